@@ -1,0 +1,1 @@
+"""Readers of literature files, and the sample corpus."""

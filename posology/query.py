@@ -1,0 +1,60 @@
+"""The one place where a question from outside becomes a :class:`~posology.types.Query`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from posology.errors import InvalidQuery
+from posology.types import Form, Option, Query
+
+#: code points; a longer 'question' is a document, and would crowd out the evidence
+MAX_QUESTION = 4_000
+_LABELS = "ABCDE"
+
+
+def make_query(
+    text: str, *, form: Form | str = Form.FREE, options: Mapping[str, str] | None = None
+) -> Query:
+    """Check and normalise a question.
+
+    Args:
+        text: the question; outer whitespace is removed.
+        form: the form of the answer; giving options makes it ``CHOICE``.
+        options: label (A to E, in order, at least two) to wording.
+
+    Raises:
+        InvalidQuery: naming the field that is wrong.
+    """
+    question = text.strip()
+    if not question:
+        raise InvalidQuery("the question is empty: give it some words", field="text")
+    if len(question) > MAX_QUESTION:
+        raise InvalidQuery(
+            f"the question has {len(question)} characters: at most {MAX_QUESTION} are accepted",
+            field="text",
+        )
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidQuery("the question is not valid Unicode", field="text") from error
+    try:
+        wanted = Form(form)
+    except ValueError:
+        known = ", ".join(Form)
+        raise InvalidQuery(f"no form {form!r}: choose one of {known}", field="form") from None
+    if not options:
+        if wanted is Form.CHOICE:
+            raise InvalidQuery("a choice question needs its options", field="options")
+        return Query(text=question, form=wanted)
+    if wanted not in (Form.FREE, Form.CHOICE):
+        raise InvalidQuery(f"a {wanted} question takes no options", field="options")
+    if list(options) != list(_LABELS[: len(options)]) or len(options) < 2:
+        raise InvalidQuery(
+            f"options are labelled {', '.join(_LABELS)} in order, two to five of them; "
+            f"these are {', '.join(map(repr, options))}",
+            field="options",
+        )
+    chosen = tuple(Option(label=k, text=v.strip()) for k, v in options.items())
+    if empty := [option.label for option in chosen if not option.text]:
+        raise InvalidQuery(f"option {empty[0]} is empty", field="options")
+    return Query(text=question, form=Form.CHOICE, options=chosen)
