@@ -1,0 +1,1 @@
+"""Prompts: templates as files, one typed render function for each."""

@@ -1,0 +1,60 @@
+# `make demo` and `make test` need nothing but Python 3.11+, make and a C compiler.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DATA ?= ../shared/data
+WORKERS ?= 2
+
+export HF_HUB_OFFLINE ?= 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo test check lint types imports wheel bench coverage lock clean
+
+help: ## show this
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Posology needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed ## set up, then answer sample questions
+	$(BIN)/posology demo
+
+test: $(VENV)/.installed-dev ## set up, then run the tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+coverage: $(VENV)/.installed-dev ## the tests, with line and branch coverage
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
+
+check: lint types imports wheel ## ruff, mypy, import-linter, the built wheel
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+imports: $(VENV)/.installed-dev
+	$(BIN)/lint-imports
+
+wheel: $(VENV)/.installed-dev ## build the wheel and run the smoke tests on it, sources gone
+	$(BIN)/python tests/wheel.py
+
+bench: $(VENV)/.installed-dev ## the experiments that need no network; see evals/README.md
+	$(BIN)/python -m evals --data $(DATA)
+
+lock: $(VENV)/.installed-dev ## rewrite constraints.txt from this environment
+	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /@/d' > constraints.txt
+
+clean: ## remove the environment and what the demo left
+	rm -rf $(VENV) .posology dist build

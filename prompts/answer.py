@@ -1,0 +1,80 @@
+"""The prompt of direct RAG: a cited answer or a refusal.
+
+The question stands before the passages and again after them: models use the two ends of a prompt
+best (BriefContext, section 1, 'spotlight positions'; its prompts put the query first, section 5.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from posology.types import Excerpt, Form, Query
+from prompts.fence import fence
+from prompts.template import Rendered, render
+
+
+class Quote(BaseModel):
+    """Words that the model says stand in a passage."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passage: str = Field(description="label of the passage, e.g. P1")
+    quote: str = Field(description="copied from that passage character by character")
+
+
+class AnswerReply(BaseModel):
+    """What a model replies to the answer prompt."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answerable: bool = Field(description="whether the passages answer the question")
+    answer: str = Field(description="the answer, or what is missing")
+    choice: str | None = Field(description="the verdict, null where none is asked for")
+    quotes: list[Quote] = Field(description="the evidence; empty if not answerable")
+
+
+def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
+    """Render the messages for a question over excerpts, which are labelled P1, P2, … in their order."""
+    fenced = fence(excerpts)
+    return render(
+        "answer",
+        question=query.text,
+        choices=_choices(query),
+        code=fenced.code,
+        passages=fenced.text,
+    )
+
+
+def reply_schema(query: Query) -> type[AnswerReply]:
+    """The reply's form: :class:`AnswerReply`, with ``choice`` narrowed to what the question allows."""
+    return _narrowed(query.choices)
+
+
+@cache
+def _narrowed(choices: tuple[str, ...]) -> type[AnswerReply]:
+    if not choices:
+        return AnswerReply
+    verdict = Literal[choices]  # type: ignore[valid-type]  # known at run time only
+    return create_model(
+        "AnswerReply",
+        __base__=AnswerReply,
+        choice=(
+            verdict | None,
+            Field(description=f"one of {', '.join(choices)}; null if not answerable"),
+        ),
+    )
+
+
+def _choices(query: Query) -> str:
+    match query.form:
+        case Form.FREE:
+            return ""
+        case Form.CHOICE:
+            options = "\n".join(f"{option.label}. {option.text}" for option in query.options)
+            return f"Choose one of these options by its letter:\n{options}\n"
+        case Form.YES_NO | Form.YES_NO_MAYBE:
+            return f"The verdict is one of: {', '.join(query.choices)}.\n"

@@ -1,0 +1,49 @@
+"""Templates as files: each render carries the hash of the template that made it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from posology.types import Message, PromptId, Role
+
+_BOUNDARY = "\n%% user %%\n"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rendered:
+    """Messages, and which template made them."""
+
+    messages: tuple[Message, ...]
+    prompt: PromptId
+
+
+@cache
+def _load(name: str) -> tuple[PromptId, str, Template]:
+    content = (files("prompts") / "templates" / f"{name}.md").read_text(encoding="utf-8")
+    system, boundary, user = content.partition(_BOUNDARY)
+    if not boundary:
+        raise ValueError(f"template {name} has no line '%% user %%'")
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+    return PromptId(name=name, digest=digest), system.strip(), Template(user.strip())
+
+
+def render(name: str, **values: str) -> Rendered:
+    """Fill a template's user part; the system part is constant, so that providers can cache it.
+
+    Values are inserted as they are: a ``$`` inside one is never expanded.
+
+    Raises:
+        KeyError: a value that the template names is missing.
+    """
+    prompt, system, user = _load(name)
+    return Rendered(
+        messages=(
+            Message(role=Role.SYSTEM, content=system),
+            Message(role=Role.USER, content=user.substitute(values)),
+        ),
+        prompt=prompt,
+    )

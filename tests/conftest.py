@@ -1,0 +1,47 @@
+"""What every test stands on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# before any library of the hub's is imported
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+_SECRETS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's keys and settings never reach a test."""
+    for name in list(os.environ):
+        if name in _SECRETS or (name.startswith("POSOLOGY_") and name != "POSOLOGY_EXPECT_SITE"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_provider() -> Iterator[None]:
+    """No test reaches a provider: only loopback addresses may be called."""
+    from posology.testing import forbid_remote_providers
+
+    with forbid_remote_providers():
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The shared data sets; tests that need them skip where they are absent."""
+    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("POSOLOGY_DATA", default))
+    if not (folder / "pool.jsonl.gz").exists():
+        pytest.skip(f"the shared data sets are not at {folder}")
+    return folder

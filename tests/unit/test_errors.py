@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from posology import errors
+from posology.errors import BadRecord, PosologyError, ProviderError, RateLimited
+from posology.types import Usage
+
+
+def _all(kind: type[PosologyError]) -> Iterator[type[PosologyError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _all(child)
+
+
+FIELDS: dict[str, object] = {
+    "field": "text",
+    "reason": "no id",
+    "path": "a.jsonl",
+    "line": 3,
+    "model": "openai:x",
+    "variable": "OPENAI_API_KEY",
+    "embedder": "minilm",
+    "index": "dir",
+    "provider": "openai",
+    "status": 429,
+    "request_id": "r1",
+    "retry_after": 1.5,
+    "usage": Usage(input=3),
+    "seconds": 2.0,
+}
+
+
+def _make(kind: type[PosologyError]) -> PosologyError:
+    import inspect
+
+    wanted = inspect.signature(kind.__init__).parameters
+    given = {name: value for name, value in FIELDS.items() if name in wanted}
+    if "message" in wanted:
+        return kind("do this", **given)
+    if kind.__name__ in ("BadRecord", "BadFile"):
+        return kind(given.pop("reason"), **given)  # type: ignore[arg-type]  # made by signature
+    return kind(**given)  # type: ignore[call-arg]  # made by signature
+
+
+@pytest.mark.parametrize("kind", list(_all(PosologyError)), ids=lambda kind: kind.__name__)
+def test_every_error_survives_pickling_with_its_fields(kind: type[PosologyError]) -> None:
+    error = _make(kind)
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind
+    assert str(copy) == str(error) != ""
+    assert copy.details == error.details
+    for name, value in error.details.items():
+        assert getattr(copy, name) == value
+
+
+@pytest.mark.parametrize("kind", list(_all(PosologyError)), ids=lambda kind: kind.__name__)
+def test_the_tree_in_the_docstring_is_the_tree(kind: type[PosologyError]) -> None:
+    assert errors.__doc__ is not None
+    line = next(ln for ln in errors.__doc__.splitlines() if kind.__name__ in ln.split())
+    depth = (line.index(kind.__name__) - 4) // 4 if kind is not PosologyError else 0
+    assert depth == kind.__mro__.index(PosologyError)
+
+
+def test_messages_say_where() -> None:
+    assert str(BadRecord("no id", path="a.jsonl", line=3)) == "a.jsonl:3: no id"
+
+
+def test_numbers_are_fields() -> None:
+    error = RateLimited("wait", provider="openai", model="openai:x", retry_after=2.5)
+    assert error.retry_after == 2.5
+    assert error.status is None
+    assert isinstance(error, ProviderError)
+
+
+def test_families_have_exit_codes_of_their_own() -> None:
+    families = [kind.exit_code for kind in PosologyError.__subclasses__()]
+    assert len(set(families)) == len(families)
+    assert not {0, 1, 2} & set(families)

@@ -1,0 +1,63 @@
+"""The six import packages are ours alone, light to import, and complete in the wheel."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ("workers", "orchestrator", "strategies", "policies", "prompts", "posology")
+HEAVY = (
+    "torch",
+    "transformers",
+    "sentence_transformers",
+    "lancedb",
+    "pyarrow",
+    "openai",
+    "anthropic",
+    "pydantic",
+    "numpy",
+    "celery",
+    "redis",
+    "tenacity",
+    "rich",
+)
+
+pytestmark = pytest.mark.smoke
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_belongs_to_this_distribution_alone(package: str) -> None:
+    assert set(packages_distributions()[package]) == {"posology"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_package_is_imported_from_where_it_should_be(package: str) -> None:
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    expected = os.environ.get("POSOLOGY_EXPECT_SITE")
+    root = Path(expected) if expected else Path(__file__).resolve().parents[2]
+    assert Path(module.__file__).is_relative_to(root)
+    assert (Path(module.__file__).parent / "py.typed").exists()
+
+
+def test_templates_and_sample_are_packed() -> None:
+    from importlib.resources import files
+
+    assert (files("prompts") / "templates" / "answer.md").is_file()
+    assert (files("posology.corpus") / "sample" / "notes.jsonl").is_file()
+
+
+@pytest.mark.parametrize("module", ["posology.types", "posology.errors", "posology.seams"])
+def test_the_values_import_nothing_heavy(module: str) -> None:
+    script = f"import sys, {module}; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert module in loaded
+    assert not {name.partition(".")[0] for name in loaded} & set(HEAVY)
