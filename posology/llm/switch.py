@@ -1,0 +1,49 @@
+"""A switch that keeps a process from reaching a provider: off in tests, on everywhere else.
+
+A global on purpose: the guard must hold in every thread and event loop of the process, including
+those that a test did not start itself.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from posology.errors import ConfigurationError
+
+_allowed = True
+
+
+def remote_providers_allowed() -> bool:
+    """Whether adapters may send to hosts other than this machine."""
+    return _allowed
+
+
+def allow_remote_providers(*, allowed: bool) -> None:
+    """Turn the switch; `posology.testing.forbid_remote_providers` turns it for a while."""
+    global _allowed  # noqa: PLW0603 - one switch a process is the point
+    _allowed = allowed
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether a URL's host is this machine by name or address."""
+    host = urlsplit(base_url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check(base_url: str) -> None:
+    """Refuse to send while the switch is off.
+
+    Raises:
+        ConfigurationError: the switch is off and the URL leaves this machine.
+    """
+    if not _allowed and not is_loopback(base_url):
+        raise ConfigurationError(
+            f"remote providers are switched off in this process, and {base_url} is one: "
+            "use a StubProvider or a ScriptedModel"
+        )
