@@ -1,0 +1,143 @@
+"""What stands at the edges of a quotation: whether cutting there changes what the source says."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from functools import lru_cache
+from operator import attrgetter
+
+from posology.text._lexicon import words
+from posology.text.sentences import split
+from posology.types import Sentence
+
+# One reply's quotes are checked against the same few passages, at many places each.
+_sentences = lru_cache(maxsize=64)(split)
+
+#: A quote must not begin within this many words after one of :data:`NEGATIONS`.
+NEGATION_REACH = 3
+
+#: Dropping one of these reverses the meaning ("did not | reduce mortality"). Words that end in
+#: "n't" count too; "not only" does not.
+NEGATIONS = words(
+    "not no never without neither nor cannot none nobody nothing hardly unable fail fails failed "
+    "failing failure lack lacks lacked lacking absence"
+)
+
+_DASHES = "-‐‑‒–−"
+_COMPARISONS = "<>≤≥±~≈∼≦≧⩽⩾≪≫∓+×" + _DASHES
+_COMPARING_WORDS = re.compile(
+    r"\b(?:than|at least|at most|up to|below|above|under|over|exceeding|minus)\s+\Z", re.IGNORECASE
+)
+_NUMBER = re.compile(r"[(\[]?[$€£]?[.·]?\d")
+#: After a number, over optional spaces, these belong to it: 50 %, 37 °C, 3 × 10⁵.
+_NUMBER_TAIL = re.compile(r"\s{0,3}[%‰°×^·]")
+#: Thousands parted by a space: "50 | 000 patients".
+_THOUSANDS_HEAD = re.compile(r"(?<!\d)\d{1,3}\Z")
+_THOUSANDS_GAP_HEAD = re.compile(r"(?<!\d)\d{1,3}\s\Z")
+_THOUSANDS_TAIL = re.compile(r"\s?\d{3}(?!\d)")
+
+#: Code points looked at before a quote: room for :data:`NEGATION_REACH` long words.
+_WINDOW = 120
+_CLAUSE_ENDS = re.compile(r"[;:—]")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+
+
+def sentence_at(text: str, at: int) -> Sentence:
+    """The sentence that holds the character at ``at``, which must not be whitespace."""
+    sentences = _sentences(text)
+    return sentences[bisect_right(sentences, at, key=attrgetter("start")) - 1]
+
+
+def cuts_token(text: str, start: int, end: int) -> bool:
+    """Whether ``text[start:end]`` begins or ends within a word or a number.
+
+    Hyphenated words, ratios, ranges and units per unit (mg/kg) are one token each; so are a
+    number and its percent sign, its power of ten, its thousands.
+    """
+    if _is_inside(text, start) or _is_inside(text, end):
+        return True
+    if text[end - 1].isdigit():
+        if _NUMBER_TAIL.match(text, end):
+            return True
+        if _THOUSANDS_TAIL.match(text, end) and _THOUSANDS_HEAD.search(text[max(0, end - 4) : end]):
+            return True
+    return bool(
+        _THOUSANDS_TAIL.match(text, start)
+        and _THOUSANDS_GAP_HEAD.search(text[max(0, start - 5) : start])
+    )
+
+
+def drops_comparison(text: str, start: int) -> bool:
+    """Whether a quote from ``start`` begins with a number whose sign or comparison it leaves out.
+
+    Of "p < 0.05" and "less than 5 mg" it drops the half that decides.
+    """
+    if start and text[start] == "=" and text[start - 1] in "<>":
+        return True
+    if not _NUMBER.match(text, start):
+        return False
+    before = text[max(0, start - _WINDOW) : start]
+    if _COMPARING_WORDS.search(before):
+        return True
+    return before.rstrip().endswith((*_COMPARISONS, "<=", ">="))
+
+
+def drops_negation(text: str, start: int) -> bool:
+    """Whether one of the last words before ``start``, in the same clause, is a negation."""
+    before = text[max(0, start - _WINDOW) : start]
+    if not any(_negates(word) for word in _WORD.findall(before)):
+        return False
+    begin = max(sentence_at(text, start).start, start - _WINDOW)
+    clause = _CLAUSE_ENDS.split(text[begin:start])[-1]
+    words = list(_WORD.finditer(clause))
+    for i, word in enumerate(words):
+        if len(words) - i > NEGATION_REACH or not _negates(word[0]):
+            continue
+        between = clause[word.end() :]
+        if i + 1 < len(words) and words[i + 1][0] == "only":
+            continue
+        # "did not help, | ibuprofen did" is a new clause; "did not, however, | help" is not.
+        if "," not in between or between.startswith(","):
+            return True
+    return False
+
+
+def _negates(word: str) -> bool:
+    lower = word.lower().replace("’", "'")
+    return lower in NEGATIONS or lower.endswith("n't")
+
+
+def _is_inside(text: str, at: int) -> bool:
+    """Whether offset ``at`` parts what belongs together."""
+    if not 0 < at < len(text):
+        return False
+    left, right = text[at - 1], text[at]
+    if unicodedata.category(right).startswith("M"):
+        return True
+    if _is_word(left) and (_is_word(right) or right in _DASHES + "+⁺⁻"):
+        return True
+    if (left.isdigit() and right == "%") or _connects(text, at) or _connects(text, at - 1):
+        return True
+    # A decimal without its zero: ".5 mg" must not become "5 mg".
+    return left in ".·" and right.isdigit() and not (at > 1 and text[at - 2].isalpha())
+
+
+def _connects(text: str, at: int) -> bool:
+    """Whether the character at ``at`` joins its neighbours into one token."""
+    if not 0 < at < len(text) - 1:
+        return False
+    left, joint, right = text[at - 1], text[at], text[at + 1]
+    if not _is_word(left) or not _is_word(right):
+        return False
+    if joint in _DASHES + "/'’·":
+        return True
+    if joint in ".,:" and left.isdigit() and right.isdigit():
+        return True
+    # "i.v", "e.g"; but "promoter.The" is two sentences that lost their space.
+    return joint == "." and left.isalpha() and right.isalpha() and not right.isupper()
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char).startswith("M")

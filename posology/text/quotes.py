@@ -1,0 +1,255 @@
+"""Verification of quotes: the exact place in a passage that a model's quote was taken from.
+
+A quote is matched exactly, or else under a small and explicit equivalence (:data:`EQUIVALENT`,
+and runs of whitespace). A match is refused where it would say something else than the source:
+where it cuts a word or a number, drops a sign or a comparison, or begins just after a negation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from posology.text._edges import cuts_token, drops_comparison, drops_negation, sentence_at
+from posology.types import Citation
+
+#: A quote of fewer words and numbers than this is no evidence, unless it is a whole sentence.
+MIN_TOKENS = 3
+
+#: Characters that a quote and its source may exchange. Nothing else is folded: no case (but for
+#: the first letter), no compatibility forms, so that 10² is never 102.
+EQUIVALENT = str.maketrans(
+    {
+        **dict.fromkeys("‘’‚‛′ʼ`´", "'"),
+        **dict.fromkeys("“”„‟″«»", '"'),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        "\u00b5": "\u03bc",  # micro sign, Greek mu
+    }
+)
+
+_TOKEN = re.compile(r"[^\W_]+")
+_SPACE = re.compile(r"\s+")
+#: Units whose case is their meaning: mg is no Mg, m no M.
+_CASED = frozenset({"mg", "mm", "m", "g", "s", "k", "t", "pa"})
+_WRAPPINGS = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "„": "“", "`": "`"}
+_LEADING_ELLIPSIS = re.compile(r"(?:\.{3,}|…|\[(?:\.{3}|…)\])\s*")
+_ELLIPSES = ("...", "…", "[...]", "[…]")
+#: Layers of wrapping (quotation marks, ellipses) that are taken off a quote.
+_LAYERS = 3
+
+
+class DropReason(StrEnum):
+    """Why a quote is no citation."""
+
+    NOT_FOUND = "not_found"
+    #: fewer than :data:`MIN_TOKENS` words, and no whole sentence
+    TOO_SHORT = "too_short"
+    #: begins or ends within a word or a number, or parts a number from its % or exponent
+    CUTS_TOKEN = "cuts_token"  # noqa: S105 - a word of a text, no secret
+    #: leaves out the sign or the comparison in front of its first number
+    DROPS_COMPARISON = "drops_comparison"
+    #: begins just after a negation
+    DROPS_NEGATION = "drops_negation"
+    #: names a passage that was not given, and is in no or several others
+    UNKNOWN_PASSAGE = "unknown_passage"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """A stretch of a text, in code points."""
+
+    #: first code point
+    start: int
+    #: one past the last code point
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claimed:
+    """A quote as a model gave it."""
+
+    #: the passage that it is said to be from; ``None`` if the model did not say
+    passage_id: str | None
+    quote: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dropped:
+    """A quote that failed verification."""
+
+    claimed: Claimed
+    reason: DropReason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verified:
+    """What verification made of a reply's quotes."""
+
+    #: in the order claimed, each span once
+    citations: tuple[Citation, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    #: how many of the citations are from another passage than the model named
+    reattributed: int = 0
+
+
+def locate(quote: str, text: str) -> Span | DropReason:
+    """Find the first place in ``text`` that ``quote`` faithfully repeats.
+
+    Forgiven are: quotation marks around the quote, an ellipsis at either end, one final full
+    stop too many or too few, the case of the first letter, and :data:`EQUIVALENT`. An ellipsis
+    in the middle is not, unless the text has it.
+
+    Args:
+        quote: what the model says it read.
+        text: the passage.
+
+    Returns:
+        The span, such that ``text[span.start:span.end]`` is to be cited, or why there is none.
+    """
+    reason: DropReason | None = None
+    for wording in _wordings(quote):
+        for span in _occurrences(wording, text):
+            objection = _objection(span, text)
+            if objection is None:
+                return span
+            reason = reason or objection
+    return reason or DropReason.NOT_FOUND
+
+
+def verify(claimed: Sequence[Claimed], texts: Mapping[str, str]) -> Verified:
+    """Check quotes against the passages they are said to come from.
+
+    A quote that is not in its passage but in exactly one other is attributed to that one. A quote
+    without a passage is looked for in all, in the order given, and the first wins.
+
+    Args:
+        claimed: the model's quotes.
+        texts: the passages that the model was given, id to text.
+    """
+    citations: dict[tuple[str, int, int], Citation] = {}
+    dropped: list[Dropped] = []
+    reattributed = 0
+    for claim in claimed:
+        found = _attribute(claim, texts)
+        if isinstance(found, DropReason):
+            dropped.append(Dropped(claimed=claim, reason=found))
+            continue
+        key = (found.passage_id, found.start, found.end)
+        if key not in citations:
+            citations[key] = found
+            reattributed += claim.passage_id not in {None, found.passage_id}
+    return Verified(
+        citations=tuple(citations.values()), dropped=tuple(dropped), reattributed=reattributed
+    )
+
+
+def _attribute(claim: Claimed, texts: Mapping[str, str]) -> Citation | DropReason:
+    named = claim.passage_id
+    if named is not None and named in texts:
+        found = locate(claim.quote, texts[named])
+        if isinstance(found, Span):
+            return _cite(named, found, texts)
+        if found is not DropReason.NOT_FOUND:
+            return found
+    reasons: list[DropReason] = []
+    places: list[tuple[str, Span]] = []
+    for passage_id, text in texts.items():
+        if passage_id == named:
+            continue
+        found = locate(claim.quote, text)
+        if isinstance(found, Span):
+            places.append((passage_id, found))
+        elif found is not DropReason.NOT_FOUND:
+            reasons.append(found)
+    if places and (named is None or len(places) == 1):
+        passage_id, span = places[0]
+        return _cite(passage_id, span, texts)
+    if named is not None:
+        return DropReason.NOT_FOUND if named in texts else DropReason.UNKNOWN_PASSAGE
+    return reasons[0] if reasons else DropReason.NOT_FOUND
+
+
+def _cite(passage_id: str, span: Span, texts: Mapping[str, str]) -> Citation:
+    quote = texts[passage_id][span.start : span.end]
+    return Citation(passage_id=passage_id, start=span.start, end=span.end, quote=quote)
+
+
+def _wordings(quote: str) -> Iterator[str]:
+    """The quote as given and then without its wrapping, most literal first."""
+    bare = quote.strip()
+    seen: set[str] = set()
+    for _ in range(_LAYERS + 1):
+        shorter = bare if bare.endswith("..") else bare.removesuffix(".").rstrip()
+        for wording in (bare, shorter, _swap_first(bare), _swap_first(shorter)):
+            if wording and wording not in seen:
+                seen.add(wording)
+                yield wording
+        bare = _unwrap(bare)
+
+
+def _unwrap(quote: str) -> str:
+    """``quote`` without one layer of quotation marks or ellipses."""
+    bare = quote
+    if ellipsis := _LEADING_ELLIPSIS.match(bare):
+        bare = bare[ellipsis.end() :]
+    for ending in _ELLIPSES:
+        bare = bare.removesuffix(ending).rstrip()
+    closing = _WRAPPINGS.get(bare[:1])
+    inner = bare.removesuffix(".") if closing and bare.endswith(f"{closing}.") else bare
+    if closing and len(inner) > 1 and inner.endswith(closing):
+        bare = inner[1:-1]
+    return bare.strip()
+
+
+def _swap_first(quote: str) -> str:
+    """``quote`` with the first letter's case turned, if it begins with an ordinary word."""
+    word = _TOKEN.match(quote)
+    if word is None or not word[0].isalpha() or not (word[0][1:] or "a").islower():
+        return quote
+    if word[0].lower() in _CASED:
+        return quote
+    swapped = quote[0].swapcase()
+    return swapped + quote[1:] if len(swapped) == 1 else quote
+
+
+def _occurrences(wording: str, text: str) -> Iterator[Span]:
+    """Every place where ``text`` repeats ``wording``: exact ones first, then equivalent ones."""
+    at = text.find(wording)
+    while at >= 0:
+        yield Span(start=at, end=at + len(wording))
+        at = text.find(wording, at + 1)
+    # The possessive quantifier keeps long runs of whitespace from being tried again and again.
+    parts = _SPACE.split(wording.translate(EQUIVALENT))
+    if sum(map(len, parts)) > len(text):
+        return
+    pattern = re.compile(r"\s++".join(re.escape(part) for part in parts))
+    folded = text.translate(EQUIVALENT)
+    match = pattern.search(folded)
+    while match is not None:
+        yield Span(start=match.start(), end=match.end())
+        match = pattern.search(folded, match.start() + 1)
+
+
+def _objection(span: Span, text: str) -> DropReason | None:
+    """Why this occurrence must not be cited; ``None`` if it may."""
+    if cuts_token(text, span.start, span.end):
+        return DropReason.CUTS_TOKEN
+    if drops_comparison(text, span.start):
+        return DropReason.DROPS_COMPARISON
+    if drops_negation(text, span.start):
+        return DropReason.DROPS_NEGATION
+    tokens = sum(1 for _ in _TOKEN.finditer(text, span.start, span.end))
+    if tokens < MIN_TOKENS and not _is_sentence(span, text):
+        return DropReason.TOO_SHORT
+    return None
+
+
+def _is_sentence(span: Span, text: str) -> bool:
+    """Whether the span is a whole sentence, with or without its final stop."""
+    if not _TOKEN.search(text, span.start, span.end):
+        return False
+    sentence = sentence_at(text, span.start)
+    stop = text[sentence.end - 1] == "."
+    return span.start == sentence.start and span.end in {sentence.end, sentence.end - stop}

@@ -1,0 +1,222 @@
+"""Whether a model's free-text reply declines to answer.
+
+A reply is a refusal if some clause of it declines (says that the reply, or the passages it was
+to be drawn from, hold no answer) and no other clause says anything of substance. That medicine
+does not know ("the cause is unknown", "no evidence that …") is an answer.
+Precision and recall: ``python -m evals.refusals``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from posology.text.sentences import split
+
+#: Code points of a clause that are read: a bound on the work, far above any refusal.
+MAX_CLAUSE = 600
+
+_MARKUP = re.compile(
+    r"\[[^\[\]]{0,80}\]|\((?:pmid|pmc|passages?|source|doc|ref|see)\b[^()]{0,80}\)|[*_`#>]+",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"^\s*(?:final answer|short answer|answer|response|verdict|a)\s*[:=-]\s*")
+_CONTRAST = re.compile(
+    r"[;—]|\s[–-]\s|(?:,\s*)?\b(?:but|however|although|though|nevertheless|nonetheless|yet|"
+    r"that said|except that)\b,?"
+)
+#: A clause that concedes: what counts follows its comma.
+_CONCESSION = re.compile(
+    r"^\W*(?:although|though|even though|while|whilst|whereas)\b([^,]*),", re.IGNORECASE
+)
+_SAID = re.compile(r"(?<=\w )[\"“][^\"”]{0,80}[\"”]")
+_WORD = re.compile(r"[^\W_]+")
+_CONTRACTIONS = (
+    (re.compile(r"\b(?:can't|can not)\b"), "cannot"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"n't\b"), " not"),
+    (re.compile(r"\bi'm\b"), "i am"),
+)
+
+_KIND = (
+    r"(?:passages?|contexts?|documents?|abstracts?|texts?|excerpts?|sources?|snippets?|"
+    r"articles?|paragraphs?|references?|material|literature|information|evidence|data|content)"
+)
+_GIVEN = (
+    r"(?:provided|given|available|supplied|retrieved|above|cited|quoted|listed|present|"
+    r"presented|shown|following)"
+)
+#: What the model was given to read.
+_SOURCE = (
+    r"(?:(?:the|these|those|this|any|all|any of|of|my|your|\w+ of)\s+){0,3}"
+    rf"(?:{_GIVEN}\s+{_KIND}|(?:passages?|contexts?|documents?|abstracts?|texts?|excerpts?|"
+    rf"sources?|snippets?|articles?|paragraphs?|references?|material)(?:\s+{_GIVEN})?)"
+)
+_NOT = r"(?:(?:do|does|did|could|is|are|was|were|would) (?:not|never)|cannot|fail(?:s|ed)? to)"
+_TELL = (
+    r"(?:contain|provide|mention|include|address|answer|specify|state|discuss|give|report|say|"
+    r"describe|cover|offer|indicate|have|hold|make|tell|name|list|detail|explain|help|allow|"
+    r"present|touch|speak|deal|relate|specifically|directly|explicitly|actually|appear|seem)"
+)
+_ASK = r"(?:answer|determine|say|tell|know|respond|conclude|judge|decide|identify|establish|infer)"
+_DONE = r"(?:determined|answered|established|inferred|found|concluded|ascertained|derived|deduced)"
+_STATED = (
+    r"(?:mentioned|specified|stated|provided|given|reported|discussed|addressed|described|covered|"
+    r"available|found|included|contained|present|answered|indicated|explained|listed|supported)"
+)
+_DETAIL = r"(?:information|context|detail|details|info)"
+_PREPOSITION = r"(?:in|from|by|within|on|based on|with|using|given|on the basis of)"
+
+#: A whole reply that declines in a word or two.
+_BARE = re.compile(
+    r"(?:n a|na|none|null|nil|unknown|unsure|idk|no idea|unanswerable|not answerable|refused?|"
+    r"no (?:answer|response|result|information|info)s?|(?:answer )?not "
+    r"(?:sure|known|available|applicable|clear|enough information|mentioned|specified|stated|"
+    r"provided|found|given|reported|in (?:the )?(?:passages?|context|text)))"
+)
+
+_DECLINES = re.compile(
+    "|".join(
+        (
+            # the speaker cannot
+            (
+                r"\bi (?:really |simply |honestly |just )?(?:do|could|did|was|am|would|will) not\b"
+                r"(?! recommend)"
+            ),
+            (
+                r"\bi (?:cannot|have no|lack|am unable|was unable|must decline|have to decline|"
+                r"would need|need more|found no(?:thing)? (?:answer|information|mention|passage|in))"
+            ),
+            (
+                rf"^(?:cannot|unable to|not able to|not possible to|impossible to|could not|did not) "
+                rf"(?:be )?(?:{_ASK}|{_DONE}|find|locate|provide|give)\b"
+            ),
+            # the sources do not
+            rf"\b{_SOURCE}[^.]{{0,60}}?\b{_NOT} (?:\w+ly )?{_TELL}\b",
+            (
+                rf"\b{_SOURCE} (?:lack|omit|lacks|omits|say nothing|says nothing|(?:is|are) silent|"
+                r"(?:is|are) (?:not (?:relevant|sufficient|enough|about)|irrelevant|insufficient|"
+                r"unrelated))\b"
+            ),
+            (
+                rf"\b(?:none|neither|nothing)\b (?:of )?(?:in )?{_SOURCE}[^.]{{0,40}}?"
+                r"\b(?:mention|address|contain|answer|discuss|provide|say|state|report|describe|give|"
+                r"specif|cover|relevant|relate|deal|helps?\b|about|pertain|include|allow|indicate)"
+            ),
+            (
+                r"^(?:none|neither)(?: of (?:them|these|those))? (?:mention|address|contain|answer|"
+                r"discuss|provide|say|state|specif)"
+            ),
+            rf"^no {_SOURCE} \w*\s*(?:mention|address|contain|answer|discuss|provide|say|state)",
+            (
+                r"^(?:they|it)\s+(?:do|does|did) not "
+                r"(?:mention|address|contain|answer|discuss|specify|state|say|cover|report|give)\b"
+            ),
+            r"^(?:does|do) not (?:say|mention|specify|state|appear)\b",
+            # there is nothing in the sources
+            rf"\b(?:no|not any|nothing)\b[^.]{{0,80}}?\b{_PREPOSITION} {_SOURCE}",
+            (
+                r"^(?:there (?:is|was) )?(?:no|not any) (?:relevant |specific |direct |"
+                r"further |explicit |useful |such )?(?:mention of|answer\b|passages? (?:that|which|"
+                rf"mention|contain|answer)|{_DETAIL}(?: \w+){{0,6}}? (?:available|provided|given|"
+                rf"found|present)|{_DETAIL} (?:about|on|regarding|concerning|to)\b)"
+            ),
+            (
+                rf"\b{_DETAIL} (?:about|on|regarding|concerning|needed|required|requested|to)\b[^.]*"
+                rf"\b(?:is|are|was|were) not {_STATED}"
+            ),
+            # not enough
+            (
+                rf"\b(?:insufficient|not enough|inadequate|too little|not sufficient|"
+                rf"limited)\b[^.]{{0,60}}?\b{_PREPOSITION} {_SOURCE}"
+            ),
+            (
+                rf"\b(?:insufficient|not (?:enough|sufficient)|too little|inadequate) "
+                rf"(?:\w+ )?(?:{_DETAIL}\b|(?:evidence|data) to (?:answer|respond|reply)\b)"
+            ),
+            (
+                rf"\b(?:more|additional|further) {_DETAIL} (?:is|are|would be) (?:needed|required|"
+                r"necessary)"
+            ),
+            # it cannot be told
+            (
+                rf"\b(?:cannot|could not) be (?:\w+ly )?{_DONE}\b[^.]*"
+                rf"\b{_PREPOSITION} {_SOURCE}"
+            ),
+            (
+                rf"^(?:this|it|that|the answer|(?:the|this|your) question)(?: itself)? (?:cannot|"
+                rf"could not) be (?:\w+ly )?{_DONE}\b"
+            ),
+            (
+                rf"\b(?:not possible|impossible|unclear|not clear|no way|difficult|hard) (?:to {_ASK}\b)?"
+                rf"[^.]*\b{_PREPOSITION} {_SOURCE}"
+            ),
+            rf"\b{_PREPOSITION} {_SOURCE}\b.*\b(?:not possible|impossible|unable|cannot be {_DONE})\b",
+            r"\b(?:not possible|impossible|no way) to (?:answer|tell|say)\b",
+            r"\b(?:question|it)(?: is|'s) (?:unanswerable|not answerable|outside|beyond)\b",
+            # it is not stated
+            (
+                rf"\b(?:is|are|was|were) not (?:\w+ly )?(?:{_STATED} )?(?:anywhere )?"
+                rf"{_PREPOSITION} {_SOURCE}"
+            ),
+            rf"\b(?:absent|missing) from {_SOURCE}",
+            rf"^(?:\w+ly )?not (?:\w+ly )?{_STATED} (?:anywhere )?{_PREPOSITION} {_SOURCE}",
+            r"^the (?:correct |exact )?answer (?:is|was) not ",
+            r"\b(?:is|are|was|were) not (?:specified|stated|mentioned)$",
+        )
+    )
+)
+
+#: Says nothing about medicine: courtesies, and what the sources are about instead.
+_FILLER = re.compile(
+    r"\W*(?:please|consult|sorry|i am sorry|i apologi[sz]e|unfortunately|hope|let me know|"
+    r"if you|could you|for (?:more|further)|as an ai|you (?:may|should|might|could|can|need|would)|"
+    r"i (?:would|can|could|suggest|recommend|am only|only|searched|looked|read|reviewed|checked)|"
+    r"no (?:further|other|more) |(?:more|further|additional) (?:information|context|research)|"
+    r"(?:the|this|your) question (?:asks|is about|concerns)|"
+    rf"(?:{_SOURCE}|passages? \d+|they|these|it|all(?: of (?:them|these))?|the (?:first|second|third|"
+    r"other|others|remaining|last)(?: \w+)?|(?:one|both|some|two|three) (?:\w+ )?(?:passages?|"
+    r"abstracts?)?)[\d, and]*\s*"
+    r"(?:only |all |mainly |mostly |instead |rather |primarily |briefly |do |does )?"
+    r"(?:discuss|focus|describe|mention|cover|address|concern|talk|deal|relate|refer|pertain|"
+    r"(?:is|are) (?:about|on|all about|only about|limited)|contain|include)"
+    r"(?:e?s)?\b(?! that\b))"
+)
+
+
+def is_refusal(reply: str) -> bool:
+    """Whether ``reply`` declines to answer; an empty reply does.
+
+    Case, markup, citations and courtesies do not matter. A reply that declines and then answers
+    all the same ("I am not sure, but passage 1 states that …") is an answer.
+    """
+    text = _SAID.sub(" ", _MARKUP.sub(" ", reply).replace("’", "'")).strip()
+    if _is_bare(text):
+        return True
+    declined = False
+    for sentence in split(text):
+        for clause in _clauses(sentence.of(text)):
+            declines = _DECLINES.search(clause) or _is_bare(clause)
+            if not declines and clause and not _FILLER.match(clause):
+                return False
+            declined = declined or bool(clause and declines)
+    return declined
+
+
+def _is_bare(text: str) -> bool:
+    words = " ".join(_WORD.findall(_plain(text)))
+    return not words or _BARE.fullmatch(words) is not None
+
+
+def _clauses(sentence: str) -> list[str]:
+    """The clauses of a sentence, in plain lower case, parted where the reply may turn round."""
+    turned = _CONCESSION.sub(r"\1;", sentence)
+    clauses = (clause.strip(" ,.:!?\t\n\"'()") for clause in _CONTRAST.split(_plain(turned)))
+    return [" ".join(clause[:MAX_CLAUSE].split()) for clause in clauses]
+
+
+def _plain(text: str) -> str:
+    """``text`` in lower case and without contractions."""
+    text = _LABEL.sub("", text.lower(), count=1)
+    for contraction, spelled in _CONTRACTIONS:
+        text = contraction.sub(spelled, text)
+    return text

