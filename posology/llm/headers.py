@@ -1,0 +1,47 @@
+"""What a response's headers say about waiting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+
+def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Seconds that the provider asks to wait.
+
+    ``retry-after-ms`` is finer and goes first; ``retry-after`` is seconds or an HTTP date
+    (RFC 9110, section 10.2.3).
+
+    Args:
+        headers: with case-insensitive keys, or lower-case ones.
+        now: POSIX time, which a date is compared with.
+
+    Returns:
+        ``None`` where no header says anything that can be read.
+    """
+    for header, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(header)
+        if value is None:
+            continue
+        seconds = _number(value)
+        if seconds is not None:
+            return seconds * unit
+    return _until(headers.get("retry-after"), now=now)
+
+
+def _number(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _until(value: str | None, *, now: float) -> float | None:
+    if value is None:
+        return None
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,203 @@
+"""OpenAI's chat completions, and the servers that speak their format."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+import httpx2
+import openai
+
+from posology.errors import (
+    AuthenticationFailed,
+    ProviderError,
+    ProviderUnreachable,
+    TruncatedReply,
+    UnusableReply,
+)
+from posology.llm.schema import response_schema
+from posology.llm.translate import from_response, from_transport, named
+from posology.llm.wire import (
+    RawReply,
+    Reply,
+    Wire,
+    checked_key,
+    checked_url,
+    count,
+    http_client,
+    section,
+)
+from posology.types import Call, Completion, Finish, Usage
+
+PROVIDER = "openai"
+KEY_VARIABLE = "OPENAI_API_KEY"
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+_FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.FILTERED}
+#: errors that no chat completion of ours should lead to; by name, since releases of the SDK differ
+_BY_NAME: dict[str, type[ProviderError]] = {
+    "LengthFinishReasonError": TruncatedReply,
+    "ContentFilterFinishReasonError": UnusableReply,
+    "SubjectTokenProviderError": AuthenticationFailed,
+    "WebSocketConnectionClosedError": ProviderUnreachable,
+    "WebSocketQueueFullError": ProviderUnreachable,
+}
+
+
+class OpenAIAdapter:
+    """A :class:`~posology.seams.Complete` over OpenAI's API: one HTTP request a call.
+
+    Args:
+        api_key: the account's key; for servers that want none, any word.
+        base_url: with the version, e.g. ``http://127.0.0.1:8000/v1``; ``None``: OpenAI's own.
+        timeout: seconds for one request as a whole.
+        legacy_max_tokens: send ``max_tokens``, for compatible servers that do not know
+            ``max_completion_tokens``.
+        native_schema: send the schema of a structured reply, for the provider to enforce.
+        client: an HTTP client of the caller's, which stays the caller's to close.
+
+    Raises:
+        MissingKey: ``api_key`` is empty.
+        ConfigurationError: the key or the base URL cannot be one.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None,
+        base_url: str | None = None,
+        timeout: float = 60.0,
+        legacy_max_tokens: bool = False,
+        native_schema: bool = True,
+        client: httpx2.AsyncClient | None = None,
+    ) -> None:
+        key = checked_key(api_key, variable=KEY_VARIABLE)
+        url = checked_url(base_url or DEFAULT_BASE_URL, provider=PROVIDER)
+        self._legacy_max_tokens = legacy_max_tokens
+        self._native_schema = native_schema
+        self._owned = http_client(url, timeout=timeout) if client is None else None
+        self._sdk = openai.AsyncOpenAI(
+            api_key=key,
+            base_url=url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=client or self._owned,
+        )
+        # the SDK fills these from the environment, which only our settings may read
+        self._sdk.admin_api_key = None
+        self._sdk.organization = None
+        self._sdk.project = None
+        self._sdk._custom_headers = {}  # noqa: SLF001 - there is no public way; a test watches it
+        self._wire = Wire(
+            provider=PROVIDER,
+            base_url=url,
+            timeout=timeout,
+            id_header="x-request-id",
+            vendor_errors=(openai.OpenAIError,),
+            translate=lambda error, model: translate(error, model, secret=key),
+        )
+
+    async def __call__(self, call: Call) -> Completion:
+        """Send one call; see :class:`~posology.seams.Complete`."""
+        name = self._wire.name(call.model)
+        reply = await self._wire.send(call.model, lambda: self._request(name, call))
+        return self._completion(reply, call.model, name)
+
+    async def aclose(self) -> None:
+        """Close the connections, unless they are the caller's."""
+        if self._owned is not None:
+            await self._owned.aclose()
+
+    def _request(self, name: str, call: Call) -> Awaitable[RawReply]:
+        limit = "max_tokens" if self._legacy_max_tokens else "max_completion_tokens"
+        arguments: dict[str, Any] = {limit: call.max_tokens}
+        if call.temperature is not None:
+            arguments["temperature"] = call.temperature
+        if call.schema is not None and self._native_schema:
+            wanted = response_schema(call.schema)
+            arguments["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": wanted.name,
+                    "schema": wanted.schema,
+                    "strict": wanted.strict,
+                },
+            }
+        messages: Any = [{"role": str(m.role), "content": m.content} for m in call.messages]
+        return self._sdk.chat.completions.with_raw_response.create(
+            model=name, messages=messages, **arguments
+        )
+
+    def _completion(self, reply: Reply, model: str, name: str) -> Completion:
+        usage = usage_of(reply.body)
+        choices = reply.body.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = choice.get("message") if isinstance(choice, dict) else None
+        content = message.get("content") if isinstance(message, dict) else 0
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            reason = "it has no choices with a message"
+        elif not isinstance(content, str | None):
+            reason = "its content is not text"
+        else:
+            refusal = message.get("refusal")
+            refused = isinstance(refusal, str) and bool(refusal)
+            finish = _FINISH.get(str(choice.get("finish_reason")), Finish.OTHER)
+            served = reply.body.get("model")
+            return Completion(
+                text=str(refusal) if refused else content or "",
+                usage=usage,
+                finish=Finish.FILTERED if refused else finish,
+                served_model=served if isinstance(served, str) else name,
+                request_id=reply.request_id,
+                latency=reply.latency,
+            )
+        raise self._wire.malformed(reason, model=model, request_id=reply.request_id, usage=usage)
+
+
+def usage_of(body: Any) -> Usage | None:
+    """Disjoint buckets from OpenAI's totals, of which details are subsets.
+
+    Some compatible servers count reasoning beside the completion instead of within it, which their
+    total shows.
+    """
+    usage = section(body, "usage")
+    prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    if prompt is None or completion is None:
+        return None
+    inward = section(usage, "prompt_tokens_details")
+    read = min(count(inward.get("cached_tokens")) or 0, prompt)
+    written = min(count(inward.get("cache_write_tokens")) or 0, prompt - read)
+    reasoning = count(section(usage, "completion_tokens_details").get("reasoning_tokens")) or 0
+    beside = reasoning > completion or (
+        reasoning > 0 and count(usage.get("total_tokens")) == prompt + completion + reasoning
+    )
+    return Usage(
+        input=prompt - read - written,
+        cache_read=read,
+        cache_write_5m=written,
+        output=completion if beside else completion - reasoning,
+        reasoning=reasoning,
+    )
+
+
+def translate(error: Exception, model: str, *, secret: str) -> ProviderError:
+    """The error of ours that one of the SDK's, or of its HTTP library's, stands for."""
+    match error:
+        case openai.APIStatusError():
+            return from_response(
+                provider=PROVIDER,
+                model=model,
+                status=error.status_code,
+                headers=error.response.headers,
+                body=error.body,
+                request_id=error.request_id,
+                secret=secret,
+            )
+        case openai.OpenAIError() if (kind := named(error, _BY_NAME)) is not None:
+            return kind(
+                f"{PROVIDER} failed for {model} ({type(error).__name__})",
+                provider=PROVIDER,
+                model=model,
+            )
+        case _:
+            return from_transport(error, provider=PROVIDER, model=model)
