@@ -1,0 +1,140 @@
+"""The one owner of retries: SDKs are told not to, and no task queue repeats a call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+
+from posology.errors import (
+    DeadlineExceeded,
+    MalformedReply,
+    ProviderError,
+    ProviderOverloaded,
+    ProviderTimeout,
+    ProviderUnreachable,
+    RateLimited,
+)
+from posology.llm.series import one_call
+from posology.seams import Complete
+from posology.types import Call, Completion
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryPolicy:
+    """When a failed attempt is made again, and how long to wait before."""
+
+    #: in total, the first included
+    attempts: int = 4
+    #: seconds; the first wait is at most this long, each later one at most twice the one before
+    base: float = 0.5
+    #: seconds; no wait is longer, unless the provider asks for it
+    cap: float = 20.0
+    #: seconds for all attempts and waits together; ``None``: no limit
+    deadline: float | None = 120.0
+    #: errors that another attempt may cure
+    retryable: tuple[type[ProviderError], ...] = (
+        RateLimited,
+        ProviderOverloaded,
+        ProviderUnreachable,
+        ProviderTimeout,
+        MalformedReply,
+    )
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError("a policy needs at least one attempt")
+
+    def wait(self, *, attempt: int, retry_after: float | None, draw: float) -> float:
+        """Seconds to wait after a failed attempt.
+
+        Exponential backoff with full jitter (Brooker, *Exponential Backoff And Jitter*, 2015), and
+        never less than the provider asks for.
+
+        Args:
+            attempt: the one that failed, from 1.
+            retry_after: what the provider asked for.
+            draw: uniform in [0, 1).
+        """
+        # the exponent is bounded because a power of two outgrows a float
+        backoff = draw * min(self.cap, self.base * 2.0 ** min(attempt - 1, 60))
+        return max(backoff, retry_after or 0.0)
+
+
+class Retry:
+    """Makes a call again while its error may be cured by that.
+
+    A wait that would pass the deadline is not begun: the last attempt's error is raised at once.
+
+    Args:
+        inner: gets every attempt.
+        policy: when and how long.
+        sleep: waits; tests pass one that does not.
+        clock: seconds, from any origin; goes with ``sleep``.
+        draw: uniform in [0, 1).
+
+    Raises:
+        DeadlineExceeded: the deadline came while an attempt was running, which was cancelled; its
+            cause is the attempt before, if there was one.
+    """
+
+    def __init__(
+        self,
+        inner: Complete,
+        *,
+        policy: RetryPolicy | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        clock: Callable[[], float] = anyio.current_time,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self._inner = inner
+        self._policy = policy or RetryPolicy()
+        self._sleep = sleep
+        self._clock = clock
+        self._draw = draw
+
+    async def __call__(self, call: Call) -> Completion:
+        """Send one call, as often as the policy says."""
+        policy = self._policy
+        started = self._clock()
+        last: ProviderError | None = None
+
+        def wait(state: RetryCallState) -> float:
+            nonlocal last
+            last = _error(state)
+            return policy.wait(
+                attempt=state.attempt_number,
+                retry_after=None if last is None else last.retry_after,
+                draw=self._draw(),
+            )
+
+        def too_late(state: RetryCallState) -> bool:
+            if policy.deadline is None:
+                return False
+            return self._clock() - started + state.upcoming_sleep >= policy.deadline
+
+        # one object a call: tenacity keeps its state by thread, which concurrent calls share
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(policy.retryable),
+            wait=wait,
+            stop=lambda state: stop_after_attempt(policy.attempts)(state) or too_late(state),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        with one_call(), anyio.move_on_after(policy.deadline):
+            async for attempt in retrying:
+                with attempt:
+                    return await self._inner(call)
+        assert policy.deadline is not None
+        raise DeadlineExceeded(
+            f"no reply for {call.model} within {policy.deadline:g} s, retries included",
+            seconds=policy.deadline,
+        ) from last
+
+
+def _error(state: RetryCallState) -> ProviderError | None:
+    error = None if state.outcome is None else state.outcome.exception()
+    return error if isinstance(error, ProviderError) else None

@@ -1,0 +1,47 @@
+"""Which attempts are at one call.
+
+Retry stands outside accounting and knows which attempts belong together; accounting writes the
+numbers. A context variable carries the one to the other, so that neither needs to know the other,
+and concurrent calls, each in a task or at least an ``await`` of its own, never mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(kw_only=True, slots=True)
+class Series:
+    """The attempts at one call so far: the one value here that changes, within one task."""
+
+    #: ``None`` until the first attempt starts
+    call: int | None = None
+    attempts: int = 0
+
+    def start_attempt(self, calls: Iterator[int]) -> tuple[int, int]:
+        """The numbers of the attempt that starts: call and attempt, both from 1."""
+        if self.call is None:
+            self.call = next(calls)
+        self.attempts += 1
+        return self.call, self.attempts
+
+
+_current: ContextVar[Series | None] = ContextVar("series", default=None)
+
+
+@contextmanager
+def one_call() -> Iterator[None]:
+    """Attempts that start within it are at the same call."""
+    token = _current.set(Series())
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current() -> Series:
+    """The running series; a new one where nothing retries."""
+    return _current.get() or Series()

@@ -1,0 +1,142 @@
+"""From a reply's text to the pydantic model that the call asked for, with one repair."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from pydantic import BaseModel, ValidationError
+
+from posology.errors import SchemaViolation, TruncatedReply, UnusableReply
+from posology.llm.models import parse
+from posology.seams import Complete
+from posology.types import Call, Completion, Finish, Message, Role
+
+#: characters of the error text that a repair shows the model
+MAX_COMPLAINT = 1_000
+_decoder = json.JSONDecoder()
+
+
+class BadStructure(ValueError):
+    """A text is not of a schema; the message says where, for the model to read."""
+
+
+class Structured:
+    """Fills :attr:`~posology.types.Completion.parsed` for calls that have a schema.
+
+    A reply that does not validate is shown to the model once more, with what is wrong. A reply
+    that the provider's safety system wrote is handed on unparsed: it is a refusal, which the
+    strategy is to tell as one, and asking again would only cost.
+
+    Raises:
+        TruncatedReply: cut at ``max_tokens``, where a repair would be cut as well.
+        SchemaViolation: still not of the schema after the repair; ``usage`` is the repair's.
+    """
+
+    def __init__(self, inner: Complete) -> None:
+        self._inner = inner
+
+    async def __call__(self, call: Call) -> Completion:
+        """Send one call, and where need be its repair."""
+        completion = await self._inner(call)
+        if call.schema is None or completion.finish is Finish.FILTERED:
+            return completion
+        try:
+            return replace(completion, parsed=read(completion.text, call.schema))
+        except BadStructure as error:
+            complaint = str(error)
+        _refuse_cut(call, completion)
+        repair = replace(call, messages=repair_messages(call, completion.text, complaint))
+        completion = await self._inner(repair)
+        if completion.finish is Finish.FILTERED:
+            return completion
+        try:
+            return replace(completion, parsed=read(completion.text, call.schema))
+        except BadStructure as error:
+            complaint = str(error)
+        _refuse_cut(call, completion)
+        raise _unusable(SchemaViolation, call, completion, f"even after a repair: {complaint}")
+
+
+def read(text: str, schema: type[BaseModel]) -> BaseModel:
+    """Validate the one top-level JSON object in a text; prose and fences around it are tolerated.
+
+    Raises:
+        BadStructure: there is none, there are several, or it does not validate.
+    """
+    start = text.find("{")
+    if start < 0:
+        raise BadStructure("the reply holds no JSON object")
+    try:
+        _, end = _decoder.raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        raise BadStructure(f"the reply is not valid JSON: {error}") from None
+    if "{" in text[end:]:
+        raise BadStructure("the reply holds more than one JSON object")
+    try:
+        return schema.model_validate_json(text[start:end])
+    except ValidationError as error:
+        raise BadStructure(_complaint(error)) from None
+
+
+def verdict(call: Call, completion: Completion) -> str | None:
+    """The name of the error that a reply's structure deserves, for its entry in the account.
+
+    An attempt whose reply will need a repair was paid for and is of no use.
+    """
+    if call.schema is None or completion.finish is Finish.FILTERED:
+        return None
+    try:
+        read(completion.text, call.schema)
+    except BadStructure:
+        cut = completion.finish is Finish.LENGTH
+        return TruncatedReply.__name__ if cut else SchemaViolation.__name__
+    return None
+
+
+def repair_messages(call: Call, reply: str, complaint: str) -> tuple[Message, ...]:
+    """The call's messages, the reply to them, and what is wrong with it."""
+    return (
+        *call.messages,
+        # providers refuse an empty message
+        Message(role=Role.ASSISTANT, content=reply if reply.strip() else "(empty)"),
+        Message(
+            role=Role.USER,
+            content=(
+                "Your reply cannot be used, because it does not have the structure that was asked "
+                f"for:\n\n{complaint}\n\n"
+                "Reply again with the same content, as one JSON object of that structure and "
+                "nothing else."
+            ),
+        ),
+    )
+
+
+def _complaint(error: ValidationError) -> str:
+    lines = [
+        f"- {'.'.join(map(str, item['loc'])) or 'the object'}: {item['msg']}"
+        for item in error.errors(include_url=False, include_input=False, include_context=False)
+    ]
+    text = "\n".join(lines)
+    return text if len(text) <= MAX_COMPLAINT else text[: MAX_COMPLAINT - 1] + "…"
+
+
+def _refuse_cut(call: Call, completion: Completion) -> None:
+    if completion.finish is Finish.LENGTH:
+        raise _unusable(
+            TruncatedReply, call, completion, f"cut at {call.max_tokens} tokens: allow more"
+        )
+
+
+def _unusable(
+    kind: type[UnusableReply], call: Call, completion: Completion, reason: str
+) -> UnusableReply:
+    return kind(
+        f"the reply of {call.model} is not of the structure {call.schema.__name__}, {reason}"
+        if call.schema is not None
+        else reason,
+        provider=parse(call.model).provider,
+        model=call.model,
+        request_id=completion.request_id,
+        usage=completion.usage,
+    )
