@@ -1,5 +1,20 @@
 """Fakes that are real classes: for Posology's own tests and for those of its users."""
 
+from posology.testing.model import ScriptedModel
+from posology.testing.provider import StubProvider
+from posology.testing.steps import Cut, Hang, Malformed, NoSuchModel, Recorded, Reply, Status, Step
 from posology.testing.switch import forbid_remote_providers
 
-__all__ = ["forbid_remote_providers"]
+__all__ = [
+    "Cut",
+    "Hang",
+    "Malformed",
+    "NoSuchModel",
+    "Recorded",
+    "Reply",
+    "ScriptedModel",
+    "Status",
+    "Step",
+    "StubProvider",
+    "forbid_remote_providers",
+]

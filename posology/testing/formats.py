@@ -1,0 +1,123 @@
+"""The two providers' wire formats, written from the provider's side.
+
+Kept apart from the adapters that read them, on purpose: a test of one against the other means
+something only while they share no code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from posology.types import Finish, Usage
+
+_OPENAI_FINISH = {
+    Finish.STOP: "stop",
+    Finish.LENGTH: "length",
+    Finish.FILTERED: "content_filter",
+    Finish.OTHER: "tool_calls",
+}
+_ANTHROPIC_FINISH = {
+    Finish.STOP: "end_turn",
+    Finish.LENGTH: "max_tokens",
+    Finish.FILTERED: "refusal",
+    Finish.OTHER: "pause_turn",
+}
+_OPENAI_KINDS = {
+    400: "invalid_request_error",
+    401: "invalid_api_key",
+    404: "model_not_found",
+    429: "rate_limit_exceeded",
+}
+_ANTHROPIC_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+def openai_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> dict[str, Any]:
+    """The body of a chat completion."""
+    body: dict[str, Any] = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": text, "refusal": None},
+                "finish_reason": _OPENAI_FINISH[finish],
+            }
+        ],
+    }
+    if usage is not None:
+        written = usage.cache_write_5m + usage.cache_write_1h
+        body["usage"] = {
+            "prompt_tokens": usage.total_input,
+            "completion_tokens": usage.total_output,
+            "total_tokens": usage.total_input + usage.total_output,
+            "prompt_tokens_details": {
+                "cached_tokens": usage.cache_read,
+                "cache_write_tokens": written,
+            },
+            "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+        }
+    return body
+
+
+def openai_error(status: int, kind: str | None, message: str) -> dict[str, Any]:
+    """The body of an error."""
+    code = kind or _OPENAI_KINDS.get(status, "server_error")
+    return {"error": {"message": message, "type": code, "param": None, "code": code}}
+
+
+def anthropic_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> dict[str, Any]:
+    """The body of a message."""
+    body: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": _ANTHROPIC_FINISH[finish],
+        "stop_sequence": None,
+    }
+    if usage is not None:
+        body["usage"] = {
+            "input_tokens": usage.input,
+            "cache_read_input_tokens": usage.cache_read,
+            "cache_creation_input_tokens": usage.cache_write_5m + usage.cache_write_1h,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": usage.cache_write_5m,
+                "ephemeral_1h_input_tokens": usage.cache_write_1h,
+            },
+            "output_tokens": usage.total_output,
+            "output_tokens_details": {"thinking_tokens": usage.reasoning},
+        }
+    return body
+
+
+def anthropic_error(status: int, kind: str | None, message: str) -> dict[str, Any]:
+    """The body of an error."""
+    return {
+        "type": "error",
+        "error": {"type": kind or _ANTHROPIC_KINDS.get(status, "api_error"), "message": message},
+        "request_id": "req_1",
+    }
+
+
+def openai_no_such_model(model: str) -> dict[str, Any]:
+    """The body of a 404 for an unknown model."""
+    words = f"The model `{model}` does not exist or you do not have access to it."
+    return openai_error(404, None, words)
+
+
+def anthropic_no_such_model(model: str) -> dict[str, Any]:
+    """The body of a 404 for an unknown model."""
+    return anthropic_error(404, None, f"model: {model}")

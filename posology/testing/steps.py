@@ -1,0 +1,79 @@
+"""What a :class:`~posology.testing.StubProvider` can do with a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from posology.types import Finish, Usage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """A request that the stub was sent."""
+
+    #: e.g. ``/v1/messages``
+    path: str
+    #: names in lower case
+    headers: Mapping[str, str]
+    #: the body, decoded
+    json: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """A success, in the format of the provider that was asked."""
+
+    #: the text, or a function from the request's body to it
+    text: str | Callable[[Any], str]
+    #: ``None``: the reply has no usage
+    usage: Usage | None = field(default_factory=lambda: Usage(input=100, output=10))
+    finish: Finish = Finish.STOP
+    #: seconds before the reply
+    latency: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """An error status."""
+
+    code: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: the provider's code for the cause; ``None``: what goes with the status
+    kind: str | None = None
+    message: str = "no"
+    #: sent as it is instead of an error in the provider's format
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoSuchModel:
+    """A 404 in the provider's words for a model that it does not have."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hang:
+    """Silence, and then an end of the connection."""
+
+    #: at most; the stub's end ends it early
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """A connection that ends too early."""
+
+    #: of a good reply's body; ``None``: before the status line
+    after_bytes: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Malformed:
+    """A 200 whose body is not the provider's."""
+
+    body: bytes = b"<html>gateway</html>"
+    content_type: str = "application/json"
+
+
+Step = Reply | Status | NoSuchModel | Hang | Cut | Malformed
