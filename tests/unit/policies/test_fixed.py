@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+
+from policies import POLICIES
+from policies.fixed import Fixed
+from posology.query import make_query
+from posology.types import Ranking, Retrieval, Situation
+from strategies import STRATEGIES
+
+
+def situation() -> Situation:
+    query = make_query("Why?")
+    empty = Ranking(method="dense", hits=())
+    return Situation(
+        query=query,
+        retrieval=Retrieval(
+            query=query,
+            passages=(),
+            query_vector=np.zeros(2, np.float32),
+            dense=empty,
+            bm25_rerank=empty,
+            bm25=empty,
+            fused=empty,
+            index_version="index@7",
+        ),
+        remaining=None,
+    )
+
+
+def test_the_same_situation_gives_the_same_decision() -> None:
+    policy = Fixed()
+    assert policy(situation()) == policy(situation())
+
+
+def test_it_names_what_was_asked_for_and_says_so() -> None:
+    decision = Fixed(strategy="direct")(situation())
+    assert decision.strategy == "direct"
+    assert decision.policy == "fixed"
+    assert "direct" in decision.reason
+    assert decision.features["index"] == "index@7"
+
+
+def test_its_default_exists() -> None:
+    assert Fixed().strategy in STRATEGIES
+    assert POLICIES["fixed"] is Fixed
