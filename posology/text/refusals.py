@@ -35,23 +35,30 @@ _CONTRACTIONS = (
     (re.compile(r"\bwon't\b"), "will not"),
     (re.compile(r"n't\b"), " not"),
     (re.compile(r"\bi'm\b"), "i am"),
+    (re.compile(r"\bi'd\b"), "i would"),
+    (re.compile(r"\b(it|that|there)'s\b"), r"\1 is"),
 )
 
 _KIND = (
     r"(?:passages?|contexts?|documents?|abstracts?|texts?|excerpts?|sources?|snippets?|"
-    r"articles?|paragraphs?|references?|material|literature|information|evidence|data|content)"
+    r"articles?|paragraphs?|references?|material)"
 )
 _GIVEN = (
     r"(?:provided|given|available|supplied|retrieved|above|cited|quoted|listed|present|"
-    r"presented|shown|following)"
+    r"presented|shown|following|described)"
 )
+#: "available evidence" is what medicine knows, "provided evidence" is what the model was given.
+_LOOSE_KIND = r"(?:literature|information|evidence|data|content|studies|trials|papers|research)"
+_HANDED = r"(?:provided|given|supplied|retrieved|above)"
 #: What the model was given to read.
 _SOURCE = (
     r"(?:(?:the|these|those|this|any|all|any of|of|my|your|\w+ of)\s+){0,3}"
-    rf"(?:{_GIVEN}\s+{_KIND}|(?:passages?|contexts?|documents?|abstracts?|texts?|excerpts?|"
-    rf"sources?|snippets?|articles?|paragraphs?|references?|material)(?:\s+{_GIVEN})?)"
+    rf"(?:{_GIVEN}\s+{_KIND}|{_KIND}(?:\s+{_GIVEN})?|{_HANDED}\s+{_LOOSE_KIND}|"
+    rf"{_LOOSE_KIND}\s+{_HANDED})"
 )
-_NOT = r"(?:(?:do|does|did|could|is|are|was|were|would) (?:not|never)|cannot|fail(?:s|ed)? to)"
+_NOT = (
+    r"(?:(?:do|does|did|could|is|are|was|were|would) (?:not|never)|cannot|neither|fail(?:s|ed)? to)"
+)
 _TELL = (
     r"(?:contain|provide|mention|include|address|answer|specify|state|discuss|give|report|say|"
     r"describe|cover|offer|indicate|have|hold|make|tell|name|list|detail|explain|help|allow|"
@@ -68,7 +75,7 @@ _PREPOSITION = r"(?:in|from|by|within|on|based on|with|using|given|on the basis 
 
 #: A whole reply that declines in a word or two.
 _BARE = re.compile(
-    r"(?:n a|na|none|null|nil|unknown|unsure|idk|no idea|unanswerable|not answerable|refused?|"
+    r"(?:n a|na|null|nil|unknown|undetermined|indeterminate|unsure|idk|no idea|unanswerable|not answerable|not answered|refused?|(?:data|information) (?:un|not )available|"
     r"no (?:answer|response|result|information|info)s?|(?:answer )?not "
     r"(?:sure|known|available|applicable|clear|enough information|mentioned|specified|stated|"
     r"provided|found|given|reported|in (?:the )?(?:passages?|context|text)))"
@@ -89,6 +96,10 @@ _DECLINES = re.compile(
             (
                 rf"^(?:cannot|unable to|not able to|not possible to|impossible to|could not|did not) "
                 rf"(?:be )?(?:{_ASK}|{_DONE}|find|locate|provide|give)\b"
+            ),
+            (
+                r"\bwe (?:cannot|could not|do not|are unable to) (?:\w+ly )?"
+                rf"{_ASK}\b[^.]*(?:\b{_SOURCE}|\bthis\b|\bthat\b|question)"
             ),
             # the sources do not
             rf"\b{_SOURCE}[^.]{{0,60}}?\b{_NOT} (?:\w+ly )?{_TELL}\b",
@@ -112,11 +123,27 @@ _DECLINES = re.compile(
                 r"(?:mention|address|contain|answer|discuss|specify|state|say|cover|report|give)\b"
             ),
             r"^(?:does|do) not (?:say|mention|specify|state|appear)\b",
+            (
+                rf"\b{_SOURCE} (?:\w+ly )?(?:contain|provide|offer|give|have|hold|include|present|"
+                r"make)s? (?:no|little|nothing|insufficient)\b(?! (?:evidence|support) (?:that|for|of))"
+            ),
+            rf"\b{_SOURCE} (?:\w+ )?(?:only|instead) (?:discuss|cover|focus|concern|deal|describe|relate)",
+            rf"\b{_SOURCE} (?:is|are) (?:only )?about\b.*\bnot\b",
+            (
+                r"\b(?:studies|study|trials?|papers?|research|authors|they|none|nothing|neither)\b"
+                rf"[^.,]{{0,40}}? (?:{_NOT} )(?:\w+ly )?(?:address|answer|discuss|mention|specify|cover)\b"
+            ),
+            r"\bnot (?:mentioned|discussed|covered|addressed|answered|stated|given|found) here\b",
+            r"^not (?:in|from|among) " + _SOURCE,
+            r"\b(?:un|not )answerable\b",
+            r"\bwould (?:require|need) (?:more|additional|further|other) (?:information|context|passages)",
+            rf"\b{_DETAIL}\b[^.]{{0,60}} (?:is|are) (?:unavailable|missing|lacking|absent)\b",
+            r"\b(?:outside|beyond) the scope\b",
             # there is nothing in the sources
             rf"\b(?:no|not any|nothing)\b[^.]{{0,80}}?\b{_PREPOSITION} {_SOURCE}",
             (
                 r"^(?:there (?:is|was) )?(?:no|not any) (?:relevant |specific |direct |"
-                r"further |explicit |useful |such )?(?:mention of|answer\b|passages? (?:that|which|"
+                r"further |explicit |useful |clear |definite |definitive |such )?(?:mention of|answer\b|passages? (?:that|which|"
                 rf"mention|contain|answer)|{_DETAIL}(?: \w+){{0,6}}? (?:available|provided|given|"
                 rf"found|present)|{_DETAIL} (?:about|on|regarding|concerning|to)\b)"
             ),
@@ -161,14 +188,14 @@ _DECLINES = re.compile(
             rf"\b(?:absent|missing) from {_SOURCE}",
             rf"^(?:\w+ly )?not (?:\w+ly )?{_STATED} (?:anywhere )?{_PREPOSITION} {_SOURCE}",
             r"^the (?:correct |exact )?answer (?:is|was) not ",
-            r"\b(?:is|are|was|were) not (?:specified|stated|mentioned)$",
+            r"\b(?:is|are|was|were) not (?:specified|stated|mentioned|discussed|covered|addressed|answered)$",
         )
     )
 )
 
 #: Says nothing about medicine: courtesies, and what the sources are about instead.
 _FILLER = re.compile(
-    r"\W*(?:please|consult|sorry|i am sorry|i apologi[sz]e|unfortunately|hope|let me know|"
+    r"\W*(?:please|consult|sorry|my apologies|apologies|regrettably|regretfully|i am sorry|i apologi[sz]e|unfortunately|hope|let me know|"
     r"if you|could you|for (?:more|further)|as an ai|you (?:may|should|might|could|can|need|would)|"
     r"i (?:would|can|could|suggest|recommend|am only|only|searched|looked|read|reviewed|checked)|"
     r"no (?:further|other|more) |(?:more|further|additional) (?:information|context|research)|"
