@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from posology.errors import ConfigurationError
+from posology.llm import switch
+from posology.llm.anthropic_adapter import AnthropicAdapter
+from posology.llm.openai_adapter import OpenAIAdapter
+from posology.testing import forbid_remote_providers
+from posology.types import Call
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("http://127.0.0.1:8000/v1", True),
+        ("http://localhost/v1", True),
+        ("http://[::1]:8000", True),
+        ("https://api.openai.com/v1", False),
+        ("https://127.0.0.1.example.org", False),
+        ("https://localhost.example.org", False),
+        ("http://0.0.0.0", False),
+    ],
+)
+def test_loopback_is_told_by_host(url: str, here: bool) -> None:
+    assert switch.is_loopback(url) is here
+
+
+def test_the_switch_returns_to_where_it_was() -> None:
+    before = switch.remote_providers_allowed()
+    switch.allow_remote_providers(allowed=True)
+    try:
+        with forbid_remote_providers():
+            assert not switch.remote_providers_allowed()
+            with forbid_remote_providers():
+                pass
+            assert not switch.remote_providers_allowed()
+        assert switch.remote_providers_allowed()
+        switch.check("https://api.openai.com/v1")
+    finally:
+        switch.allow_remote_providers(allowed=before)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "model"),
+    [(OpenAIAdapter, "openai:gpt-4o"), (AnthropicAdapter, "anthropic:claude-sonnet-4-5")],
+)
+async def test_no_adapter_leaves_this_machine_while_it_is_off(
+    adapter: type[OpenAIAdapter | AnthropicAdapter], model: str, make_call: Callable[..., Call]
+) -> None:
+    complete = adapter(api_key="sk-test-0123456789")
+    with forbid_remote_providers(), pytest.raises(ConfigurationError, match="switched off"):
+        await complete(make_call(model=model))
+    await complete.aclose()

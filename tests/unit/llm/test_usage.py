@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posology.llm.anthropic_adapter import usage_of as anthropic_usage
+from posology.llm.openai_adapter import usage_of as openai_usage
+from posology.testing import formats
+from posology.types import Finish, Usage
+
+tokens = st.integers(min_value=0, max_value=10**7)
+usages = st.builds(
+    Usage,
+    input=tokens,
+    cache_read=tokens,
+    cache_write_5m=tokens,
+    cache_write_1h=tokens,
+    output=tokens,
+    reasoning=tokens,
+)
+
+
+def test_openai_cached_and_reasoning_tokens_are_subsets() -> None:
+    body = {
+        "usage": {
+            "prompt_tokens": 2006,
+            "completion_tokens": 300,
+            "total_tokens": 2306,
+            "prompt_tokens_details": {"cached_tokens": 1920, "audio_tokens": 0},
+            "completion_tokens_details": {"reasoning_tokens": 128},
+        }
+    }
+    usage = openai_usage(body)
+    assert usage == Usage(input=86, cache_read=1920, output=172, reasoning=128)
+    assert usage.total_input == 2006
+    assert usage.total_output == 300
+
+
+def test_openai_cache_writes_are_a_subset_too() -> None:
+    details = {"cached_tokens": 100, "cache_write_tokens": 50}
+    body = {
+        "usage": {
+            "prompt_tokens": 160,
+            "completion_tokens": 1,
+            "prompt_tokens_details": details,
+        }
+    }
+    assert openai_usage(body) == Usage(input=10, cache_read=100, cache_write_5m=50, output=1)
+
+
+def test_reasoning_that_a_compatible_server_counts_beside_is_not_taken_off() -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 45}
+    usage_with = usage | {"completion_tokens_details": {"reasoning_tokens": 15}}
+    assert openai_usage({"usage": usage_with}) == Usage(input=10, output=20, reasoning=15)
+
+
+def test_anthropic_cache_tokens_come_on_top() -> None:
+    body = {
+        "usage": {
+            "input_tokens": 21,
+            "cache_read_input_tokens": 188_086,
+            "cache_creation_input_tokens": 556,
+            "cache_creation": {"ephemeral_5m_input_tokens": 456, "ephemeral_1h_input_tokens": 100},
+            "output_tokens": 393,
+            "output_tokens_details": {"thinking_tokens": 93},
+        }
+    }
+    usage = anthropic_usage(body)
+    assert usage == Usage(
+        input=21,
+        cache_read=188_086,
+        cache_write_5m=456,
+        cache_write_1h=100,
+        output=300,
+        reasoning=93,
+    )
+    assert usage.total_input == 21 + 188_086 + 556
+    assert usage.total_output == 393
+
+
+def test_anthropic_cache_writes_without_a_breakdown_live_five_minutes() -> None:
+    body = {"usage": {"input_tokens": 1, "output_tokens": 2, "cache_creation_input_tokens": 9}}
+    assert anthropic_usage(body) == Usage(input=1, cache_write_5m=9, output=2)
+
+
+@given(usages)
+def test_anthropic_usage_survives_the_wire(usage: Usage) -> None:
+    body = formats.anthropic_reply("m", "", usage, Finish.STOP)
+    assert anthropic_usage(body) == usage
+
+
+@given(usages)
+def test_openai_usage_survives_the_wire_but_for_the_lifetime_of_cache_writes(usage: Usage) -> None:
+    found = openai_usage(formats.openai_reply("m", "", usage, Finish.STOP))
+    assert found is not None
+    assert found.total_input == usage.total_input
+    assert found.total_output == usage.total_output
+    assert found.cache_read == usage.cache_read
+    assert found.cache_write_5m == usage.cache_write_5m + usage.cache_write_1h
+    assert found.reasoning == usage.reasoning
+
+
+@pytest.mark.parametrize("read", [openai_usage, anthropic_usage])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"usage": None},
+        {"usage": []},
+        {"usage": {}},
+        {"usage": {"prompt_tokens": "7", "completion_tokens": 1, "input_tokens": None}},
+        {"usage": {"prompt_tokens": -7, "completion_tokens": 1}},
+        {"usage": {"prompt_tokens": True, "completion_tokens": True}},
+    ],
+)
+def test_what_is_not_a_count_is_unknown(read: Any, body: dict[str, Any]) -> None:
+    assert read(body) is None
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "usage",
+                    "prompt_tokens",
+                    "completion_tokens",
+                    "total_tokens",
+                    "prompt_tokens_details",
+                    "cached_tokens",
+                    "input_tokens",
+                    "output_tokens",
+                    "cache_creation",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+)
+
+
+@given(json_values)
+def test_no_usage_breaks_the_arithmetic_or_goes_below_zero(usage: Any) -> None:
+    for read in (openai_usage, anthropic_usage):
+        found = read({"usage": usage})
+        if found is not None:
+            for name in ("input", "cache_read", "cache_write_5m", "output", "reasoning"):
+                assert getattr(found, name) >= 0
+
+
+@given(usages, usages, usages)
+def test_usages_add(a: Usage, b: Usage, c: Usage) -> None:
+    assert a + b == b + a
+    assert (a + b) + c == a + (b + c)
+    assert a + Usage() == a
+    assert (a + b).total_input == a.total_input + b.total_input
+    assert (a + b).total_output == a.total_output + b.total_output
