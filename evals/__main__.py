@@ -1,0 +1,65 @@
+"""``python -m evals``: every experiment that can run here, one after the other.
+
+Those that need data or an index that are not at hand are named with what they need.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experiment:
+    """A module under ``evals`` that runs as a script."""
+
+    name: str
+    data: bool = True
+    index: bool = False
+
+
+EXPERIMENTS = (
+    Experiment(name="refusals", data=False),
+    Experiment(name="sentences"),
+    Experiment(name="embedder"),
+    Experiment(name="offline_reader"),
+    Experiment(name="retrieval", index=True),
+    Experiment(name="latency", index=True),
+)
+
+
+def main() -> None:
+    """Run what can be run; the exit status is 1 when any of it failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="the data sets")
+    parser.add_argument("--index", type=Path, help="an index of pool.jsonl.gz")
+    parser.add_argument("only", nargs="*", help="names of experiments; default: all")
+    given = parser.parse_args()
+    failed = []
+    for experiment in EXPERIMENTS:
+        if given.only and experiment.name not in given.only:
+            continue
+        print(f"\n== {experiment.name}", flush=True)
+        arguments: list[str] = []
+        if experiment.data:
+            if not given.data.is_dir():
+                print(f"skipped: no data at {given.data}; say --data DIR")
+                continue
+            arguments += ["--data", str(given.data)]
+        if experiment.index:
+            if given.index is None:
+                print("skipped: needs an index of pool.jsonl.gz; say --index DIR")
+                continue
+            arguments += ["--index", str(given.index)]
+        command = [sys.executable, "-m", f"evals.{experiment.name}", *arguments]
+        if subprocess.run(command, check=False).returncode:
+            failed.append(experiment.name)
+    if failed:
+        raise SystemExit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
