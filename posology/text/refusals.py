@@ -24,6 +24,9 @@ _CONTRAST = re.compile(
     r"[;—]|\s[–-]\s|(?:,\s*)?\b(?:but|however|although|though|nevertheless|nonetheless|yet|"
     r"that said|except that)\b,?"
 )
+_COURTESY = re.compile(
+    r"\b(?:i am )?(?:very |so |really )?(?:sorry|afraid|unfortunately|regrettably|hmm+|nope)\b,?"
+)
 #: A clause that concedes: what counts follows its comma.
 _CONCESSION = re.compile(
     r"^\W*(?:although|though|even though|while|whilst|whereas)\b([^,]*),", re.IGNORECASE
@@ -64,6 +67,15 @@ _TELL = (
     r"describe|cover|offer|indicate|have|hold|make|tell|name|list|detail|explain|help|allow|"
     r"present|touch|speak|deal|relate|specifically|directly|explicitly|actually|appear|seem)"
 )
+#: What a source finds out, as opposed to what it contains: "do not show" is a finding.
+_FIND = (
+    r"(?:report|show|state|sa(?:y|id)|f(?:ind|ound)|suggest|indicate|note|conclude|describe|agree|"
+    r"demonstrate|recommend|favou?r|support|warn|advise|confirm|change)"
+)
+_ABSENCE = (
+    r"(?:no|nothing|not|never|neither|none|cannot|lack|lacks|omit|omits|silent|unanswered|"
+    r"unrelated|irrelevant|insufficient|only in passing)"
+)
 _ASK = r"(?:answer|determine|say|tell|know|respond|conclude|judge|decide|identify|establish|infer)"
 _DONE = r"(?:determined|answered|established|inferred|found|concluded|ascertained|derived|deduced)"
 _STATED = (
@@ -75,7 +87,7 @@ _PREPOSITION = r"(?:in|from|by|within|on|based on|with|using|given|on the basis 
 
 #: A whole reply that declines in a word or two.
 _BARE = re.compile(
-    r"(?:n a|na|null|nil|unknown|undetermined|indeterminate|unsure|idk|no idea|unanswerable|not answerable|not answered|refused?|(?:data|information) (?:un|not )available|"
+    r"(?:n a|na|null|nil|unknown|undetermined|indeterminate|unsure|idk|no idea|unanswerable|not answerable|not answered|refused?|do(?:es)? not know|(?:data|information) (?:un|not )available|"
     r"no (?:answer|response|result|information|info)s?|(?:answer )?not "
     r"(?:sure|known|available|applicable|clear|enough information|mentioned|specified|stated|"
     r"provided|found|given|reported|in (?:the )?(?:passages?|context|text)))"
@@ -130,7 +142,7 @@ _DECLINES = re.compile(
             rf"\b{_SOURCE} (?:\w+ )?(?:only|instead) (?:discuss|cover|focus|concern|deal|describe|relate)",
             rf"\b{_SOURCE} (?:is|are) (?:only )?about\b.*\bnot\b",
             (
-                r"\b(?:studies|study|trials?|papers?|research|authors|they|none|nothing|neither)\b"
+                r"\b(?:studies|papers|research|they|none|nothing|neither)\b"
                 rf"[^.,]{{0,40}}? (?:{_NOT} )(?:\w+ly )?(?:address|answer|discuss|mention|specify|cover)\b"
             ),
             r"\bnot (?:mentioned|discussed|covered|addressed|answered|stated|given|found) here\b",
@@ -139,7 +151,17 @@ _DECLINES = re.compile(
             r"\bwould (?:require|need) (?:more|additional|further|other) (?:information|context|passages)",
             rf"\b{_DETAIL}\b[^.]{{0,60}} (?:is|are) (?:unavailable|missing|lacking|absent)\b",
             r"\b(?:outside|beyond) the scope\b",
+            (
+                rf"^\W*{_SOURCE}(?: \d[\d, and–-]*)?(?! of\b| to\b) (?:you gave me |at hand )?"
+                rf"(?:(?!{_FIND}|that\b|{_ABSENCE}\b)[\w,]+ ){{0,8}}{_ABSENCE}\b"
+                rf"(?! (?:\w+ly )?{_FIND}| (?:evidence|support|benefit|difference|effect|increase))"
+            ),
+            r"\bsay(?:s)? nothing\b",
             # there is nothing in the sources
+            r"^(?:there (?:is|was) )?(?:nothing|no \w+) (?:\w+ )?here\b",
+            rf"^(?:nothing|no {_KIND}|none)(?: \w+)? (?:is|are|was|were) (?:\w+ly )?(?:relevant|found)$",
+            rf"^no {_SOURCE} (?:is|are|was|were|seems?) (?:\w+ly )?(?:relevant|related|useful|on|about)",
+            r"\bi (?:could |can |was able to )?(?:find|found|see|saw|have|know) (?:no|nothing|little)\b",
             rf"\b(?:no|not any|nothing)\b[^.]{{0,80}}?\b{_PREPOSITION} {_SOURCE}",
             (
                 r"^(?:there (?:is|was) )?(?:no|not any) (?:relevant |specific |direct |"
@@ -202,7 +224,7 @@ _FILLER = re.compile(
     r"(?:the|this|your) question (?:asks|is about|concerns)|"
     rf"(?:{_SOURCE}|passages? \d+|they|these|it|all(?: of (?:them|these))?|the (?:first|second|third|"
     r"other|others|remaining|last)(?: \w+)?|(?:one|both|some|two|three) (?:\w+ )?(?:passages?|"
-    r"abstracts?)?)[\d, and]*\s*"
+    r"abstracts?)?)[\d, and–-]*\s*"
     r"(?:only |all |mainly |mostly |instead |rather |primarily |briefly |do |does )?"
     r"(?:discuss|focus|describe|mention|cover|address|concern|talk|deal|relate|refer|pertain|"
     r"(?:is|are) (?:about|on|all about|only about|limited)|contain|include)"
@@ -246,4 +268,4 @@ def _plain(text: str) -> str:
     text = _LABEL.sub("", text.lower(), count=1)
     for contraction, spelled in _CONTRACTIONS:
         text = contraction.sub(spelled, text)
-    return text
+    return _COURTESY.sub(" ", text)

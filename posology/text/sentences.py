@@ -203,7 +203,8 @@ def _carries_reference(word: str) -> bool:
     stem = word.rstrip(_REFERENCE)
     if stem == word or not stem.endswith("."):
         return False
-    return stem[-4:-1].isalpha() and stem[-4:-1].islower() and len(stem) > 4
+    abbreviated = stem[:-1].lower() in NEVER_FINAL | SELDOM_FINAL | NUMBERED
+    return stem[-4:-1].isalpha() and stem[-4:-1].islower() and len(stem) > 3 and not abbreviated
 
 
 def _kind(word: str) -> _Kind:

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posology.text import Claimed, DropReason, Span, locate, split, verify
+from posology.text.quotes import EQUIVALENT, MIN_TOKENS
+
+WORDS = st.lists(
+    st.sampled_from(
+        ["dose", "of", "5", "mg", "0.5", "was", "not", "given", "−3", "p", "<", "mg/kg", "daily"]
+        + ["10²", "50%", "Patients", "µg", "“so”", "e\u0301", "1,5", "didn’t", "CD4+", "end."]
+    ),
+    min_size=1,
+    max_size=30,
+)
+SPACES = st.sampled_from([" ", "  ", "\n", "\u00a0", "\u2009"])
+
+
+def cited(quote: str, text: str) -> str | DropReason:
+    found = locate(quote, text)
+    return found if isinstance(found, DropReason) else text[found.start : found.end]
+
+
+@given(st.text(), st.text())
+def test_what_is_located_is_in_the_text(quote: str, text: str) -> None:
+    found = locate(quote, text)
+    if isinstance(found, Span):
+        assert 0 <= found.start < found.end <= len(text)
+        assert text[found.start : found.end].strip() == text[found.start : found.end]
+
+
+@given(WORDS, SPACES, st.data())
+def test_a_located_quote_differs_from_the_text_by_the_equivalence_alone(
+    words: list[str], space: str, data: st.DataObject
+) -> None:
+    text = space.join(words)
+    start = data.draw(st.integers(0, len(text) - 1))
+    quote = text[start : data.draw(st.integers(start + 1, len(text)))]
+    found = locate(quote.replace(space, " "), text)
+    if isinstance(found, Span):
+        given_words = quote.translate(EQUIVALENT).lower().strip(" .\"'“”").split()
+        cited_words = text[found.start : found.end].translate(EQUIVALENT).lower()
+        assert cited_words.strip(" .\"'“”").split() == given_words
+
+
+@given(WORDS)
+def test_every_whole_sentence_can_be_quoted(words: list[str]) -> None:
+    text = " ".join(words)
+    for sentence in split(text):
+        found = locate(sentence.of(text), text)
+        if any(char.isalnum() for char in sentence.of(text)):
+            assert isinstance(found, Span)
+
+
+@given(st.integers(0, 99_999), st.integers(0, 99_999))
+def test_a_number_is_never_cut(number: int, other: int) -> None:
+    text = f"the daily dose was {other} mg in all"
+    assert isinstance(locate(f"daily dose was {number}", text), Span) == (number == other)
+    assert isinstance(locate(f"{number} mg in all", text), Span) == (number == other)
+
+
+TEXT = "We saw that aspirin reduces   mortality\nin “frail” adults – or so it seems. It worked."
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("aspirin reduces   mortality\nin", "aspirin reduces   mortality\nin"),
+        ("Aspirin reduces mortality", "aspirin reduces   mortality"),
+        ('"aspirin reduces mortality"', "aspirin reduces   mortality"),
+        ("“aspirin reduces mortality.”", "aspirin reduces   mortality"),
+        ("“aspirin reduces mortality”.", "aspirin reduces   mortality"),
+        ("… aspirin reduces mortality ...", "aspirin reduces   mortality"),
+        ("[...] aspirin reduces mortality […]", "aspirin reduces   mortality"),
+        ('in "frail" adults - or so', "in “frail” adults – or so"),
+        ("or so it seems", "or so it seems"),
+        ("so it seems.", "so it seems."),
+        ("It worked.", "It worked."),
+        ("It worked", "It worked"),
+        ("ASPIRIN reduces mortality", DropReason.NOT_FOUND),
+        ("aspirin Reduces mortality", DropReason.NOT_FOUND),
+        ("aspirin … in “frail” adults", DropReason.NOT_FOUND),
+        ("aspirin ... mortality in “frail”", DropReason.NOT_FOUND),
+        ("aspirin reduces", DropReason.TOO_SHORT),
+        ("spirin reduces mortality", DropReason.CUTS_TOKEN),
+        ("aspirin reduces mortal", DropReason.CUTS_TOKEN),
+        ("", DropReason.NOT_FOUND),
+        ("“”", DropReason.NOT_FOUND),
+    ],
+)
+def test_what_is_forgiven_and_what_is_not(quote: str, expected: str | DropReason) -> None:
+    assert cited(quote, TEXT) == expected
+
+
+@pytest.mark.parametrize(
+    ("quote", "text", "reason"),
+    [
+        ("5 mg was given", "25 mg was given", DropReason.CUTS_TOKEN),
+        ("5 mg was given", "0.5 mg was given", DropReason.CUTS_TOKEN),
+        ("5 mg was given", ".5 mg was given", DropReason.CUTS_TOKEN),
+        ("5 mg was given", "1,5 mg was given", DropReason.CUTS_TOKEN),
+        ("5 mg was given", "0·5 mg was given", DropReason.CUTS_TOKEN),
+        ("5 mg was given", "2–5 mg was given", DropReason.CUTS_TOKEN),
+        ("5 mg was given", "−5 mg was given", DropReason.DROPS_COMPARISON),
+        ("5 mg was given", "<= 5 mg was given", DropReason.DROPS_COMPARISON),
+        ("5 mg was given", "less than 5 mg was given", DropReason.DROPS_COMPARISON),
+        ("0.05 was the limit", "p < 0.05 was the limit", DropReason.DROPS_COMPARISON),
+        ("2 was the error", "5 ± 2 was the error", DropReason.DROPS_COMPARISON),
+        ("the dose was 50", "the dose was 50.5 mg", DropReason.CUTS_TOKEN),
+        ("the dose was 50.", "the dose was 50.5 mg", DropReason.CUTS_TOKEN),
+        ("the dose was 50", "the dose was 50,000 units", DropReason.CUTS_TOKEN),
+        ("the dose was 50", "the dose was 50 000 units", DropReason.CUTS_TOKEN),
+        ("000 units were given", "50 000 units were given", DropReason.CUTS_TOKEN),
+        ("the rate was 50", "the rate was 50 % in all", DropReason.CUTS_TOKEN),
+        ("the count was 3", "the count was 3 × 10⁵ cells", DropReason.CUTS_TOKEN),
+        ("the count was 10", "the count was 10⁻⁵ M", DropReason.CUTS_TOKEN),
+        ("the count was 102", "the count was 10²", DropReason.NOT_FOUND),
+        ("the count was 10²", "the count was 102", DropReason.NOT_FOUND),
+        ("a dose of 5 mg", "a dose of 5 mg/kg", DropReason.CUTS_TOKEN),
+        ("rise in CD4", "a rise in CD4+ cells", DropReason.CUTS_TOKEN),
+        ("significant effect was seen", "a non-significant effect was seen", DropReason.CUTS_TOKEN),
+        ("that the drug did", "so that the drug didn’t help", DropReason.CUTS_TOKEN),
+        ("was the cafe", "it was the cafe\u0301", DropReason.CUTS_TOKEN),
+        ("reduce mortality in adults", "did not reduce mortality in adults", None),
+        ("reduce mortality in adults", "didn’t reduce mortality in adults", None),
+        ("reduce mortality in adults", "cannot much reduce mortality in adults", None),
+        ("reduce mortality in adults", "did not, however, reduce mortality in adults", None),
+        ("reduce mortality in adults", "failed to reduce mortality in adults", None),
+    ],
+)
+def test_meaning_changes_are_refused(quote: str, text: str, reason: DropReason | None) -> None:
+    assert locate(quote, text) is (reason or DropReason.DROPS_NEGATION)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("it reduced mortality in adults", "This was not so. Yet it reduced mortality in adults."),
+        ("ibuprofen reduced the pain", "Aspirin did not help, ibuprofen reduced the pain."),
+        ("ibuprofen reduced the pain", "Aspirin did not help; ibuprofen reduced the pain."),
+        ("reduced mortality in adults", "It not only reduced mortality in adults."),
+        ("did not reduce mortality", "It did not reduce mortality."),
+        ("−5 mg was given", "Here –5 mg was given."),
+        ("5 µg per day", "A dose of 5 μg per day."),
+        ("the dose was 50", "Here the dose was 50."),
+        ("p < 0.05 was the limit", "So p < 0.05 was the limit."),
+        ("50 patients were seen", "In all (n = 9), 50 patients were seen."),
+    ],
+)
+def test_faithful_quotes_are_kept(quote: str, text: str) -> None:
+    assert isinstance(locate(quote, text), Span)
+
+
+def test_a_later_occurrence_is_taken_if_the_first_is_bad() -> None:
+    text = "First 25 mg was given. Then 5 mg was given."
+    assert locate("5 mg was given", text) == Span(start=28, end=42)
+
+
+def test_an_exact_occurrence_is_preferred_to_an_equivalent_one() -> None:
+    text = "one  two three, one two three"
+    assert locate("one two three", text) == Span(start=16, end=29)
+
+
+def test_the_shortest_quote() -> None:
+    text = "alpha bravo charlie delta echo foxtrot golf"
+    words = text.split()
+    assert isinstance(locate(" ".join(words[1 : 1 + MIN_TOKENS]), text), Span)
+    assert locate(" ".join(words[1:MIN_TOKENS]), text) is DropReason.TOO_SHORT
+
+
+TEXTS = {
+    "a": "Aspirin reduces mortality in adults.",
+    "b": "Zinc shortens colds in adults. Zinc does not help children at all.",
+    "c": "Some say zinc shortens colds in adults.",
+}
+
+
+def test_citations_carry_the_exact_span_of_their_passage() -> None:
+    (citation,) = verify([Claimed(passage_id="a", quote="reduces mortality in")], TEXTS).citations
+    assert (citation.passage_id, citation.quote) == ("a", "reduces mortality in")
+    assert TEXTS["a"][citation.start : citation.end] == citation.quote
+
+
+def test_a_quote_of_exactly_one_other_passage_is_reattributed() -> None:
+    verified = verify(
+        [
+            Claimed(passage_id="b", quote="Aspirin reduces mortality"),
+            Claimed(passage_id="nowhere", quote="mortality in adults"),
+        ],
+        TEXTS,
+    )
+    assert [c.passage_id for c in verified.citations] == ["a", "a"]
+    assert (verified.reattributed, verified.dropped) == (2, ())
+
+
+def test_a_quote_of_several_other_passages_is_not_reattributed() -> None:
+    claims = [
+        Claimed(passage_id="a", quote="shortens colds in adults"),
+        Claimed(passage_id="nowhere", quote="shortens colds in adults"),
+    ]
+    verified = verify(claims, TEXTS)
+    assert verified.citations == ()
+    assert [(d.claimed, d.reason) for d in verified.dropped] == [
+        (claims[0], DropReason.NOT_FOUND),
+        (claims[1], DropReason.UNKNOWN_PASSAGE),
+    ]
+
+
+def test_a_quote_without_passage_is_looked_for_in_all() -> None:
+    verified = verify(
+        [
+            Claimed(passage_id=None, quote="shortens colds in adults"),
+            Claimed(passage_id=None, quote="help children at all"),
+            Claimed(passage_id=None, quote="in no passage at all"),
+        ],
+        TEXTS,
+    )
+    assert [c.passage_id for c in verified.citations] == ["b"]
+    assert verified.reattributed == 0
+    assert [d.reason for d in verified.dropped] == [
+        DropReason.DROPS_NEGATION,
+        DropReason.NOT_FOUND,
+    ]
+
+
+def test_a_refused_quote_is_not_sought_elsewhere() -> None:
+    texts = {"a": "It did not reduce pain in adults.", "b": "It may reduce pain in adults."}
+    verified = verify([Claimed(passage_id="a", quote="reduce pain in adults")], texts)
+    assert verified.citations == ()
+    assert verified.dropped[0].reason is DropReason.DROPS_NEGATION
+
+
+def test_the_same_span_is_cited_once() -> None:
+    verified = verify(
+        [
+            Claimed(passage_id="a", quote="aspirin reduces mortality"),
+            Claimed(passage_id="a", quote="“Aspirin  reduces mortality”"),
+            Claimed(passage_id="b", quote="Aspirin reduces mortality"),
+        ],
+        TEXTS,
+    )
+    assert len(verified.citations) == 1
+    assert verified.reattributed == 0
