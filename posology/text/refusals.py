@@ -27,7 +27,7 @@ _CONTRAST = re.compile(
 _COURTESY = re.compile(
     r"\b(?:i am )?(?:very |so |really )?(?:sorry|afraid|unfortunately|regrettably|hmm+|nope)\b,?"
 )
-#: A clause that concedes: what counts follows its comma.
+#: A clause that concedes: the verdict is in what follows its comma.
 _CONCESSION = re.compile(
     r"^\W*(?:although|though|even though|while|whilst|whereas)\b([^,]*),", re.IGNORECASE
 )
@@ -53,11 +53,16 @@ _GIVEN = (
 #: "available evidence" is what medicine knows, "provided evidence" is what the model was given.
 _LOOSE_KIND = r"(?:literature|information|evidence|data|content|studies|trials|papers|research)"
 _HANDED = r"(?:provided|given|supplied|retrieved|above)"
-#: What the model was given to read.
+_THESE = (
+    r"(?:the|these|those|this|that|any|all|each|either|both|my|your|(?:any|all|each|none|neither|"
+    r"one|both|some) of(?: the| these| those| my| your)?)"
+)
+#: What the model was given to read. "the text" and "passages", but not the start of "text messages".
 _SOURCE = (
-    r"(?:(?:the|these|those|this|any|all|any of|of|my|your|\w+ of)\s+){0,3}"
-    rf"(?:{_GIVEN}\s+{_KIND}|{_KIND}(?:\s+{_GIVEN})?|{_HANDED}\s+{_LOOSE_KIND}|"
-    rf"{_LOOSE_KIND}\s+{_HANDED})"
+    rf"(?:(?:{_THESE}\s+)?(?:\w+\s+)?(?:{_GIVEN}\s+{_KIND}|{_HANDED}\s+{_LOOSE_KIND}|"
+    rf"{_LOOSE_KIND}\s+{_HANDED})|{_THESE}\s+(?:\w+\s+)?{_KIND}(?:\s+{_GIVEN})?|"
+    r"(?:passages|contexts|documents|abstracts|excerpts|sources|snippets|texts|context)\b"
+    rf"(?:\s+{_GIVEN})?|passage \d+)(?! of\b| to\b| messages?\b| review\b|-)"
 )
 _NOT = (
     r"(?:(?:do|does|did|could|is|are|was|were|would) (?:not|never)|cannot|neither|fail(?:s|ed)? to)"
@@ -69,7 +74,7 @@ _TELL = (
 )
 #: What a source finds out, as opposed to what it contains: "do not show" is a finding.
 _FIND = (
-    r"(?:report|show|state|sa(?:y|id)|f(?:ind|ound)|suggest|indicate|note|conclude|describe|agree|"
+    r"(?:report|show|state|sa(?:y|id)|f(?:ind|ound)|suggest|indicate|note|conclude|describe|agree|disagree|conflict|"
     r"demonstrate|recommend|favou?r|support|warn|advise|confirm|change)"
 )
 _ABSENCE = (
@@ -87,7 +92,7 @@ _PREPOSITION = r"(?:in|from|by|within|on|based on|with|using|given|on the basis 
 
 #: A whole reply that declines in a word or two.
 _BARE = re.compile(
-    r"(?:n a|na|null|nil|unknown|undetermined|indeterminate|unsure|idk|no idea|unanswerable|not answerable|not answered|refused?|do(?:es)? not know|(?:data|information) (?:un|not )available|"
+    r"(?:n a|na|null|nil|unknown|undetermined|indeterminate|unsure|idk|no idea|no clue|unanswerable|not answerable|not answered|refused?|do(?:es)? not know|(?:data|information) (?:un|not )available|"
     r"no (?:answer|response|result|information|info)s?|(?:answer )?not "
     r"(?:sure|known|available|applicable|clear|enough information|mentioned|specified|stated|"
     r"provided|found|given|reported|in (?:the )?(?:passages?|context|text)))"
@@ -127,7 +132,7 @@ _DECLINES = re.compile(
             ),
             (
                 r"^(?:none|neither)(?: of (?:them|these|those))? (?:mention|address|contain|answer|"
-                r"discuss|provide|say|state|specif)"
+                r"discuss|provide|say|state|specif|reports?\b|gives?\b|lists?\b)"
             ),
             rf"^no {_SOURCE} \w*\s*(?:mention|address|contain|answer|discuss|provide|say|state)",
             (
@@ -157,6 +162,19 @@ _DECLINES = re.compile(
                 rf"(?! (?:\w+ly )?{_FIND}| (?:evidence|support|benefit|difference|effect|increase))"
             ),
             r"\bsay(?:s)? nothing\b",
+            (
+                r"\b(?:not|never|no|nowhere|nothing|none|cannot|\w+able|unanswered|outside|absent|"
+                r"missing|lacking|insufficient|unclear|impossible)\b[^.]{0,60}?\b(?:in|from|by|within|"
+                rf"on|with|outside)\s+{_SOURCE}(?: \w+){{0,2}}$"
+            ),
+            rf"^nowhere (?:in|within) {_SOURCE}",
+            rf"^(?:nothing|outside|beyond) \w* ?{_SOURCE}",
+            r"\bquestion (?:remains|is|goes|lies|falls|stays) (?:unanswered|unaddressed|outside)\b",
+            rf"^there (?:is|are|was|were) no {_KIND} (?:about|on|that|which|for|relevant|to)\b",
+            (
+                r"^they (?:contain|provide|offer|give|include|have) no (?:\w+ ){0,2}?"
+                r"(?:data|information|details?|answers?|mention)\b"
+            ),
             # there is nothing in the sources
             r"^(?:there (?:is|was) )?(?:nothing|no \w+) (?:\w+ )?here\b",
             rf"^(?:nothing|no {_KIND}|none)(?: \w+)? (?:is|are|was|were) (?:\w+ly )?(?:relevant|found)$",
@@ -192,7 +210,7 @@ _DECLINES = re.compile(
                 rf"\b{_PREPOSITION} {_SOURCE}"
             ),
             (
-                rf"^(?:this|it|that|the answer|(?:the|this|your) question)(?: itself)? (?:cannot|"
+                rf"^(?:this|it|that|the answer|(?:(?:the|this|your) )?question)(?: itself)? (?:cannot|"
                 rf"could not) be (?:\w+ly )?{_DONE}\b"
             ),
             (
@@ -258,8 +276,8 @@ def _is_bare(text: str) -> bool:
 
 def _clauses(sentence: str) -> list[str]:
     """The clauses of a sentence, in plain lower case, parted where the reply may turn round."""
-    turned = _CONCESSION.sub(r"\1;", sentence)
-    clauses = (clause.strip(" ,.:!?\t\n\"'()") for clause in _CONTRAST.split(_plain(turned)))
+    main = _plain(_CONCESSION.sub("", sentence))
+    clauses = (clause.strip(" ,.:!?\t\n\"'()") for clause in _CONTRAST.split(main))
     return [" ".join(clause[:MAX_CLAUSE].split()) for clause in clauses]
 
 

@@ -9,8 +9,31 @@ from posology.text.quotes import EQUIVALENT, MIN_TOKENS
 
 WORDS = st.lists(
     st.sampled_from(
-        ["dose", "of", "5", "mg", "0.5", "was", "not", "given", "−3", "p", "<", "mg/kg", "daily"]
-        + ["10²", "50%", "Patients", "µg", "“so”", "e\u0301", "1,5", "didn’t", "CD4+", "end."]
+        [
+            "dose",
+            "of",
+            "5",
+            "mg",
+            "0.5",
+            "was",
+            "not",
+            "given",
+            "−3",
+            "p",
+            "<",
+            "mg/kg",
+            "daily",
+            "10²",
+            "50%",
+            "Patients",
+            "µg",
+            "“so”",
+            "é",
+            "1,5",
+            "didn’t",
+            "CD4+",
+            "end.",
+        ]
     ),
     min_size=1,
     max_size=30,
