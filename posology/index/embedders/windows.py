@@ -1,0 +1,76 @@
+"""Cuts tokenised texts into windows that a model can take, and windows into batches.
+
+Pure arithmetic on token positions; nothing here knows a model.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """Consecutive tokens of one text that are encoded together.
+
+    A window owns its tokens from the first up to ``owned``; the rest is context, because the next
+    window begins with them. Every token is owned by exactly one window.
+    """
+
+    #: index of the text
+    text: int
+    #: first token
+    start: int
+    #: one past the last token
+    end: int
+    #: one past the last token whose vector counts
+    owned: int
+
+
+def cut(text: int, length: int, *, sentence_starts: Sequence[int], capacity: int) -> list[Window]:
+    """Windows over a text of ``length`` tokens.
+
+    The first window holds the first ``capacity`` tokens, as the model itself would cut the text.
+    Every other begins with the sentence that the one before it could not hold whole; a sentence
+    longer than a window is cut.
+
+    Args:
+        text: index of the text.
+        length: its tokens.
+        sentence_starts: the token that each sentence begins with, ascending.
+        capacity: tokens a window, special ones left out; at least 1.
+
+    Returns:
+        At least one window, even of no tokens.
+    """
+    windows: list[Window] = []
+    start = 0
+    while True:
+        end = min(start + capacity, length)
+        following = end
+        if end < length:
+            # The last sentence that begins in this window, or where the next one begins.
+            begun = sentence_starts[max(bisect_right(sentence_starts, end) - 1, 0) :][:1]
+            following = begun[0] if begun and start < begun[0] <= end else end
+        windows.append(Window(text=text, start=start, end=end, owned=following))
+        if following >= length:
+            return windows
+        start = following
+
+
+def batches(lengths: Sequence[int], *, budget: int) -> Iterator[list[int]]:
+    """Indices in batches of like length, longest first.
+
+    Args:
+        lengths: tokens of each item, special ones included.
+        budget: tokens a batch after padding; an item longer than that has a batch of its own.
+    """
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
