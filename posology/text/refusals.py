@@ -137,7 +137,7 @@ _DECLINES = re.compile(
             rf"^no {_SOURCE} \w*\s*(?:mention|address|contain|answer|discuss|provide|say|state)",
             (
                 r"^(?:they|it)\s+(?:do|does|did) not "
-                r"(?:mention|address|contain|answer|discuss|specify|state|say|cover|report|give)\b"
+                r"(?:mention|address|answer|discuss|specify|state|say|report)\b"
             ),
             r"^(?:does|do) not (?:say|mention|specify|state|appear)\b",
             (
@@ -175,6 +175,20 @@ _DECLINES = re.compile(
                 r"^they (?:contain|provide|offer|give|include|have) no (?:\w+ ){0,2}?"
                 r"(?:data|information|details?|answers?|mention)\b"
             ),
+            (
+                r"\b(?:none|neither|nothing|not one) (?:of )?(?:them|these|those|passages?|abstracts?)"
+                rf" ?(?:\w+ )?{_TELL}"
+            ),
+            (
+                r"^(?:the |that |this )?(?:no )?(?:\w+ )?(?:information|evidence|data|detail|answer)s? "
+                r"(?:(?:is|was|are|were) )?(?:not )?(?:provided|found|given|supplied)$"
+            ),
+            (
+                rf"^(?!.*\b(?:according|based|{_FIND}))(?=.*\b(?:passages?|abstracts|excerpts|snippets)"
+                rf"\b)(?=.*\b{_ABSENCE}\b)"
+            ),
+            rf"^no (?:\w+ )?{_KIND} (?:was |were )?found$",
+            rf"\bunknown (?:based )?(?:on|from) {_SOURCE}",
             # there is nothing in the sources
             r"^(?:there (?:is|was) )?(?:nothing|no \w+) (?:\w+ )?here\b",
             rf"^(?:nothing|no {_KIND}|none)(?: \w+)? (?:is|are|was|were) (?:\w+ly )?(?:relevant|found)$",
@@ -183,7 +197,7 @@ _DECLINES = re.compile(
             rf"\b(?:no|not any|nothing)\b[^.]{{0,80}}?\b{_PREPOSITION} {_SOURCE}",
             (
                 r"^(?:there (?:is|was) )?(?:no|not any) (?:relevant |specific |direct |"
-                r"further |explicit |useful |clear |definite |definitive |such )?(?:mention of|answer\b|passages? (?:that|which|"
+                r"further |explicit |useful |clear |definite |definitive |such )?(?:mention of(?!.* in (?!the passages|the context|the text|these|any))|answer\b|passages? (?:that|which|"
                 rf"mention|contain|answer)|{_DETAIL}(?: \w+){{0,6}}? (?:available|provided|given|"
                 rf"found|present)|{_DETAIL} (?:about|on|regarding|concerning|to)\b)"
             ),
@@ -211,7 +225,7 @@ _DECLINES = re.compile(
             ),
             (
                 rf"^(?:this|it|that|the answer|(?:(?:the|this|your) )?question)(?: itself)? (?:cannot|"
-                rf"could not) be (?:\w+ly )?{_DONE}\b"
+                rf"could not) be (?:\w+ly )?{_DONE}\b(?! that\b)"
             ),
             (
                 rf"\b(?:not possible|impossible|unclear|not clear|no way|difficult|hard) (?:to {_ASK}\b)?"
