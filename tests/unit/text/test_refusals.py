@@ -23,6 +23,12 @@ def test_precision_and_recall_on_the_examples_it_was_written_against() -> None:
     assert result.misses == ()
 
 
+def test_precision_and_recall_on_the_examples_held_aside() -> None:
+    result = score([example for example in EXAMPLES if example.split == "test"])
+    assert result.precision >= 0.92
+    assert result.recall >= 0.88
+
+
 @pytest.mark.parametrize("wrap", ["{}", "**{}**", "> {}", "Answer: {}", "{} [1, 2]", "  {}\n\n"])
 @pytest.mark.parametrize("refusal", ["No answer.", "I don’t know", "Not stated in the passages."])
 def test_markup_case_and_citations_do_not_matter(wrap: str, refusal: str) -> None:
