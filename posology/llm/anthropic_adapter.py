@@ -197,7 +197,8 @@ def translate(error: Exception, model: str, *, secret: str) -> ProviderError:
                 request_id=error.request_id,
                 secret=secret,
             )
-        case anthropic.AnthropicError() if (kind := named(error, _BY_NAME)) is not None:
+        case anthropic.AnthropicError() if not isinstance(error, anthropic.APIError):
+            kind = named(error, _BY_NAME) or ProviderError
             return kind(
                 f"{PROVIDER} failed for {model} ({type(error).__name__})",
                 provider=PROVIDER,

@@ -193,7 +193,8 @@ def translate(error: Exception, model: str, *, secret: str) -> ProviderError:
                 request_id=error.request_id,
                 secret=secret,
             )
-        case openai.OpenAIError() if (kind := named(error, _BY_NAME)) is not None:
+        case openai.OpenAIError() if not isinstance(error, openai.APIError):
+            kind = named(error, _BY_NAME) or ProviderError
             return kind(
                 f"{PROVIDER} failed for {model} ({type(error).__name__})",
                 provider=PROVIDER,

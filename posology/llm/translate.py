@@ -38,7 +38,15 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
     # a proxy's word for a connection that closed before the answer was there
     499: ProviderUnreachable,
 }
-_QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached", "billing_error")
+_QUOTA_CODES = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_error",
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+    "linked_organization_spend_limit_reached",
+)
 _QUOTA_WORDS = ("credit balance is too low",)
 _LENGTH_CODES = ("context_length_exceeded",)
 _LENGTH_WORDS = (
@@ -63,7 +71,7 @@ class Fault:
 
     #: in the provider's words, empty where it had none
     words: str
-    #: its codes for the cause: OpenAI's ``code`` and ``type``, Anthropic's ``type``
+    #: its codes for the cause: OpenAI's ``code``, Anthropic's ``error_code``, and the ``type`` of both
     codes: tuple[str, ...]
 
     @classmethod
@@ -72,8 +80,9 @@ class Fault:
         inner = body.get("error", body) if isinstance(body, Mapping) else body
         if not isinstance(inner, Mapping):
             return cls(words=inner if isinstance(inner, str) else "", codes=())
-        words = inner.get("message")
-        codes = (inner.get("code"), inner.get("type"))
+        words, more = inner.get("message"), inner.get("details")
+        fine = more.get("error_code") if isinstance(more, Mapping) else None
+        codes = (inner.get("code"), fine, inner.get("type"))
         return cls(
             words=words if isinstance(words, str) else "",
             codes=tuple(code for code in codes if isinstance(code, str)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -157,6 +159,12 @@ def checked_key(key: str | None, *, variable: str) -> str:
     return stripped
 
 
+@functools.cache
+def _certificates(*, trust_env: bool) -> ssl.SSLContext:
+    """Reading the certificates takes 40 ms, and they are the same for every provider."""
+    return httpx2.create_ssl_context(trust_env=trust_env)
+
+
 def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
     """A connection pool for one provider.
 
@@ -165,11 +173,13 @@ def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
     connections is not bounded here: the limiter owns that, and a pool that queues looks like a
     slow provider.
     """
+    trust_env = not switch.is_loopback(base_url)
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(timeout),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
         follow_redirects=False,
-        trust_env=not switch.is_loopback(base_url),
+        verify=_certificates(trust_env=trust_env),
+        trust_env=trust_env,
     )
 
 

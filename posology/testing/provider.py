@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Self
 from posology.testing import formats
 from posology.testing.steps import Cut, Hang, Malformed, NoSuchModel, Recorded, Reply, Status, Step
 
-_POLL = 0.02
+#: seconds between looks at whether the stub is over
+_POLL = 0.005
 
 
 class StubProvider:
