@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from posology import errors
+from posology.llm.accounting import Account, Accounting
+from posology.llm.limiter import Limiter
+from posology.llm.retry import Retry, RetryPolicy
+from posology.llm.structured import verdict
+from posology.query import make_query
+from posology.testing import ScriptedModel
+from posology.types import Attempt, Call, Completion, Finish, Outcome, PromptId, Stage, Usage
+
+pytestmark = pytest.mark.anyio
+
+MakeCall = Callable[..., Call]
+USAGE = Usage(input=100, output=10)
+
+
+def cents(_model: str, usage: Usage) -> Decimal:
+    return Decimal(usage.total_input + usage.total_output) / 100
+
+
+def fails(
+    kind: type[errors.ProviderError] = errors.ProviderOverloaded, **details: Any
+) -> errors.ProviderError:
+    return kind("no", provider="openai", model="openai:m", **details)
+
+
+async def no_wait(_seconds: float) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
+    account = Account()
+    clock = count(5.0, 0.25)
+    completion = Completion(
+        text="yes", usage=USAGE, finish=Finish.STOP, served_model="m", request_id="r"
+    )
+    complete = Accounting(
+        ScriptedModel([completion]), journal=account, price=cents, clock=lambda: next(clock)
+    )
+    call = make_call()
+    assert await complete(call) is completion
+    assert account.attempts == (
+        Attempt(
+            call=1,
+            attempt=1,
+            stage=call.stage,
+            model=call.model,
+            prompt=call.prompt,
+            outcome=Outcome.OK,
+            error=None,
+            usage=USAGE,
+            cost=Decimal("1.1"),
+            latency=0.25,
+            request_id="r",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "usage", "cost"),
+    [
+        (fails(), Outcome.FAILED, None, None),
+        (fails(errors.RateLimited, usage=Usage()), Outcome.FAILED, Usage(), Decimal(0)),
+        (fails(errors.MalformedReply), Outcome.UNUSABLE, None, None),
+        (fails(errors.MalformedReply, usage=USAGE), Outcome.UNUSABLE, USAGE, Decimal("1.1")),
+        (errors.ConfigurationError("no"), Outcome.FAILED, Usage(), Decimal(0)),
+        (KeyError("a bug"), Outcome.FAILED, None, None),
+    ],
+)
+async def test_a_failure_is_accounted_for_and_raised(
+    error: Exception,
+    outcome: Outcome,
+    usage: Usage | None,
+    cost: Decimal | None,
+    make_call: MakeCall,
+) -> None:
+    account = Account()
+    complete = Accounting(ScriptedModel([error]), journal=account, price=cents)
+    with pytest.raises(type(error)) as caught:
+        await complete(make_call())
+    assert caught.value is error
+    (attempt,) = account.attempts
+    assert (attempt.outcome, attempt.error) == (outcome, type(error).__name__)
+    assert (attempt.usage, attempt.cost) == (usage, cost)
+
+
+async def test_a_cancelled_attempt_is_accounted_for_and_stays_cancelled(
+    make_call: MakeCall,
+) -> None:
+    account = Account()
+    complete = Accounting(ScriptedModel(["late"], latency=30.0), journal=account, price=cents)
+    with anyio.move_on_after(0.02) as scope:
+        await complete(make_call())
+    assert scope.cancelled_caught
+    (attempt,) = account.attempts
+    assert attempt.outcome is Outcome.CANCELLED
+    assert (attempt.usage, attempt.cost) == (None, None)
+    assert attempt.latency >= 0.01
+
+
+async def test_a_deadline_accounts_for_the_attempt_that_it_cuts_off(make_call: MakeCall) -> None:
+    account = Account()
+    accounted = Accounting(ScriptedModel(["late"], latency=30.0), journal=account, price=cents)
+    with pytest.raises(errors.DeadlineExceeded):
+        await Retry(accounted, policy=RetryPolicy(deadline=0.02))(make_call())
+    assert [a.outcome for a in account.attempts] == [Outcome.CANCELLED]
+
+
+async def test_a_reply_that_needs_a_repair_is_unusable(make_call: MakeCall) -> None:
+    class Verdict(BaseModel):
+        verdict: str
+
+    account = Account()
+    script: list[Any] = ["no object", Verdict(verdict="yes")]
+    complete = Accounting(ScriptedModel(script), journal=account, price=cents, verdict=verdict)
+    for _ in script:
+        await complete(make_call(schema=Verdict))
+    assert [(a.outcome, a.error) for a in account.attempts] == [
+        (Outcome.UNUSABLE, "SchemaViolation"),
+        (Outcome.OK, None),
+    ]
+    assert account.cost == Decimal("2.2")
+
+
+async def test_what_was_turned_away_costs_nothing_even_at_an_unknown_price(
+    make_call: MakeCall,
+) -> None:
+    account = Account()
+    script: list[Any] = [fails(errors.RateLimited, usage=Usage()), "yes"]
+    complete = Accounting(ScriptedModel(script), journal=account, price=lambda _m, _u: None)
+    with pytest.raises(errors.RateLimited):
+        await complete(make_call())
+    await complete(make_call())
+    assert [a.cost for a in account.attempts] == [Decimal(0), None]
+
+
+async def test_without_retry_each_attempt_is_a_call_of_its_own(make_call: MakeCall) -> None:
+    account = Account()
+    complete = Accounting(ScriptedModel(lambda _: "yes"), journal=account, price=cents)
+    for _ in range(3):
+        await complete(make_call())
+    assert [(a.call, a.attempt) for a in account.attempts] == [(1, 1), (2, 1), (3, 1)]
+
+
+async def test_stacks_that_share_a_journal_share_their_numbers(make_call: MakeCall) -> None:
+    account, calls = Account(), count(1)
+    model = ScriptedModel(lambda _: "yes")
+    stacks = [Accounting(model, journal=account, price=cents, calls=calls) for _ in range(2)]
+    for complete in (*stacks, *stacks):
+        await complete(make_call())
+    assert [a.call for a in account.attempts] == [1, 2, 3, 4]
+
+
+def _call(n: int) -> Call:
+    return Call(
+        stage=Stage.EXTRACT,
+        model="openai:m",
+        query=make_query("Why?"),
+        excerpts=(),
+        messages=(),
+        prompt=PromptId(name="p", digest="0" * 16),
+        max_tokens=n,
+    )
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(1, 4))
+def test_concurrent_retried_calls_are_numbered_each_on_its_own(
+    failures: list[int], places: int
+) -> None:
+    account = Account()
+    left = dict(enumerate(failures, start=1))
+    #: which call the account gave which numbers, by the token bound that marks it
+    marks: list[int] = []
+
+    class Marking(ScriptedModel):
+        async def __call__(self, call: Call) -> Completion:
+            try:
+                return await super().__call__(call)
+            finally:
+                marks.append(call.max_tokens)
+
+    def reply(call: Call) -> Any:
+        if left[call.max_tokens] == 0:
+            return "yes"
+        left[call.max_tokens] -= 1
+        return fails()
+
+    async def run() -> None:
+        limiter = anyio.CapacityLimiter(places)
+        accounted = Accounting(Marking(reply), journal=account, price=cents)
+        complete = Retry(
+            Limiter(accounted, places=limiter),
+            policy=RetryPolicy(attempts=6, deadline=None),
+            sleep=no_wait,
+        )
+        async with anyio.create_task_group() as group:
+            for n in range(1, len(failures) + 1):
+                group.start_soon(complete, _call(n))
+
+    anyio.run(run)
+    numbers = {mark: a.call for mark, a in zip(marks, account.attempts, strict=True)}
+    assert sorted(numbers.values()) == list(range(1, len(failures) + 1))
+    for n, failed in enumerate(failures, start=1):
+        own = [a for mark, a in zip(marks, account.attempts, strict=True) if mark == n]
+        assert {a.call for a in own} == {numbers[n]}
+        assert [a.attempt for a in own] == list(range(1, failed + 2))
+    assert Counter(a.outcome for a in account.attempts)[Outcome.OK] == len(failures)
+
+
+async def test_an_account_adds_up(make_call: MakeCall) -> None:
+    account = Account()
+    assert account.usage == Usage()
+    assert [account.cost, account.known_cost] == [Decimal(0), Decimal(0)]
+    complete = Accounting(ScriptedModel(["a", "b", fails()]), journal=account, price=cents)
+    for _ in range(2):
+        await complete(make_call())
+    assert [account.cost] == [Decimal("2.2")]
+    with pytest.raises(errors.ProviderOverloaded):
+        await complete(make_call())
+    assert account.usage == Usage(input=200, output=20)
+    assert (account.cost, account.known_cost, account.unknown) == (None, Decimal("2.2"), 1)
+    assert account.outcomes == {
+        Outcome.OK: 2,
+        Outcome.FAILED: 1,
+        Outcome.UNUSABLE: 0,
+        Outcome.CANCELLED: 0,
+    }
+
+
+async def test_the_limiter_bounds_what_runs_at_a_time(make_call: MakeCall) -> None:
+    running = most = 0
+
+    class Busy:
+        async def __call__(self, call: Call) -> Any:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await anyio.sleep(0.002)
+            running -= 1
+
+    complete = Limiter(Busy(), places=anyio.CapacityLimiter(3))
+    async with anyio.create_task_group() as group:
+        for _ in range(12):
+            group.start_soon(complete, make_call())
+    assert most == 3

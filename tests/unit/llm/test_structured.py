@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from posology import errors
+from posology.llm.structured import MAX_COMPLAINT, BadStructure, Structured, read
+from posology.testing import ScriptedModel
+from posology.types import Call, Completion, Finish, Message, Role, Usage
+
+pytestmark = pytest.mark.anyio
+
+MakeCall = Callable[..., Call]
+
+
+class Quote(BaseModel):
+    words: str
+
+
+class Verdict(BaseModel):
+    verdict: Literal["yes", "no"]
+    quotes: list[Quote] = []
+
+
+GOOD = '{"verdict": "yes", "quotes": [{"words": "a } or { in text"}]}'
+
+
+def completion(text: str, finish: Finish = Finish.STOP) -> Completion:
+    return Completion(
+        text=text,
+        usage=Usage(input=7, output=3),
+        finish=finish,
+        served_model="m",
+        request_id="r",
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"\n{GOOD}\n",
+        f"```json\n{GOOD}\n```",
+        f"```\n{GOOD}\n```",
+        f"Here you are:\n\n```json\n{GOOD}\n```\nI hope that helps :}}",
+        f"Answer: {GOOD}",
+        json.dumps(json.loads(GOOD), indent=2),
+    ],
+)
+def test_one_object_is_found_in_fences_and_prose(text: str) -> None:
+    assert read(text, Verdict) == Verdict(verdict="yes", quotes=[Quote(words="a } or { in text")])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "no JSON object"),
+        ("yes", "no JSON object"),
+        ('["yes"]', "no JSON object"),
+        ('{"verdict": "yes"', "not valid JSON"),
+        ("{'verdict': 'yes'}", "not valid JSON"),
+        # the inner object of a reply that was cut is not taken for the reply
+        ('{"quotes": [{"words": "a"}], "verd', "not valid JSON"),
+        ('{"verdict": "yes"} {"verdict": "no"}', "more than one"),
+        ('{"verdict": "maybe"}', "verdict: Input should be 'yes' or 'no'"),
+        ('{"quotes": [{}]}', r"quotes\.0\.words: Field required"),
+        ("{" * 100_000, "not valid JSON"),
+        ('{"a":' * 100_000, "not valid JSON"),
+        ('{"verdict": "yes", "quotes": [{"words": "\\ud800"}]}', "the object"),
+        ('{"verdict": ' + "9" * 10_000 + "}", "."),
+    ],
+)
+def test_anything_else_is_refused_with_a_complaint(text: str, complaint: str) -> None:
+    with pytest.raises(BadStructure, match=complaint):
+        read(text, Verdict)
+
+
+@given(st.text() | st.text(alphabet='{}[]":,\\ aue0'))
+def test_no_text_breaks_it(text: str) -> None:
+    with suppress(BadStructure):
+        read(text, Verdict)
+
+
+async def test_a_call_without_a_schema_is_handed_through(make_call: MakeCall) -> None:
+    reply = completion("free text")
+    model = ScriptedModel([reply])
+    assert await Structured(model)(make_call()) is reply
+
+
+async def test_a_good_reply_is_parsed(make_call: MakeCall) -> None:
+    model = ScriptedModel([completion(GOOD)])
+    found = await Structured(model)(make_call(schema=Verdict))
+    assert isinstance(found.parsed, Verdict)
+    assert found.text == GOOD
+    assert len(model.calls) == 1
+
+
+async def test_a_bad_reply_is_repaired_once(make_call: MakeCall) -> None:
+    model = ScriptedModel([completion('{"verdict": "perhaps"}'), completion(GOOD)])
+    call = make_call(schema=Verdict)
+    found = await Structured(model)(call)
+    assert isinstance(found.parsed, Verdict)
+    first, repair = model.calls
+    assert first is call
+    assert repair.messages[:-2] == call.messages
+    assert repair.messages[-2] == Message(role=Role.ASSISTANT, content='{"verdict": "perhaps"}')
+    assert repair.messages[-1].role is Role.USER
+    assert "verdict: Input should be 'yes' or 'no'" in repair.messages[-1].content
+    assert (repair.schema, repair.max_tokens) == (Verdict, call.max_tokens)
+
+
+async def test_a_reply_that_is_bad_twice_is_a_violation_with_its_usage(make_call: MakeCall) -> None:
+    model = ScriptedModel([completion("one"), completion("two"), completion(GOOD)])
+    with pytest.raises(errors.SchemaViolation, match="even after a repair") as caught:
+        await Structured(model)(make_call(schema=Verdict))
+    assert len(model.calls) == 2
+    assert caught.value.usage == Usage(input=7, output=3)
+    assert (caught.value.provider, caught.value.request_id) == ("openai", "r")
+
+
+async def test_an_empty_reply_is_not_sent_back_empty(make_call: MakeCall) -> None:
+    model = ScriptedModel([completion(" "), completion(GOOD)])
+    await Structured(model)(make_call(schema=Verdict))
+    assert model.calls[1].messages[-2].content == "(empty)"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [completion('{"verdict": "y', Finish.LENGTH)],
+        [completion("bad"), completion('{"verdict": "y', Finish.LENGTH)],
+    ],
+)
+async def test_a_cut_reply_is_not_repaired(script: list[Completion], make_call: MakeCall) -> None:
+    model = ScriptedModel(script)
+    with pytest.raises(errors.TruncatedReply, match="cut at 200 tokens") as caught:
+        await Structured(model)(make_call(schema=Verdict))
+    assert len(model.calls) == len(script)
+    assert caught.value.usage == Usage(input=7, output=3)
+
+
+async def test_a_whole_object_is_taken_though_the_bound_was_reached(make_call: MakeCall) -> None:
+    model = ScriptedModel([completion(GOOD + " and then", Finish.LENGTH)])
+    assert (await Structured(model)(make_call(schema=Verdict))).parsed is not None
+
+
+@pytest.mark.parametrize("before", [[], [completion("bad")]])
+async def test_a_filtered_reply_is_handed_on_unparsed(
+    before: list[Completion], make_call: MakeCall
+) -> None:
+    refusal = completion("I cannot help with that.", Finish.FILTERED)
+    found = await Structured(ScriptedModel([*before, refusal]))(make_call(schema=Verdict))
+    assert found is refusal
+
+
+async def test_the_complaint_is_bounded(make_call: MakeCall) -> None:
+    class Wide(BaseModel):
+        __annotations__ = {f"field_{n}": int for n in range(500)}
+
+    model = ScriptedModel([completion("{}"), completion("{}")])
+    with pytest.raises(errors.SchemaViolation) as caught:
+        await Structured(model)(make_call(schema=Wide))
+    assert len(model.calls[1].messages[-1].content) < MAX_COMPLAINT + 300
+    assert len(str(caught.value)) < MAX_COMPLAINT + 300
+
+
+async def test_an_error_of_the_provider_is_not_repaired(make_call: MakeCall) -> None:
+    failure: Any = errors.RateLimited("no", provider="openai", model="openai:m")
+    model = ScriptedModel([failure])
+    with pytest.raises(errors.RateLimited):
+        await Structured(model)(make_call(schema=Verdict))
