@@ -1,0 +1,552 @@
+"""Both SDKs through the whole stack, over real sockets."""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Literal
+
+import anyio
+import httpx2
+import pytest
+from pydantic import BaseModel
+
+from posology import errors
+from posology.budget.prices import price
+from posology.llm.accounting import Account
+from posology.llm.anthropic_adapter import AnthropicAdapter
+from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers import FACTORIES, ProviderOptions
+from posology.llm.retry import RetryPolicy
+from posology.llm.stack import build
+from posology.query import make_query
+from posology.seams import Complete
+from posology.testing import (
+    Cut,
+    Hang,
+    Malformed,
+    NoSuchModel,
+    Recorded,
+    Reply,
+    Status,
+    Step,
+    StubProvider,
+)
+from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-secret-0123456789"
+USAGE = Usage(input=800, cache_read=200, output=60, reasoning=40)
+QUICK = RetryPolicy(attempts=3, base=0.01, cap=0.02, deadline=10.0)
+MODELS = {"openai": "openai:gpt-4o-mini", "anthropic": "anthropic:claude-haiku-4-5"}
+Adapter = OpenAIAdapter | AnthropicAdapter
+
+
+class Verdict(BaseModel):
+    verdict: Literal["yes", "no"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rig:
+    """A stack over one SDK, and what it left behind."""
+
+    stub: StubProvider
+    adapter: Adapter
+    complete: Complete
+    account: Account
+    call: Call
+
+    @property
+    def outcomes(self) -> list[tuple[int, int, Outcome, str | None]]:
+        return [(a.call, a.attempt, a.outcome, a.error) for a in self.account.attempts]
+
+
+def call_to(model: str) -> Call:
+    return Call(
+        stage=Stage.ANSWER,
+        model=model,
+        query=make_query("Does aspirin prevent stroke?"),
+        excerpts=(),
+        messages=(
+            Message(role=Role.SYSTEM, content="Answer from the passages."),
+            Message(role=Role.USER, content="Does aspirin prevent stroke?"),
+        ),
+        prompt=PromptId(name="answer", digest="0" * 16),
+        max_tokens=321,
+    )
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def provider(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def adapter_to(provider: str, stub: StubProvider, **options: Any) -> Adapter:
+    if provider == "openai":
+        return OpenAIAdapter(api_key=KEY, base_url=stub.openai_url, **options)
+    return AnthropicAdapter(api_key=KEY, base_url=stub.anthropic_url, **options)
+
+
+MakeRig = Callable[..., Any]
+
+
+@pytest.fixture
+async def rig(provider: str) -> Any:
+    stubs: list[StubProvider] = []
+    adapters: list[Adapter] = []
+
+    def make(
+        script: list[Step] | Callable[[Recorded], Step],
+        *,
+        policy: RetryPolicy = QUICK,
+        timeout: float = 5.0,
+        limit: int = 8,
+        **options: Any,
+    ) -> Rig:
+        stub = StubProvider(script).__enter__()
+        stubs.append(stub)
+        adapter = adapter_to(provider, stub, timeout=timeout, **options)
+        adapters.append(adapter)
+        account = Account()
+        complete = build(
+            adapter,
+            journal=account,
+            price=price,
+            retry=policy,
+            limit=anyio.CapacityLimiter(limit),
+        )
+        return Rig(
+            stub=stub,
+            adapter=adapter,
+            complete=complete,
+            account=account,
+            call=call_to(MODELS[provider]),
+        )
+
+    yield make
+    for adapter in adapters:
+        await adapter.aclose()
+    for stub in stubs:
+        stub.__exit__(None, None, None)
+
+
+async def test_a_success(rig: MakeRig, provider: str) -> None:
+    made = rig([Reply(text="Yes.", usage=USAGE)])
+    completion = await made.complete(made.call)
+    assert completion.text == "Yes."
+    assert completion.usage == USAGE
+    assert completion.finish is Finish.STOP
+    assert completion.request_id == "req_1"
+    assert completion.served_model == made.call.model.partition(":")[2]
+    (attempt,) = made.account.attempts
+    assert (attempt.call, attempt.attempt, attempt.outcome) == (1, 1, Outcome.OK)
+    assert (attempt.usage, attempt.request_id) == (USAGE, "req_1")
+    expected = {"openai": "0.000195", "anthropic": "0.00132"}[provider]
+    assert made.account.cost == Decimal(expected)
+
+
+async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
+    made = rig([Reply(text='{"verdict": "yes"}'), Reply(text="yes")])
+    await made.complete(replace(made.call, schema=Verdict, temperature=0.5))
+    await made.complete(made.call)
+    first, second = made.stub.requests
+    assert first.headers["authorization"] == f"Bearer {KEY}"
+    user = {"role": "user", "content": "Does aspirin prevent stroke?"}
+    if provider == "openai":
+        assert first.path == "/v1/chat/completions"
+        system = {"role": "system", "content": "Answer from the passages."}
+        wanted = first.json.pop("response_format")
+        assert wanted["type"] == "json_schema"
+        assert wanted["json_schema"]["strict"] is True
+        assert wanted["json_schema"]["name"] == "Verdict"
+        schema = wanted["json_schema"]["schema"]
+        expected = {
+            "model": "gpt-4o-mini",
+            "messages": [system, user],
+            "max_completion_tokens": 321,
+        }
+    else:
+        assert first.path == "/v1/messages"
+        wanted = first.json.pop("output_config")["format"]
+        assert wanted["type"] == "json_schema"
+        schema = wanted["schema"]
+        expected = {
+            "model": "claude-haiku-4-5",
+            "system": "Answer from the passages.",
+            "messages": [user],
+            "max_tokens": 321,
+        }
+    assert schema["required"] == ["verdict"]
+    assert schema["additionalProperties"] is False
+    assert first.json == {**expected, "temperature": 0.5}
+    assert second.json == expected
+
+
+async def test_options_for_servers_that_know_less(rig: MakeRig, provider: str) -> None:
+    options = {"legacy_max_tokens": True} if provider == "openai" else {}
+    made = rig([Reply(text='{"verdict": "yes"}')], native_schema=False, **options)
+    completion = await made.complete(replace(made.call, schema=Verdict))
+    assert completion.parsed == Verdict(verdict="yes")
+    (request,) = made.stub.requests
+    assert request.json["max_tokens"] == 321
+    assert not {"response_format", "output_config", "max_completion_tokens"} & set(request.json)
+
+
+@pytest.mark.parametrize("header", ["retry-after-ms", "retry-after"])
+async def test_a_rate_limit_is_waited_for(header: str, rig: MakeRig) -> None:
+    value = {"retry-after-ms": "200", "retry-after": "0.2"}[header]
+    made = rig([Status(code=429, headers={header: value}), Reply(text="yes", usage=USAGE)])
+    started = time.perf_counter()
+    completion = await made.complete(made.call)
+    assert time.perf_counter() - started >= 0.2
+    assert completion.text == "yes"
+    assert made.outcomes == [
+        (1, 1, Outcome.FAILED, "RateLimited"),
+        (1, 2, Outcome.OK, None),
+    ]
+    # what was turned away is known to have cost nothing
+    assert made.account.attempts[0].cost == Decimal(0)
+    assert made.account.cost is not None
+
+
+async def test_a_rate_limit_beyond_the_deadline_fails_at_once(rig: MakeRig) -> None:
+    made = rig([Status(code=429, headers={"retry-after": "60"})])
+    started = time.perf_counter()
+    with pytest.raises(errors.RateLimited) as caught:
+        await made.complete(made.call)
+    assert time.perf_counter() - started < 5
+    assert caught.value.retry_after == 60.0
+    assert made.outcomes == [(1, 1, Outcome.FAILED, "RateLimited")]
+
+
+@pytest.mark.parametrize(
+    ("step", "kind", "outcome"),
+    [
+        (Status(code=500), errors.ProviderOverloaded, Outcome.FAILED),
+        (Status(code=503, body=b"<html>gateway</html>"), errors.ProviderOverloaded, Outcome.FAILED),
+        (Status(code=529), errors.ProviderOverloaded, Outcome.FAILED),
+        (Status(code=408), errors.ProviderTimeout, Outcome.FAILED),
+        (Cut(), errors.ProviderUnreachable, Outcome.FAILED),
+        (Cut(after_bytes=0), errors.ProviderUnreachable, Outcome.FAILED),
+        (Cut(after_bytes=25), errors.ProviderUnreachable, Outcome.FAILED),
+        (Malformed(), errors.MalformedReply, Outcome.UNUSABLE),
+        (Malformed(content_type="text/html"), errors.MalformedReply, Outcome.UNUSABLE),
+        (Malformed(body=b""), errors.MalformedReply, Outcome.UNUSABLE),
+        (Malformed(body=b"[]"), errors.MalformedReply, Outcome.UNUSABLE),
+        (Malformed(body=b"{}"), errors.MalformedReply, Outcome.UNUSABLE),
+        (Malformed(body=b"\xff\xfe{"), errors.MalformedReply, Outcome.UNUSABLE),
+        (Malformed(body=b"[" * 100_000), errors.MalformedReply, Outcome.UNUSABLE),
+        (
+            Malformed(body=b'{"choices": [], "content": null}'),
+            errors.MalformedReply,
+            Outcome.UNUSABLE,
+        ),
+        (
+            Malformed(body=b'{"choices": [{"message": {"content": [1]}}], "content": [1]}'),
+            errors.MalformedReply,
+            Outcome.UNUSABLE,
+        ),
+    ],
+)
+async def test_what_may_pass_is_tried_again_and_each_attempt_accounted_for(
+    step: Step, kind: type[errors.ProviderError], outcome: Outcome, rig: MakeRig
+) -> None:
+    made = rig([step, step, Reply(text="yes", usage=USAGE)])
+    assert (await made.complete(made.call)).text == "yes"
+    assert made.outcomes == [
+        (1, 1, outcome, kind.__name__),
+        (1, 2, outcome, kind.__name__),
+        (1, 3, Outcome.OK, None),
+    ]
+    # the SDK made no request of its own
+    assert len(made.stub.requests) == 3
+
+    made = rig([step] * 4)
+    with pytest.raises(kind):
+        await made.complete(made.call)
+    assert made.outcomes == [(1, n, outcome, kind.__name__) for n in (1, 2, 3)]
+    assert len(made.stub.requests) == 3
+    # none of these is known to be free
+    assert (made.account.cost, made.account.known_cost) == (None, Decimal(0))
+
+
+@pytest.mark.parametrize(
+    ("step", "kind"),
+    [
+        (NoSuchModel(), errors.ModelNotFound),
+        (Status(code=400), errors.RequestRejected),
+        (Status(code=401), errors.AuthenticationFailed),
+        (Status(code=403), errors.PermissionRefused),
+        (Status(code=429, kind="insufficient_quota"), errors.QuotaExhausted),
+        (Status(code=400, message="prompt is too long: 9 > 8"), errors.ContextTooLong),
+        (
+            Status(code=302, headers={"location": "http://127.0.0.1:9/"}, body=b""),
+            errors.RequestRejected,
+        ),
+    ],
+)
+async def test_what_will_not_pass_is_not_tried_again(
+    step: Step, kind: type[errors.ProviderError], rig: MakeRig
+) -> None:
+    made = rig([step] * 2)
+    with pytest.raises(errors.ProviderError) as caught:
+        await made.complete(made.call)
+    assert type(caught.value) is kind
+    assert made.outcomes == [(1, 1, Outcome.FAILED, kind.__name__)]
+    assert len(made.stub.requests) == 1
+
+
+async def test_usage_of_an_unusable_reply_is_kept_and_priced(rig: MakeRig, provider: str) -> None:
+    usage = {
+        "openai": {"prompt_tokens": 1000, "completion_tokens": 0},
+        "anthropic": {"input_tokens": 1000, "output_tokens": 0},
+    }[provider]
+    made = rig([Malformed(body=json.dumps({"usage": usage}).encode()), Reply(text="yes")])
+    await made.complete(made.call)
+    first = made.account.attempts[0]
+    assert (first.outcome, first.usage) == (Outcome.UNUSABLE, Usage(input=1000))
+    assert first.cost == price(made.call.model, Usage(input=1000))
+
+
+async def test_a_silent_provider_times_out(rig: MakeRig) -> None:
+    made = rig([Hang(), Reply(text="yes")], timeout=0.2)
+    assert (await made.complete(made.call)).text == "yes"
+    assert made.outcomes == [
+        (1, 1, Outcome.FAILED, "ProviderTimeout"),
+        (1, 2, Outcome.OK, None),
+    ]
+    assert made.account.attempts[0].usage is None
+    assert 0.15 < made.account.attempts[0].latency < 2
+
+
+async def test_the_deadline_cuts_off_a_running_attempt(rig: MakeRig) -> None:
+    policy = RetryPolicy(attempts=3, base=0.01, cap=0.02, deadline=0.3)
+    made = rig([Status(code=500), Hang()], policy=policy)
+    with pytest.raises(errors.DeadlineExceeded) as caught:
+        await made.complete(made.call)
+    assert isinstance(caught.value.__cause__, errors.ProviderOverloaded)
+    assert made.outcomes[0] == (1, 1, Outcome.FAILED, "ProviderOverloaded")
+    assert made.outcomes[1][:3] == (1, 2, Outcome.CANCELLED)
+
+
+async def test_nobody_listens(provider: str) -> None:
+    with StubProvider([]) as stub:
+        adapter = adapter_to(provider, stub)
+    account = Account()
+    complete = build(adapter, journal=account, price=price, retry=QUICK)
+    with pytest.raises(errors.ProviderUnreachable):
+        await complete(call_to(MODELS[provider]))
+    # nothing was sent, so that much is known
+    assert [a.usage for a in account.attempts] == [Usage()] * 3
+    assert account.cost == Decimal(0)
+    await adapter.aclose()
+
+
+async def test_a_bad_structure_is_repaired_and_both_calls_accounted_for(rig: MakeRig) -> None:
+    made = rig(
+        [
+            Reply(text='{"verdict": "perhaps"}', usage=USAGE),
+            Status(code=500),
+            Reply(text='```json\n{"verdict": "yes"}\n```', usage=USAGE),
+        ]
+    )
+    completion = await made.complete(replace(made.call, schema=Verdict))
+    assert completion.parsed == Verdict(verdict="yes")
+    assert made.outcomes == [
+        (1, 1, Outcome.UNUSABLE, "SchemaViolation"),
+        (2, 1, Outcome.FAILED, "ProviderOverloaded"),
+        (2, 2, Outcome.OK, None),
+    ]
+    assert made.account.usage == USAGE + USAGE
+    said = made.stub.requests[2].json["messages"]
+    assert said[-2] == {"role": "assistant", "content": '{"verdict": "perhaps"}'}
+    assert "Input should be 'yes' or 'no'" in said[-1]["content"]
+
+
+async def test_a_structure_that_stays_bad_is_a_violation(rig: MakeRig) -> None:
+    made = rig([Reply(text="I think so.", usage=USAGE)] * 3)
+    with pytest.raises(errors.SchemaViolation) as caught:
+        await made.complete(replace(made.call, schema=Verdict))
+    assert caught.value.usage == USAGE
+    assert made.outcomes == [
+        (1, 1, Outcome.UNUSABLE, "SchemaViolation"),
+        (2, 1, Outcome.UNUSABLE, "SchemaViolation"),
+    ]
+
+
+async def test_a_cut_structure_is_truncated(rig: MakeRig) -> None:
+    made = rig([Reply(text='{"verdict": "y', usage=USAGE, finish=Finish.LENGTH)])
+    with pytest.raises(errors.TruncatedReply):
+        await made.complete(replace(made.call, schema=Verdict))
+    assert made.outcomes == [(1, 1, Outcome.UNUSABLE, "TruncatedReply")]
+    assert made.account.usage == USAGE
+
+
+async def test_a_refusal_is_no_violation(rig: MakeRig) -> None:
+    made = rig([Reply(text="I cannot help with that.", finish=Finish.FILTERED)])
+    completion = await made.complete(replace(made.call, schema=Verdict))
+    assert (completion.finish, completion.parsed) == (Finish.FILTERED, None)
+    assert made.outcomes == [(1, 1, Outcome.OK, None)]
+
+
+async def test_a_refusal_in_a_field_of_its_own_is_text(rig: MakeRig, provider: str) -> None:
+    body: dict[str, Any] = {
+        "model": "m",
+        "choices": [
+            {"message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"}
+        ],
+        "content": [],
+        "stop_reason": "refusal",
+        "stop_details": {"type": "refusal", "explanation": "I cannot."},
+    }
+    made = rig([Malformed(body=json.dumps(body).encode())])
+    completion = await made.complete(made.call)
+    assert (completion.finish, completion.text) == (Finish.FILTERED, "I cannot.")
+    assert completion.usage is None
+
+
+async def test_concurrent_calls_are_numbered_each_on_its_own(rig: MakeRig) -> None:
+    seen: dict[int, int] = {}
+
+    def answer(request: Recorded) -> Step:
+        bound = int(request.json.get("max_completion_tokens") or request.json["max_tokens"])
+        seen[bound] = seen.get(bound, 0) + 1
+        # call n fails n times modulo 3
+        if seen[bound] <= bound % 3:
+            return Status(code=500)
+        return Reply(text="yes", usage=Usage(input=bound, output=1))
+
+    made = rig(answer, limit=4)
+    async with anyio.create_task_group() as group:
+        for n in range(1, 13):
+            group.start_soon(made.complete, replace(made.call, max_tokens=n))
+    by_call: dict[int, list[Any]] = {}
+    for attempt in made.account.attempts:
+        by_call.setdefault(attempt.call, []).append(attempt)
+    assert sorted(by_call) == list(range(1, 13))
+    for attempts in by_call.values():
+        assert [a.attempt for a in attempts] == list(range(1, len(attempts) + 1))
+        assert [a.outcome for a in attempts[:-1]] == [Outcome.FAILED] * (len(attempts) - 1)
+        bound = attempts[-1].usage.input
+        assert len(attempts) == bound % 3 + 1
+
+
+async def test_a_cancelled_call_is_accounted_for(rig: MakeRig) -> None:
+    made = rig([Hang()])
+    with anyio.move_on_after(0.2) as scope:
+        await made.complete(made.call)
+    assert scope.cancelled_caught
+    (attempt,) = made.account.attempts
+    assert (attempt.outcome, attempt.usage, attempt.cost) == (Outcome.CANCELLED, None, None)
+
+
+async def test_a_trickling_provider_cannot_hold_a_call(provider: str) -> None:
+    class Trickle(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            async def drops() -> Any:
+                while True:
+                    await anyio.sleep(0.02)
+                    yield b" "
+
+            return httpx2.Response(200, content=drops())
+
+    client = httpx2.AsyncClient(transport=Trickle())
+    with StubProvider([]) as stub:
+        adapter = adapter_to(provider, stub, timeout=0.2, client=client)
+    with pytest.raises(errors.ProviderTimeout, match=r"within 0\.2 s"):
+        await adapter(call_to(MODELS[provider]))
+    await adapter.aclose()
+    # a client that was handed in stays open, for its owner to close
+    assert not client.is_closed
+    await client.aclose()
+
+
+async def test_text_that_is_not_unicode_is_rejected_unsent(rig: MakeRig) -> None:
+    made = rig([Reply(text="yes")])
+    broken = replace(made.call, messages=(Message(role=Role.USER, content="\ud800"),))
+    with pytest.raises(errors.RequestRejected, match="not valid Unicode"):
+        await made.complete(broken)
+    assert made.stub.requests == ()
+
+
+async def test_a_call_to_another_provider_is_refused_unsent(rig: MakeRig, provider: str) -> None:
+    made = rig([Reply(text="yes")])
+    other = MODELS["anthropic" if provider == "openai" else "openai"]
+    with pytest.raises(errors.UnknownModel):
+        await made.complete(replace(made.call, model=other))
+    assert made.stub.requests == ()
+
+
+async def test_the_environment_is_not_asked(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for vendor in ("OPENAI", "ANTHROPIC"):
+        for name in ("API_KEY", "ADMIN_KEY", "AUTH_TOKEN", "ORG_ID", "PROJECT_ID", "PROFILE"):
+            monkeypatch.setenv(f"{vendor}_{name}", "ambient")
+        monkeypatch.setenv(f"{vendor}_BASE_URL", "http://ambient.invalid")
+        monkeypatch.setenv(f"{vendor}_CUSTOM_HEADERS", "x-ambient: ambient")
+    monkeypatch.setenv("HTTP_PROXY", "http://ambient.invalid:1")
+    with StubProvider([Reply(text="yes")]) as stub:
+        adapter = adapter_to(provider, stub)
+        await adapter(call_to(MODELS[provider]))
+        await adapter.aclose()
+        (request,) = stub.requests
+    assert "ambient" not in str(request.headers)
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("adapter", [OpenAIAdapter, AnthropicAdapter])
+async def test_without_a_base_url_it_is_the_providers_own(
+    adapter: type[Adapter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://ambient.invalid")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://ambient.invalid")
+    made = adapter(api_key=KEY)
+    host = {"OpenAIAdapter": "api.openai.com", "AnthropicAdapter": "api.anthropic.com"}
+    assert made._sdk.base_url.host == host[adapter.__name__]
+    await made.aclose()
+
+
+@pytest.mark.parametrize("key", [None, "", "  \n"])
+def test_a_missing_key_is_told_by_its_variable(
+    key: str | None, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable = f"{provider.upper()}_API_KEY"
+    monkeypatch.setenv(variable, "ambient")
+    with pytest.raises(errors.MissingKey, match=variable):
+        FACTORIES[provider](ProviderOptions(api_key=key))
+
+
+@pytest.mark.parametrize("key", ["sk-ключ", "sk-one\nsk-two"])
+def test_a_key_that_cannot_be_one_is_told_without_it(key: str, provider: str) -> None:
+    with pytest.raises(errors.ConfigurationError) as caught:
+        FACTORIES[provider](ProviderOptions(api_key=key))
+    assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["api.openai.com/v1", "ftp://example.org", "http://", "/v1"])
+def test_a_base_url_that_cannot_be_one_is_told(url: str, provider: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match="no base URL"):
+        FACTORIES[provider](ProviderOptions(api_key=KEY, base_url=url))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Status(code=401, message=f"Incorrect API key provided: {KEY}"),
+        Status(code=500, message=KEY),
+        Status(code=500, body=KEY.encode()),
+        Cut(),
+        Malformed(body=KEY.encode()),
+    ],
+)
+async def test_no_traceback_shows_the_key(step: Step, rig: MakeRig) -> None:
+    made = rig([step], policy=RetryPolicy(attempts=1))
+    with pytest.raises(errors.ProviderError) as caught:
+        await made.complete(made.call)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+    assert KEY not in repr(caught.value.details)
+    assert KEY not in repr(ProviderOptions(api_key=KEY))
