@@ -46,6 +46,11 @@ def cited(quote: str, text: str) -> str | DropReason:
     return found if isinstance(found, DropReason) else text[found.start : found.end]
 
 
+def bare(wording: str) -> str:
+    """What must be the same in a quote and its source."""
+    return " ".join(wording.translate(EQUIVALENT).lower().split()).strip(" .\"'")
+
+
 @given(st.text(), st.text())
 def test_what_is_located_is_in_the_text(quote: str, text: str) -> None:
     found = locate(quote, text)
@@ -63,9 +68,7 @@ def test_a_located_quote_differs_from_the_text_by_the_equivalence_alone(
     quote = text[start : data.draw(st.integers(start + 1, len(text)))]
     found = locate(quote.replace(space, " "), text)
     if isinstance(found, Span):
-        given_words = quote.translate(EQUIVALENT).lower().strip(" .\"'“”").split()
-        cited_words = text[found.start : found.end].translate(EQUIVALENT).lower()
-        assert cited_words.strip(" .\"'“”").split() == given_words
+        assert bare(text[found.start : found.end]) == bare(quote)
 
 
 @given(WORDS)
@@ -141,6 +144,7 @@ def test_what_is_forgiven_and_what_is_not(quote: str, expected: str | DropReason
         ("the count was 10", "the count was 10⁻⁵ M", DropReason.CUTS_TOKEN),
         ("the count was 102", "the count was 10²", DropReason.NOT_FOUND),
         ("the count was 10²", "the count was 102", DropReason.NOT_FOUND),
+        ("% of adults died", "50% of adults died", DropReason.CUTS_TOKEN),
         ("a dose of 5 mg", "a dose of 5 mg/kg", DropReason.CUTS_TOKEN),
         ("rise in CD4", "a rise in CD4+ cells", DropReason.CUTS_TOKEN),
         ("significant effect was seen", "a non-significant effect was seen", DropReason.CUTS_TOKEN),
@@ -150,6 +154,7 @@ def test_what_is_forgiven_and_what_is_not(quote: str, expected: str | DropReason
         ("reduce mortality in adults", "didn’t reduce mortality in adults", None),
         ("reduce mortality in adults", "cannot much reduce mortality in adults", None),
         ("reduce mortality in adults", "did not, however, reduce mortality in adults", None),
+        ("mortality in adults fell", "never did the mortality in adults fell", None),
         ("reduce mortality in adults", "failed to reduce mortality in adults", None),
     ],
 )
@@ -164,6 +169,7 @@ def test_meaning_changes_are_refused(quote: str, text: str, reason: DropReason |
         ("ibuprofen reduced the pain", "Aspirin did not help, ibuprofen reduced the pain."),
         ("ibuprofen reduced the pain", "Aspirin did not help; ibuprofen reduced the pain."),
         ("reduced mortality in adults", "It not only reduced mortality in adults."),
+        ("mortality in adults fell", "never did so the mortality in adults fell"),
         ("did not reduce mortality", "It did not reduce mortality."),
         ("−5 mg was given", "Here –5 mg was given."),
         ("5 µg per day", "A dose of 5 μg per day."),
