@@ -19,6 +19,7 @@ from posology.llm.wire import (
     count,
     http_client,
     section,
+    timeouts,
 )
 from posology.types import Call, Completion, Finish, Role, Usage
 
@@ -69,12 +70,12 @@ class AnthropicAdapter:
         key = checked_key(api_key, variable=KEY_VARIABLE)
         url = checked_url(base_url or DEFAULT_BASE_URL, provider=PROVIDER)
         self._native_schema = native_schema
-        self._timeout = timeout
+        self._timeout = timeouts(timeout)
         self._owned = http_client(url, timeout=timeout) if client is None else None
         self._sdk = anthropic.AsyncAnthropic(
             api_key=key,
             base_url=url,
-            timeout=timeout,
+            timeout=self._timeout,
             max_retries=0,
             http_client=client or self._owned,
             # unless told so the SDK asks the environment whether to trace

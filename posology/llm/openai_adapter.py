@@ -26,6 +26,7 @@ from posology.llm.wire import (
     count,
     http_client,
     section,
+    timeouts,
 )
 from posology.types import Call, Completion, Finish, Usage
 
@@ -79,7 +80,7 @@ class OpenAIAdapter:
         self._sdk = openai.AsyncOpenAI(
             api_key=key,
             base_url=url,
-            timeout=timeout,
+            timeout=timeouts(timeout),
             max_retries=0,
             http_client=client or self._owned,
         )

@@ -26,6 +26,8 @@ from posology.llm import switch
 from posology.llm.models import parse
 from posology.types import Usage
 
+#: seconds for a connection, at most
+MAX_CONNECT = 10.0
 #: what an HTTP library may raise although its SDK wraps most of it
 TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
     httpx2.HTTPError,
@@ -159,6 +161,15 @@ def checked_key(key: str | None, *, variable: str) -> str:
     return stripped
 
 
+def timeouts(timeout: float) -> httpx2.Timeout:
+    """An HTTP library's time-outs for requests of ``timeout`` seconds as a whole.
+
+    A connection has less than the whole: that it was never made is then known before time is over,
+    and with it that nothing was billed.
+    """
+    return httpx2.Timeout(timeout, connect=min(MAX_CONNECT, timeout / 2))
+
+
 @functools.cache
 def _certificates(*, trust_env: bool) -> ssl.SSLContext:
     """Reading the certificates takes 40 ms, and they are the same for every provider."""
@@ -175,7 +186,7 @@ def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
     """
     trust_env = not switch.is_loopback(base_url)
     return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(timeout),
+        timeout=timeouts(timeout),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
         follow_redirects=False,
         verify=_certificates(trust_env=trust_env),

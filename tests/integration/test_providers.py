@@ -466,6 +466,25 @@ async def test_a_trickling_provider_cannot_hold_a_call(provider: str) -> None:
     await client.aclose()
 
 
+async def test_a_connection_that_is_not_made_is_known_before_time_is_over(provider: str) -> None:
+    given: list[dict[str, float]] = []
+
+    class Nobody(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            given.append(request.extensions["timeout"])
+            await anyio.sleep(given[0]["connect"])
+            raise httpx2.ConnectTimeout("nobody")
+
+    client = httpx2.AsyncClient(transport=Nobody())
+    with StubProvider([]) as stub:
+        adapter = adapter_to(provider, stub, timeout=0.4, client=client)
+    with pytest.raises(errors.ProviderUnreachable) as caught:
+        await adapter(call_to(MODELS[provider]))
+    assert caught.value.usage == Usage()
+    assert given == [{"connect": 0.2, "read": 0.4, "write": 0.4, "pool": 0.4}]
+    await client.aclose()
+
+
 async def test_text_that_is_not_unicode_is_rejected_unsent(rig: MakeRig) -> None:
     made = rig([Reply(text="yes")])
     broken = replace(made.call, messages=(Message(role=Role.USER, content="\ud800"),))
