@@ -1,0 +1,197 @@
+"""Corpus files into an index: in constant memory, and from where it stopped after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from posology.corpus.jsonl import Record, count_rows, expand, read
+from posology.errors import BadFile, BadRecord, InputError
+from posology.index.progress import Mark, Progress
+from posology.index.report import IngestProgress, IngestReport, Tally
+from posology.index.schema import Row, digest
+from posology.index.store import Index
+from posology.index.vectors import GivenVectors
+from posology.text.sentences import split
+from posology.types import Encoded
+
+if TYPE_CHECKING:
+    from posology.seams import Embedder
+
+#: records read, embedded and committed together
+BATCH = 512
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Batch:
+    """Part of one file, read."""
+
+    records: tuple[Record, ...]
+    bad: tuple[BadRecord, ...]
+    #: why the file ends here although it does not
+    broken: BadFile | None
+    #: true once this batch is committed
+    mark: Mark
+
+
+def ingest(
+    paths: Sequence[Path],
+    index: Index,
+    embedder: Embedder,
+    *,
+    batch: int = BATCH,
+    vectors: Path | None = None,
+    progress: Callable[[IngestProgress], None] | None = None,
+    finish: bool = True,
+) -> IngestReport:
+    """Read corpus files into an index. Blocking.
+
+    What was ingested before is passed over: whole files and the beginnings of files by their
+    identity (path, size, time of change), single records by their content. A run that was
+    killed goes on where its last commit was.
+
+    Args:
+        paths: files, and folders of ``*.jsonl`` and ``*.jsonl.gz``.
+        index: where to; it is locked against other writers meanwhile.
+        embedder: the one that the index was made with.
+        batch: records that are read, embedded and committed together.
+        vectors: a ``.npy`` file with the passages' vectors, for a single corpus file: row i, from
+            0, is the vector of its i-th line that is not blank. Sentences are embedded all the
+            same.
+        progress: called after every commit.
+        finish: whether to bring the search indices up to date at the end.
+
+    Returns:
+        What was read; records and files that cannot be read are in it, not raised.
+
+    Raises:
+        IndexMismatch: the embedder is not the index's.
+        IndexLocked: another process is writing the index.
+        InputError: ``vectors`` do not fit; nothing has been written then.
+    """
+    index.require(embedder.name, embedder.dim)
+    tally = Tally()
+    files: list[Path] = []
+    for found in expand(paths):
+        if isinstance(found, BadFile):
+            tally.broken.append(found)
+        else:
+            files.append(found)
+    given = None if vectors is None else _given(vectors, files, dim=index.meta.dim)
+    with index.lock:
+        marks = Progress(index.connection)
+        for part in _ahead(_batches(files, marks, tally, given, size=batch)):
+            _commit(part, index, embedder, given, tally)
+            marks.write([part.mark])
+            if progress is not None:
+                progress(tally.progress(part.mark))
+        if finish:
+            index.finish()
+            marks.tidy()
+    return tally.report(files=len(files))
+
+
+def _given(vectors: Path, files: Sequence[Path], *, dim: int) -> GivenVectors:
+    if len(files) != 1:
+        raise InputError(
+            f"vectors go with one corpus file, not with {len(files)}: ingest one file at a time",
+            files=len(files),
+        )
+    given = GivenVectors(vectors, dim=dim)
+    given.expect(count_rows(files[0]), path=files[0])
+    return given
+
+
+def _batches(
+    files: Iterable[Path],
+    progress: Progress,
+    tally: Tally,
+    given: GivenVectors | None,
+    *,
+    size: int,
+) -> Iterator[_Batch]:
+    for file in files:
+        try:
+            start = Mark.start(file, given.identity if given else "")
+        except OSError as error:
+            tally.broken.append(BadFile(error.strerror or str(error), path=str(file)))
+            continue
+        mark = progress.resume(start)
+        tally.unchanged += mark.good
+        if mark.done:
+            continue
+        items = read(file, after=mark.line)
+        while True:
+            chunk = list(islice(items, size))
+            part = _batch(chunk, mark, ended=len(chunk) < size)
+            mark = part.mark
+            yield part
+            if len(chunk) < size:
+                break
+
+
+def _batch(chunk: Sequence[Record | BadRecord | BadFile], mark: Mark, *, ended: bool) -> _Batch:
+    records = tuple(item for item in chunk if isinstance(item, Record))
+    bad = tuple(item for item in chunk if isinstance(item, BadRecord))
+    broken = next((item for item in chunk if isinstance(item, BadFile)), None)
+    after = replace(
+        mark,
+        line=max([mark.line, *(r.line for r in records), *(b.line for b in bad)]),
+        good=mark.good + len(records),
+        bad=mark.bad + len(bad),
+        # the rest of a file that broke off may be readable the next time
+        done=ended and broken is None,
+    )
+    return _Batch(records=records, bad=bad, broken=broken, mark=after)
+
+
+def _ahead(batches: Iterator[_Batch]) -> Iterator[_Batch]:
+    """The same batches, each read while the one before is being embedded."""
+    with ThreadPoolExecutor(1, thread_name_prefix="ingest-reader") as reader:
+        coming = reader.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, batches, None)
+            yield batch
+
+
+def _commit(
+    part: _Batch, index: Index, embedder: Embedder, given: GivenVectors | None, tally: Tally
+) -> None:
+    # of two records with one id the later is kept, in one batch as across batches
+    latest = {record.passage.id: record for record in part.records}
+    known = index.digests(list(latest))
+    changed: list[tuple[Record, str]] = []
+    for record in latest.values():
+        found = digest(record.passage, given.raw(record.row) if given else b"")
+        if known.get(record.passage.id) != found:
+            changed.append((record, found))
+    if changed:
+        passages = [record.passage for record, _ in changed]
+        sentences = [split(passage.text) for passage in passages]
+        rows = [
+            Row(
+                passage=record.passage,
+                sentences=spans,
+                encoded=_with_given(encoded, given, record),
+                digest=found,
+            )
+            for (record, found), spans, encoded in zip(
+                changed, sentences, embedder.embed_passages(passages, sentences), strict=True
+            )
+        ]
+        index.upsert(rows)
+    tally.add(
+        written=len(changed),
+        unchanged=len(latest) - len(changed),
+        replaced=len(part.records) - len(latest),
+        bad=part.bad,
+        broken=part.broken,
+    )
+
+
+def _with_given(encoded: Encoded, given: GivenVectors | None, record: Record) -> Encoded:
+    return encoded if given is None else replace(encoded, vector=given.vector(record.row))

@@ -1,0 +1,96 @@
+"""How far each corpus file has been ingested, kept beside the passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+_TABLE = "ingested"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mark:
+    """Up to where a file is in the index."""
+
+    #: resolved path
+    path: str
+    #: bytes
+    size: int
+    mtime_ns: int
+    #: identity of the vectors that came with it; empty when the embedder made them
+    vectors: str
+    #: the last line that is committed
+    line: int
+    #: good records among these lines
+    good: int
+    #: bad records among them: such a file is read from its start again, so that every run
+    #: reports all that is wrong with it
+    bad: int
+    #: read to its end
+    done: bool
+
+    @classmethod
+    def start(cls, path: Path, vectors: str) -> Self:
+        """Nothing of the file is in the index."""
+        stat = path.stat()
+        return cls(
+            path=str(path.resolve()),
+            size=stat.st_size,
+            mtime_ns=stat.st_mtime_ns,
+            vectors=vectors,
+            line=0,
+            good=0,
+            bad=0,
+            done=False,
+        )
+
+    def same_file(self, other: Mark) -> bool:
+        """Whether both are of one file with one content."""
+        return self._identity() == other._identity()
+
+    def _identity(self) -> tuple[str, int, int, str]:
+        return (self.path, self.size, self.mtime_ns, self.vectors)
+
+
+class Progress:
+    """The marks of all files, in a table of their own so that object storage holds them too.
+
+    A mark is written after the passages that it speaks of: what a crash loses is repeated, and
+    repeating an upsert changes nothing.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        import pyarrow as pa
+
+        kinds = {"size": pa.int64(), "mtime_ns": pa.int64(), "done": pa.bool_()}
+        kinds |= dict.fromkeys(("line", "good", "bad"), pa.int64())
+        fields = [(name, kinds.get(name, pa.string())) for name in Mark.__dataclass_fields__]
+        self._schema = pa.schema(fields)
+        self._table = connection.create_table(_TABLE, schema=self._schema, exist_ok=True)
+        found = self._table.search().limit(self._table.count_rows() or 1).to_arrow()
+        self._marks = {row["path"]: Mark(**row) for row in found.to_pylist()}
+
+    def resume(self, start: Mark) -> Mark:
+        """The mark to go on from: ``start`` when the file is new, has changed or has bad records."""
+        known = self._marks.get(start.path)
+        return known if known and known.same_file(start) and not known.bad else start
+
+    def write(self, marks: Iterable[Mark]) -> None:
+        """Commit marks."""
+        import pyarrow as pa
+
+        latest = {mark.path: mark for mark in marks}
+        if not latest:
+            return
+        rows = pa.Table.from_pylist([asdict(m) for m in latest.values()], schema=self._schema)
+        merge = self._table.merge_insert("path").when_matched_update_all()
+        merge.when_not_matched_insert_all().execute(rows)
+        self._marks |= latest
+
+    def tidy(self) -> None:
+        """Compact the table, of which every batch left a version."""
+        from posology.index.maintenance import KEEP
+
+        self._table.optimize(cleanup_older_than=KEEP)

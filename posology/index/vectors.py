@@ -1,0 +1,82 @@
+"""Passage vectors that were made elsewhere, in a ``.npy`` file beside the corpus file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from posology.errors import BadFile, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: how far from 1 a row's length may be; float16 keeps unit vectors within 0.001
+_TOLERANCE = 0.01
+_CHUNK = 65_536
+
+
+class GivenVectors:
+    """A memory-mapped array, shape ``(rows, dim)``, float16 or float32, rows of unit length.
+
+    Row i belongs to the i-th line, counted from 0, that is not blank in the corpus file; a bad
+    record has a row too.
+    """
+
+    def __init__(self, path: Path, *, dim: int) -> None:
+        """Check the whole array.
+
+        Raises:
+            BadFile: it is no such array.
+        """
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise BadFile(f"not a .npy file that can be read: {error}", path=str(path)) from error
+        if not isinstance(array, np.ndarray) or array.dtype not in (np.float16, np.float32):
+            raise BadFile("vectors must be one array of float16 or float32", path=str(path))
+        if array.ndim != 2 or array.shape[1] != dim:
+            raise BadFile(
+                f"vectors of shape (rows, {dim}) are needed, these are {array.shape}",
+                path=str(path),
+            )
+        for start in range(0, len(array), _CHUNK):
+            lengths = np.linalg.norm(array[start : start + _CHUNK].astype(np.float32), axis=1)
+            wrong = np.flatnonzero(~(np.abs(lengths - 1) <= _TOLERANCE))
+            if wrong.size:
+                raise BadFile(
+                    f"row {start + int(wrong[0])} is not of unit length: normalise the vectors",
+                    path=str(path),
+                )
+        self._array = array
+        stat = path.stat()
+        #: of the file and its content
+        self.identity = f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
+        self._path = path
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def expect(self, rows: int, *, path: Path) -> None:
+        """Refuse to be used with a corpus file of another number of records.
+
+        Raises:
+            InputError: with both numbers.
+        """
+        if rows != len(self):
+            raise InputError(
+                f"{path} has {rows} records and {self._path} has {len(self)} vectors: "
+                "row i must be the vector of record i",
+                records=rows,
+                vectors=len(self),
+            )
+
+    def raw(self, row: int) -> bytes:
+        """The vector as it lies in the file, to tell whether it has changed."""
+        return bytes(self._array[row].tobytes())
+
+    def vector(self, row: int) -> NDArray[np.float32]:
+        """The vector of a record, made to unit length after the rounding of float16."""
+        vector = self._array[row].astype(np.float32)
+        return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
