@@ -20,7 +20,12 @@ _WORD = re.compile(r"[^\W_]+(?:[-‐‑'’][^\W_]+)*")
 _PART = re.compile(r"[^\W_]+")
 # only what every question has: "no", "not" and "without" carry the meaning of a finding
 _STOP = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "been", "by", "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "how", "in", "into", "is", "it", "its", "of", "on", "or", "s", "should", "than", "that", "the", "their", "there", "these", "this", "those", "to", "was", "were", "what", "when", "where", "whether", "which", "who", "why", "will", "with", "would"]
+    re.findall(
+        r"\w+",
+        "a an and are as at be been by can could did do does for from had has have how in into is "
+        "it its of on or s should than that the their there these this those to was were what "
+        "when where whether which who why will with would",
+    )
 )
 
 

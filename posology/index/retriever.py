@@ -12,7 +12,7 @@ from posology.errors import InvalidQuery
 from posology.index.bm25 import rerank
 from posology.index.fusion import fuse
 from posology.index.store import Index
-from posology.index.view import View
+from posology.index.view import View, rename
 from posology.seams import Embedder
 from posology.types import Query, Ranking, Retrieval
 
@@ -88,14 +88,16 @@ class Retriever:
             # kept out of the task group, which would wrap it in an ExceptionGroup
             try:
                 by_words.append(
-                    await self._thread(lambda: view.bm25(query.text, depth, retracted=retracted))
+                    await self._thread(
+                        lambda: view.bm25_rows(query.text, depth, retracted=retracted)
+                    )
                 )
             except Exception as error:  # noqa: BLE001 (raised again below)
                 failures.append(error)
 
         def search_meaning() -> tuple[NDArray[np.float32], Ranking]:
             vector = self._embedder.embed_queries([query.text])[0]
-            return vector, view.dense(vector, depth, retracted=retracted)
+            return vector, view.dense_rows(vector, depth, retracted=retracted)
 
         vector, by_meaning = None, None
         async with anyio.create_task_group() as group:
@@ -130,18 +132,19 @@ def _retrieval(
     dense: Ranking,
     bm25: Ranking,
 ) -> Retrieval:
-    fused = fuse([dense, bm25], k=RRF_K).top(k)
-    rankings = {"dense": dense.top(k), "bm25": bm25.top(k), "fused": fused}
-    asked = rankings[mode].ids
-    wanted = list(dict.fromkeys((*asked, *rankings["dense"].ids)))
-    found = {row.passage.id: row for row in view.fetch(wanted)}
+    # until here passages are row numbers: only those that are handed out are read
+    rankings = (dense.top(k), bm25.top(k), fuse([dense, bm25], k=RRF_K).top(k))
+    found = view.take(row for ranking in rankings for row in ranking.ids)
+    names = {row: retrieved.passage.id for row, retrieved in found.items()}
+    dense, bm25, fused = (rename(ranking, names) for ranking in rankings)
+    asked = rankings[("dense", "bm25", "fused").index(mode)]
     return Retrieval(
         query=query,
-        passages=tuple(found[i] for i in asked),
+        passages=tuple(found[row] for row in asked.ids),
         query_vector=vector,
-        dense=rankings["dense"],
-        bm25_rerank=rerank(query.text, [found[i].passage for i in rankings["dense"].ids]),
-        bm25=rankings["bm25"],
+        dense=dense,
+        bm25_rerank=rerank(query.text, [found[row].passage for row in rankings[0].ids]),
+        bm25=bm25,
         fused=fused,
         index_version=view.version,
     )

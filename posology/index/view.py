@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -56,25 +56,40 @@ class View:
             k: how many; fewer come when the index is smaller.
             retracted: whether retracted passages may be among them.
         """
-        query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
-        if self._approximate:
-            query = query.nprobes(PROBES).ef(max(EF, 2 * k)).refine_factor(REFINE)
-        found = self._run(query, "_distance", k, retracted=retracted)
-        # Lance's dot distance is one minus the inner product
-        return _ranking("dense", found["id"], [1.0 - d for d in found["_distance"]])
+        return self._named(self.dense_rows(vector, k, retracted=retracted))
 
     def bm25(self, text: str, k: int, *, retracted: bool = False) -> Ranking:
         """The k passages with the best BM25 score for the words of ``text``; none may match.
 
         Any text will do: it is words, never query syntax.
         """
+        return self._named(self.bm25_rows(text, k, retracted=retracted))
+
+    def dense_rows(
+        self, vector: NDArray[np.float32], k: int, *, retracted: bool = False
+    ) -> Ranking:
+        """As :meth:`dense`, with row numbers for ids: they are had without reading the rows."""
+        query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
+        if self._approximate:
+            query = query.nprobes(PROBES).ef(max(EF, 2 * k)).refine_factor(REFINE)
+        rows, distances = self._run(query, "_distance", k, retracted=retracted)
+        # Lance's dot distance is one minus the inner product
+        return _ranking("dense", rows, [1.0 - distance for distance in distances])
+
+    def bm25_rows(self, text: str, k: int, *, retracted: bool = False) -> Ranking:
+        """As :meth:`bm25`, with row numbers for ids."""
         from lancedb.query import MatchQuery
 
         words = text.encode(errors="replace").decode()
         match: Any = MatchQuery  # its annotations make every option required
         query = self._table.search(match(words, "document"), query_type="fts")
-        found = self._run(query, "_score", k, retracted=retracted)
-        return _ranking("bm25", found["id"], found["_score"])
+        return _ranking("bm25", *self._run(query, "_score", k, retracted=retracted))
+
+    def take(self, rows: Iterable[str]) -> dict[str, Retrieved]:
+        """The passages in these rows of this version, by row number."""
+        found = self._take(rows, STORED)
+        numbers = map(str, found["_rowid"].to_pylist())
+        return dict(zip(numbers, from_arrow(found), strict=True))
 
     def fetch(self, ids: Sequence[str]) -> tuple[Retrieved, ...]:
         """The passages of these ids, in this order.
@@ -99,15 +114,33 @@ class View:
         query = self._table.search().where(f"id IN ({wanted or 'NULL'})").select(list(columns))
         return query.limit(max(len(ids), 1)).to_arrow()
 
-    def _run(self, query: Any, score: str, k: int, *, retracted: bool) -> dict[str, list[Any]]:
+    def _take(self, rows: Iterable[str], columns: Sequence[str]) -> pa.Table:
+        numbers = sorted({int(row) for row in rows})
+        query = self._table.take_row_ids(numbers).with_row_id().select(list(columns))
+        return query.to_arrow()
+
+    def _named(self, ranking: Ranking) -> Ranking:
+        found = self._take(ranking.ids, ("id",)).to_pydict()
+        names = dict(zip(map(str, found["_rowid"]), found["id"], strict=True))
+        return rename(ranking, names)
+
+    def _run(
+        self, query: Any, score: str, k: int, *, retracted: bool
+    ) -> tuple[list[int], list[float]]:
         if not retracted and self.retracted:
             query = query.where("retracted = false", prefilter=True)
-        found: dict[str, list[Any]] = query.limit(k).select(["id", score]).to_arrow().to_pydict()
-        return found
+        found = query.limit(k).select([score]).with_row_id(with_row_id=True).to_arrow().to_pydict()
+        return found["_rowid"], found[score]
 
 
-def _ranking(method: str, ids: Iterable[str], scores: Iterable[float]) -> Ranking:
+def rename(ranking: Ranking, names: Mapping[str, str]) -> Ranking:
+    """The same ranking with other ids, as :meth:`View.dense_rows` needs it at last."""
+    hits = (Hit(passage_id=names[hit.passage_id], score=hit.score) for hit in ranking.hits)
+    return Ranking(method=ranking.method, hits=tuple(hits))
+
+
+def _ranking(method: str, rows: Iterable[int], scores: Iterable[float]) -> Ranking:
     # equal scores come in no order that can be relied on
-    best = sorted(zip(ids, scores, strict=True), key=lambda hit: (-hit[1], hit[0]))
-    hits = tuple(Hit(passage_id=i, score=float(score)) for i, score in best)
+    best = sorted(zip(rows, scores, strict=True), key=lambda hit: (-hit[1], hit[0]))
+    hits = tuple(Hit(passage_id=str(row), score=float(score)) for row, score in best)
     return Ranking(method=method, hits=hits)
