@@ -30,12 +30,15 @@ BATCH = 512
 class _Batch:
     """Part of one file, read."""
 
-    records: tuple[Record, ...]
-    bad: tuple[BadRecord, ...]
+    #: those that are not known to be in the index
+    records: tuple[Record, ...] = ()
+    bad: tuple[BadRecord, ...] = ()
+    #: good records that an earlier run committed
+    passed: int = 0
     #: why the file ends here although it does not
-    broken: BadFile | None
-    #: true once this batch is committed
-    mark: Mark
+    broken: BadFile | None = None
+    #: what holds once this batch is committed; ``None``: what held before
+    mark: Mark | None = None
 
 
 def ingest(
@@ -84,11 +87,12 @@ def ingest(
     given = None if vectors is None else _given(vectors, files, dim=index.meta.dim)
     with index.lock:
         marks = Progress(index.connection)
-        for part in _ahead(_batches(files, marks, tally, given, size=batch)):
+        for part in _ahead(_batches(files, marks, given, size=batch)):
             _commit(part, index, embedder, given, tally)
-            marks.write([part.mark])
-            if progress is not None:
-                progress(tally.progress(part.mark))
+            if part.mark is not None:
+                marks.write(part.mark)
+                if progress is not None:
+                    progress(tally.progress(part.mark))
         if finish:
             index.finish()
             marks.tidy()
@@ -107,46 +111,46 @@ def _given(vectors: Path, files: Sequence[Path], *, dim: int) -> GivenVectors:
 
 
 def _batches(
-    files: Iterable[Path],
-    progress: Progress,
-    tally: Tally,
-    given: GivenVectors | None,
-    *,
-    size: int,
+    files: Iterable[Path], progress: Progress, given: GivenVectors | None, *, size: int
 ) -> Iterator[_Batch]:
     for file in files:
         try:
-            start = Mark.start(file, given.identity if given else "")
+            mark = progress.resume(Mark.start(file, given.identity if given else ""))
         except OSError as error:
-            tally.broken.append(BadFile(error.strerror or str(error), path=str(file)))
+            yield _Batch(broken=BadFile(error.strerror or str(error), path=str(file)))
             continue
-        mark = progress.resume(start)
-        tally.unchanged += mark.good
-        if mark.done:
+        yield _Batch(passed=mark.good)
+        if mark.done and not mark.bad:
             continue
-        items = read(file, after=mark.line)
-        while True:
-            chunk = list(islice(items, size))
-            part = _batch(chunk, mark, ended=len(chunk) < size)
-            mark = part.mark
+        # bad records are in no index: only reading the lines again can report them again
+        items = read(file, after=0 if mark.bad else mark.line)
+        while chunk := list(islice(items, size)):
+            part = _batch(chunk, mark)
+            mark = part.mark or mark
             yield part
-            if len(chunk) < size:
+            if part.broken is not None:
                 break
+        else:
+            if not mark.done:
+                yield _Batch(mark=replace(mark, done=True))
 
 
-def _batch(chunk: Sequence[Record | BadRecord | BadFile], mark: Mark, *, ended: bool) -> _Batch:
-    records = tuple(item for item in chunk if isinstance(item, Record))
-    bad = tuple(item for item in chunk if isinstance(item, BadRecord))
-    broken = next((item for item in chunk if isinstance(item, BadFile)), None)
+def _batch(chunk: Sequence[Record | BadRecord | BadFile], mark: Mark) -> _Batch:
+    records = [r for r in chunk if isinstance(r, Record) and r.line > mark.line]
+    bad = [b for b in chunk if isinstance(b, BadRecord)]
+    lines = [r.line for r in records] + [b.line for b in bad if b.line > mark.line]
     after = replace(
         mark,
-        line=max([mark.line, *(r.line for r in records), *(b.line for b in bad)]),
+        line=max(lines, default=mark.line),
         good=mark.good + len(records),
-        bad=mark.bad + len(bad),
-        # the rest of a file that broke off may be readable the next time
-        done=ended and broken is None,
+        bad=mark.bad + sum(b.line > mark.line for b in bad),
     )
-    return _Batch(records=records, bad=bad, broken=broken, mark=after)
+    return _Batch(
+        records=tuple(records),
+        bad=tuple(bad),
+        broken=next((b for b in chunk if isinstance(b, BadFile)), None),
+        mark=after if after != mark else None,
+    )
 
 
 def _ahead(batches: Iterator[_Batch]) -> Iterator[_Batch]:
@@ -163,7 +167,7 @@ def _commit(
 ) -> None:
     # of two records with one id the later is kept, in one batch as across batches
     latest = {record.passage.id: record for record in part.records}
-    known = index.digests(list(latest))
+    known = index.digests(list(latest)) if latest else {}
     changed: list[tuple[Record, str]] = []
     for record in latest.values():
         found = digest(record.passage, given.raw(record.row) if given else b"")
@@ -186,7 +190,7 @@ def _commit(
         index.upsert(rows)
     tally.add(
         written=len(changed),
-        unchanged=len(latest) - len(changed),
+        unchanged=part.passed + len(latest) - len(changed),
         replaced=len(part.records) - len(latest),
         bad=part.bad,
         broken=part.broken,

@@ -9,10 +9,16 @@ from typing import Any
 EXACT_FROM = 2_000
 #: rows from which the vectors are indexed approximately: below, the exact index is quick enough
 APPROXIMATE_FROM = 200_000
-#: versions older than this are removed; a reader holds a version for seconds
-KEEP = timedelta(days=7)
+#: versions older than this are removed: a reader takes up a new one within seconds, and until then
+#: the files before a compaction take as much room again
+KEEP = timedelta(hours=1)
 #: an index that misses more than this share of the rows is built anew, not patched
 _STALE = 0.2
+
+
+def prepare(table: Any) -> None:
+    """Give a new table its full-text index, so that passages not in it yet are read as it does."""
+    _full_text(table, rows=0)
 
 
 def tune(table: Any, *, exact_from: int = EXACT_FROM, approximate_from: int) -> None:
@@ -22,7 +28,7 @@ def tune(table: Any, *, exact_from: int = EXACT_FROM, approximate_from: int) -> 
     if not rows:
         return
     _scalar(table)
-    _full_text(table, rows)
+    _full_text(table, rows=rows)
     _vectors(table, rows, exact_from=exact_from, approximate_from=approximate_from)
 
 
@@ -38,7 +44,7 @@ def _scalar(table: Any) -> None:
         table.create_index("id", config=BTree(), replace=True)
 
 
-def _full_text(table: Any, rows: int) -> None:
+def _full_text(table: Any, *, rows: int) -> None:
     from lancedb.index import FTS
 
     if not _covered(table, "document", rows):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -25,8 +24,7 @@ class Mark:
     line: int
     #: good records among these lines
     good: int
-    #: bad records among them: such a file is read from its start again, so that every run
-    #: reports all that is wrong with it
+    #: bad records among them; where there are any, every run reads these lines again to report them
     bad: int
     #: read to its end
     done: bool
@@ -73,21 +71,18 @@ class Progress:
         self._marks = {row["path"]: Mark(**row) for row in found.to_pylist()}
 
     def resume(self, start: Mark) -> Mark:
-        """The mark to go on from: ``start`` when the file is new, has changed or has bad records."""
+        """The mark to go on from: ``start`` itself when the file is new or has changed."""
         known = self._marks.get(start.path)
-        return known if known and known.same_file(start) and not known.bad else start
+        return known if known and known.same_file(start) else start
 
-    def write(self, marks: Iterable[Mark]) -> None:
-        """Commit marks."""
+    def write(self, mark: Mark) -> None:
+        """Commit a mark."""
         import pyarrow as pa
 
-        latest = {mark.path: mark for mark in marks}
-        if not latest:
-            return
-        rows = pa.Table.from_pylist([asdict(m) for m in latest.values()], schema=self._schema)
+        rows = pa.Table.from_pylist([asdict(mark)], schema=self._schema)
         merge = self._table.merge_insert("path").when_matched_update_all()
         merge.when_not_matched_insert_all().execute(rows)
-        self._marks |= latest
+        self._marks[mark.path] = mark
 
     def tidy(self) -> None:
         """Compact the table, of which every batch left a version."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
 from posology.index.lock import WriteLock
-from posology.index.maintenance import APPROXIMATE_FROM, EXACT_FROM, tune, vector_index
+from posology.index.maintenance import APPROXIMATE_FROM, EXACT_FROM, prepare, tune, vector_index
 from posology.index.schema import (
     FORMAT,
     SPLITTER,
@@ -99,7 +99,7 @@ class Index:
             connection = _connect(where)
             if _open_table(connection, where) is not None:
                 raise IndexFault(f"{where} holds an index already", index=where)
-            connection.create_table(TABLE, schema=arrow_schema(meta))
+            prepare(connection.create_table(TABLE, schema=arrow_schema(meta)))
         return cls.open(where)
 
     @classmethod

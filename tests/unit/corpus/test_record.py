@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from posology.corpus.record import MAX_ID, RecordError, parse
+
+
+def line(**fields: object) -> bytes:
+    return json.dumps({"id": "pmid:1", "text": "Aspirin works."} | fields).encode()
+
+
+def test_every_field_is_read() -> None:
+    passage = parse(
+        line(
+            title="A trial",
+            pmid=123,
+            journal="The Lancet",
+            year="1999",
+            publication_types=["Randomized Controlled Trial"],
+            mesh=["Aspirin", "Humans"],
+            retracted=True,
+            source="medline",
+            unknown={"deep": [1]},
+        )
+    )
+    assert passage.id == "pmid:1"
+    assert passage.title == "A trial"
+    assert passage.pmid == "123"
+    assert passage.journal == "The Lancet"
+    assert passage.year == 1999
+    assert passage.publication_types == ("Randomized Controlled Trial",)
+    assert passage.mesh == ("Aspirin", "Humans")
+    assert passage.retracted
+    assert passage.source == "medline"
+
+
+def test_publication_types_are_also_found_under_medlines_name() -> None:
+    assert parse(line(**{"publication types": ["Review"]})).publication_types == ("Review",)
+
+
+def test_null_is_absent() -> None:
+    nothing = dict.fromkeys(
+        ("title", "pmid", "journal", "year", "publication_types", "mesh", "retracted", "source")
+    )
+    assert parse(line(**nothing)) == parse(line())
+
+
+def test_the_text_is_kept_as_it_is() -> None:
+    text = "  Two\tspaces, naïve μg \U0001f48a.\n "
+    assert parse(line(text=text)).text == text
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{", "not JSON: EOF while parsing an object at column 1"),
+        (b"[]", "not a JSON object"),
+        (b"null", "not a JSON object"),
+        (b'{"text": "x"}', "id: is missing"),
+        (b'{"id": "a"}', "text: is missing"),
+        (line(id=3), "id: input should be a valid string"),
+        (line(id=""), "id: must neither be empty nor begin or end with white space"),
+        (line(id="a\nb"), "id: must not hold control characters"),
+        (line(id="a" * (MAX_ID + 1)), "id: string should have at most 512 characters"),
+        (line(text=" \n"), "text: must not be empty"),
+        (line(text="a\0b"), "text: must not hold a NUL character"),
+        (line(title=["a"]), "title: input should be a valid string"),
+        (line(pmid="PMC12"), "pmid: must be a PubMed identifier: digits, as a number or a string"),
+        (line(pmid=True), "pmid: must be a PubMed identifier: digits, as a number or a string"),
+        (line(year=99), "year: must be a year of four digits"),
+        (line(year=1999.0), "year: must be a year of four digits"),
+        (line(mesh="Aspirin"), "mesh: input should be a valid array"),
+        (line(mesh=["Aspirin", 1]), "mesh.1: input should be a valid string"),
+        (line(retracted="no"), "retracted: input should be a valid boolean"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_field(content: bytes, reason: str) -> None:
+    with pytest.raises(RecordError) as caught:
+        parse(content)
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"id": "a", "text": "\\ud800"}',
+        b'{"id": "a", "text": "\xff"}',
+        b'{"id": "a", "text": "x", "deep": ' + b"[" * 9_999 + b"]" * 9_999 + b"}",
+        b'{"id": "a", "text": "x", "big": ' + b"9" * 9_999 + b"}",
+    ],
+    ids=["lone surrogate", "not UTF-8", "deep nesting", "endless number"],
+)
+def test_what_json_should_not_be_is_a_bad_record(content: bytes) -> None:
+    with pytest.raises(RecordError, match="not JSON"):
+        parse(content)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posology.index.schema import (
+    STORED,
+    Meta,
+    Row,
+    arrow_schema,
+    digest,
+    from_arrow,
+    quantise,
+    read_meta,
+    to_arrow,
+)
+from posology.testing.embedder import HashEmbedder
+from posology.text.sentences import split
+from posology.types import Passage
+
+META = Meta(format=1, embedder="hash-16", dim=16, splitter=1, created="2026-01-01T00:00:00+00:00")
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]))
+PASSAGES = st.builds(
+    Passage,
+    id=WORDS,
+    text=WORDS,
+    title=WORDS,
+    pmid=st.none() | WORDS,
+    journal=st.none() | WORDS,
+    year=st.none() | st.integers(1000, 9999),
+    publication_types=st.lists(WORDS, max_size=3).map(tuple),
+    mesh=st.lists(WORDS, max_size=3).map(tuple),
+    retracted=st.booleans(),
+    source=st.none() | WORDS,
+)
+
+
+@given(st.lists(PASSAGES, min_size=1, max_size=4))
+def test_what_goes_into_arrow_comes_out(passages: list[Passage]) -> None:
+    sentences = [split(passage.text) for passage in passages]
+    encoded = HashEmbedder(dim=16).embed_passages(passages, sentences)
+    rows = [
+        Row(passage=p, sentences=s, encoded=e, digest=digest(p))
+        for p, s, e in zip(passages, sentences, encoded, strict=True)
+    ]
+    found = from_arrow(to_arrow(rows, arrow_schema(META)).select(list(STORED)))
+    for row, retrieved in zip(rows, found, strict=True):
+        assert retrieved.passage == row.passage
+        assert retrieved.sentences == row.sentences
+        assert (retrieved.vector == row.encoded.vector).all()
+        assert retrieved.sentence_vectors.dtype == np.int8
+        expected = quantise(row.encoded.sentence_vectors)
+        assert (retrieved.sentence_vectors == expected).all()
+        assert retrieved.sentence_vectors.shape == (len(row.sentences), 16)
+
+
+def test_quantised_vectors_keep_the_cosine() -> None:
+    random = np.random.default_rng(0).normal(size=(200, 384)).astype(np.float32)
+    unit = random / np.linalg.norm(random, axis=1, keepdims=True)
+    exact = unit @ unit.T
+    rounded = quantise(unit).astype(np.float32) / 127
+    assert np.abs(rounded @ rounded.T - exact).max() < 0.02
+
+
+def test_no_quantised_component_overflows() -> None:
+    assert quantise(np.array([[-1.0000001, 1.0000001]], dtype=np.float32)).tolist() == [[-127, 127]]
+
+
+def test_the_index_says_what_it_is() -> None:
+    assert read_meta(arrow_schema(META)) == META
+    assert read_meta(arrow_schema(META).remove_metadata()) is None
+
+
+def test_a_digest_changes_with_every_field_and_with_the_vector() -> None:
+    passage = Passage(id="a", text="b")
+    others = [
+        replace(passage, id="x"),
+        replace(passage, text="x"),
+        replace(passage, title="x"),
+        replace(passage, pmid="1"),
+        replace(passage, journal="x"),
+        replace(passage, year=1999),
+        replace(passage, publication_types=("x",)),
+        replace(passage, mesh=("x",)),
+        replace(passage, retracted=True),
+        replace(passage, source="x"),
+    ]
+    assert len(others) == len(Passage.__dataclass_fields__)
+    digests = [digest(passage), digest(passage, b"v"), *map(digest, others)]
+    assert len(set(digests)) == len(digests)
+    assert digest(passage) == digest(Passage(id="a", text="b"))

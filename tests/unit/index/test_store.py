@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from posology.errors import IndexFault, IndexLocked, IndexMismatch, IndexMissing
+from posology.index import store
+from posology.index.schema import TABLE
+from posology.index.store import Index
+from posology.testing.embedder import HashEmbedder
+from posology.types import Passage
+from tests.unit.index.conftest import MakeRows
+
+ASPIRIN = Passage(
+    id="p:1", title="Aspirin", text="Aspirin thins the blood. It is cheap.", year=1999
+)
+STATIN = Passage(id="p:2", title="Statins", text="Statins lower cholesterol.", mesh=("Statins",))
+FAKE = Passage(id="p:3", title="Aspirin cures all", text="Aspirin cures.", retracted=True)
+
+ODD_IDS = (
+    "it's",
+    'a "b"',
+    "back\\slash",
+    "日本",
+    "per%cent",
+    "null",
+    "a, b",
+    "'; DROP TABLE x; --",
+)
+
+
+def test_passages_come_back_in_the_order_asked_for(index: Index, make_rows: MakeRows) -> None:
+    index.upsert(make_rows([ASPIRIN, STATIN, FAKE]))
+    found = index.fetch(["p:3", "p:1"])
+    assert [retrieved.passage for retrieved in found] == [FAKE, ASPIRIN]
+    assert [s.of(ASPIRIN.text) for s in found[1].sentences] == [
+        "Aspirin thins the blood.",
+        "It is cheap.",
+    ]
+    assert found[1].sentence_vectors.shape == (2, 64)
+
+
+def test_what_is_not_there_is_named(index: Index, make_rows: MakeRows) -> None:
+    index.upsert(make_rows([ASPIRIN]))
+    with pytest.raises(IndexFault, match=r"index@\d+ does not hold p:9"):
+        index.fetch(["p:1", "p:9"])
+    assert index.fetch([]) == ()
+
+
+def test_an_empty_index_answers_nothing(index: Index, embedder: HashEmbedder) -> None:
+    vector = embedder.embed_queries(["aspirin"])[0]
+    for _ in range(2):
+        assert index.count() == 0
+        assert index.dense(vector, 5).ids == ()
+        assert index.bm25("aspirin", 5).ids == ()
+        index.finish()
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_what_is_written_is_found_before_and_after_finishing(
+    index: Index, embedder: HashEmbedder, make_rows: MakeRows, *, finished: bool
+) -> None:
+    index.upsert(make_rows([ASPIRIN, STATIN]))
+    if finished:
+        index.finish(exact_from=1)
+    vector = embedder.embed_queries(["Statins lower cholesterol"])[0]
+    dense = index.dense(vector, 5)
+    assert dense.ids == ("p:2", "p:1")
+    expected = float(vector @ index.fetch(["p:2"])[0].vector)
+    assert dense.hits[0].score == pytest.approx(expected, abs=1e-5)
+    assert index.bm25("Does cholesterol fall?", 5).ids == ("p:2",)
+    assert index.bm25("statin", 5).ids == ("p:2",)
+    assert index.bm25("ASPIRIN", 5).ids == ("p:1",)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_an_upsert_replaces_and_nothing_stale_is_found(
+    index: Index, embedder: HashEmbedder, make_rows: MakeRows, *, finished: bool
+) -> None:
+    index.upsert(make_rows([ASPIRIN, STATIN]))
+    index.finish(exact_from=1)
+    index.upsert(make_rows([replace(ASPIRIN, title="Heparin", text="Heparin is injected.")]))
+    if finished:
+        index.finish(exact_from=1)
+    assert index.count() == 2
+    assert index.bm25("aspirin", 5).ids == ()
+    assert index.bm25("heparin", 5).ids == ("p:1",)
+    old = embedder.embed_queries(["Aspirin Aspirin thins the blood. It is cheap."])[0]
+    assert max(hit.score for hit in index.dense(old, 5).hits) < 0.6
+    assert index.fetch(["p:1"])[0].passage.text == "Heparin is injected."
+
+
+def test_of_two_rows_with_one_id_the_later_wins(index: Index, make_rows: MakeRows) -> None:
+    index.upsert(make_rows([ASPIRIN, STATIN, replace(ASPIRIN, text="Later.")]))
+    assert index.count() == 2
+    assert index.fetch(["p:1"])[0].passage.text == "Later."
+
+
+def test_odd_ids_are_only_ids(index: Index, make_rows: MakeRows) -> None:
+    index.upsert(make_rows(replace(STATIN, id=i) for i in ODD_IDS))
+    assert [r.passage.id for r in index.fetch(ODD_IDS)] == list(ODD_IDS)
+    assert set(index.digests([*ODD_IDS, "other"])) == set(ODD_IDS)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_retracted_passages_must_be_asked_for(
+    index: Index, embedder: HashEmbedder, make_rows: MakeRows, *, finished: bool
+) -> None:
+    index.upsert(make_rows([ASPIRIN, STATIN, FAKE]))
+    if finished:
+        index.finish(exact_from=1)
+    vector = embedder.embed_queries(["Aspirin cures"])[0]
+    assert "p:3" not in index.dense(vector, 5).ids
+    assert "p:3" not in index.bm25("aspirin cures", 5).ids
+    assert index.dense(vector, 5, retracted=True).ids[0] == "p:3"
+    assert index.bm25("aspirin cures", 5, retracted=True).ids[0] == "p:3"
+    # the others fill its place
+    assert index.dense(vector, 2).ids == ("p:1", "p:2")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.text() | st.text("\"\\(){}[]+-~*?:^&|!/' aspirin ANDORNOT\0", min_size=1))
+def test_no_text_is_a_syntax_error(index: Index, make_rows: MakeRows, text: str) -> None:
+    if not index.count():
+        index.upsert(make_rows([ASPIRIN, STATIN]))
+        index.finish()
+    assert set(index.bm25(text, 3).ids) <= {"p:1", "p:2"}
+
+
+def test_a_lone_surrogate_is_searched_for_like_any_text(index: Index, make_rows: MakeRows) -> None:
+    index.upsert(make_rows([ASPIRIN]))
+    assert index.bm25("aspirin \ud800", 3).ids == ("p:1",)
+
+
+def test_it_opens_as_it_was_made(index: Index, make_rows: MakeRows) -> None:
+    index.upsert(make_rows([ASPIRIN, FAKE]))
+    index.finish(exact_from=1)
+    info = Index.open(index.uri).info()
+    assert info == index.info()
+    assert (info.passages, info.retracted, info.embedder, info.dim) == (2, 1, "hash-64", 64)
+    assert info.version.startswith("index@")
+    assert info.vector_index == "IvfFlat"
+
+
+def test_a_version_is_a_version(index: Index, make_rows: MakeRows) -> None:
+    index.upsert(make_rows([ASPIRIN]))
+    view = index.view()
+    index.upsert(make_rows([STATIN]))
+    index.finish()
+    assert view.count() == 1
+    assert view.bm25("statins", 5).ids == ()
+    assert index.count() == 2
+    assert index.view().number > view.number
+
+
+def test_a_reader_takes_up_what_another_writes(
+    index: Index, make_rows: MakeRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Index.open(index.uri)
+    assert reader.count() == 0
+    index.upsert(make_rows([ASPIRIN]))
+    assert reader.count() == 0
+    monkeypatch.setattr(store, "FRESH", -1.0)
+    assert reader.count() == 1
+
+
+def test_none_is_said_with_what_to_do(tmp_path: Path) -> None:
+    for place in (tmp_path / "none", tmp_path):
+        with pytest.raises(IndexMissing, match="posology ingest"):
+            Index.open(place)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_is_not_made_over_the_first(index: Index) -> None:
+    with pytest.raises(IndexFault, match="already"):
+        Index.create(index.uri, "other", 3)
+    assert Index.open_or_create(index.uri, "hash-64", 64).meta == index.meta
+
+
+def test_another_embedder_is_refused(index: Index) -> None:
+    with pytest.raises(IndexMismatch, match=r"made with hash-64 .* not with other"):
+        Index.open_or_create(index.uri, "other", 64)
+
+
+@pytest.mark.parametrize("metadata", [None, {b"posology": b"{}"}, {b"posology": b"!"}])
+def test_a_strangers_table_is_refused(tmp_path: Path, metadata: dict[bytes, bytes] | None) -> None:
+    import lancedb
+
+    schema = pa.schema([("id", pa.string())], metadata=metadata)
+    lancedb.connect(tmp_path).create_table(TABLE, schema=schema)
+    with pytest.raises(IndexMismatch, match="build it anew"):
+        Index.open(tmp_path)
+
+
+def test_another_format_is_refused(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "FORMAT", 99)
+    with pytest.raises(IndexMismatch, match="build it anew"):
+        Index.open(index.uri)
+
+
+def test_a_damaged_index_is_a_typed_error(index: Index) -> None:
+    for manifest in (Path(index.uri) / f"{TABLE}.lance" / "_versions").iterdir():
+        manifest.write_bytes(b"damaged")
+    with pytest.raises(IndexFault, match="cannot be read"):
+        Index.open(index.uri)
+
+
+def test_only_one_writes(index: Index, make_rows: MakeRows) -> None:
+    other = Index.open(index.uri)
+    with index.lock:
+        index.upsert(make_rows([ASPIRIN]))
+        with pytest.raises(IndexLocked, match="another process"):
+            other.upsert(make_rows([STATIN]))
+        with pytest.raises(IndexLocked):
+            other.finish()
+    other.upsert(make_rows([STATIN]))
+    assert other.count() == 2
+
+
+def test_only_one_thread_writes(index: Index) -> None:
+    failures: list[Exception] = []
+
+    def write() -> None:
+        try:
+            index.finish()
+        except IndexLocked as error:
+            failures.append(error)
+
+    with index.lock:
+        thread = threading.Thread(target=write)
+        thread.start()
+        thread.join()
+    assert len(failures) == 1
+
+
+def test_a_forked_process_is_told_to_open_it_itself(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(IndexFault, match="open it here"):
+        index.view()
+
+
+@pytest.mark.parametrize(("approximate_from", "kind"), [(1_000, "IvfHnswSq"), (10**9, "IvfFlat")])
+def test_both_vector_indices_find_what_reading_all_finds(
+    index: Index, approximate_from: int, kind: str
+) -> None:
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(1_500, 64)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    write_vectors(index, vectors[:1_400])
+    index.finish(exact_from=1_000, approximate_from=approximate_from)
+    # what is written later is not in the index yet, and is found too
+    write_vectors(index, vectors[1_400:], first=1_400)
+    assert index.info().vector_index == kind
+    queries = random.normal(size=(50, 64)).astype(np.float32)
+    found = 0
+    for query in queries / np.linalg.norm(queries, axis=1, keepdims=True):
+        exact = {f"v:{i}" for i in np.argsort(-(vectors @ query))[:10]}
+        found += len(exact & set(index.dense(query, 10).ids))
+    assert found / 500 >= (1.0 if kind == "IvfFlat" else 0.9)
+
+
+def write_vectors(index: Index, vectors: np.ndarray, *, first: int = 0) -> None:
+    from posology.index.schema import Row
+    from posology.types import Encoded
+
+    none = np.zeros((0, vectors.shape[1]), dtype=np.float32)
+    index.upsert(
+        [
+            Row(
+                passage=Passage(id=f"v:{first + i}", text="x"),
+                sentences=(),
+                encoded=Encoded(vector=vector, sentence_vectors=none),
+                digest=json.dumps(i),
+            )
+            for i, vector in enumerate(vectors)
+        ]
+    )
