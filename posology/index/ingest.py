@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 #: records read, embedded and committed together
 BATCH = 512
+#: records written after which the table is compacted: every commit leaves a small file, and the
+#: search for known ids reads those that no index holds yet
+COMPACT_EVERY = 100_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,12 +90,16 @@ def ingest(
     given = None if vectors is None else _given(vectors, files, dim=index.meta.dim)
     with index.lock:
         marks = Progress(index.connection)
+        compacted = 0
         for part in _ahead(_batches(files, marks, given, size=batch)):
             _commit(part, index, embedder, given, tally)
             if part.mark is not None:
                 marks.write(part.mark)
                 if progress is not None:
                     progress(tally.progress(part.mark))
+            if tally.written - compacted >= COMPACT_EVERY:
+                index.compact()
+                compacted = tally.written
         if finish:
             index.finish()
             marks.tidy()

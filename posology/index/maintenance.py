@@ -17,17 +17,26 @@ _STALE = 0.2
 
 
 def prepare(table: Any) -> None:
-    """Give a new table its full-text index, so that passages not in it yet are read as it does."""
+    """Give a new table its indices by id and by word.
+
+    Passages that are not in the full-text index yet are then read as it reads them.
+    """
+    _scalar(table, rows=0)
     _full_text(table, rows=0)
 
 
-def tune(table: Any, *, exact_from: int = EXACT_FROM, approximate_from: int) -> None:
-    """Compact the files, bring every index up to date, and remove old versions."""
+def compact(table: Any) -> None:
+    """Join small files, add new rows to the indices that there are, and remove old versions."""
     table.optimize(cleanup_older_than=KEEP)
+
+
+def tune(table: Any, *, exact_from: int = EXACT_FROM, approximate_from: int) -> None:
+    """Compact, and give every column the index that its number of rows calls for."""
+    compact(table)
     rows = int(table.count_rows())
     if not rows:
         return
-    _scalar(table)
+    _scalar(table, rows=rows)
     _full_text(table, rows=rows)
     _vectors(table, rows, exact_from=exact_from, approximate_from=approximate_from)
 
@@ -37,10 +46,10 @@ def vector_index(table: Any) -> str | None:
     return next((str(i.index_type) for i in table.list_indices() if i.columns == ["vector"]), None)
 
 
-def _scalar(table: Any) -> None:
+def _scalar(table: Any, *, rows: int) -> None:
     from lancedb.index import BTree
 
-    if not _covered(table, "id", rows=1):
+    if not _covered(table, "id", rows):
         table.create_index("id", config=BTree(), replace=True)
 
 

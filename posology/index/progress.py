@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from posology.index.maintenance import compact
+
 _TABLE = "ingested"
 
 
@@ -86,6 +88,4 @@ class Progress:
 
     def tidy(self) -> None:
         """Compact the table, of which every batch left a version."""
-        from posology.index.maintenance import KEEP
-
-        self._table.optimize(cleanup_older_than=KEEP)
+        compact(self._table)

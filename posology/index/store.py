@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
 from posology.index.lock import WriteLock
-from posology.index.maintenance import APPROXIMATE_FROM, EXACT_FROM, prepare, tune, vector_index
+from posology.index.maintenance import (
+    APPROXIMATE_FROM,
+    EXACT_FROM,
+    compact,
+    prepare,
+    tune,
+    vector_index,
+)
 from posology.index.schema import (
     FORMAT,
     SPLITTER,
@@ -239,6 +246,16 @@ class Index:
             merge.execute(to_arrow(list(latest.values()), self._table.schema))
             self._view = None
 
+    def compact(self) -> None:
+        """Keep a long run of upserts quick.
+
+        Raises:
+            IndexLocked: another process is writing.
+        """
+        with self.lock:
+            compact(self._table)
+            self._view = None
+
     def finish(
         self, *, exact_from: int = EXACT_FROM, approximate_from: int = APPROXIMATE_FROM
     ) -> None:
@@ -267,6 +284,8 @@ def _folder(uri: str) -> Path | None:
 
 
 def _connect(uri: str) -> Any:
+    # its log warns of what it handles itself, once for every file; before the import, or unheard
+    os.environ.setdefault("LANCEDB_LOG", "error")
     import lancedb
 
     try:

@@ -5,6 +5,7 @@ import os
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,9 @@ from posology.index.schema import TABLE
 from posology.index.store import Index
 from posology.testing.embedder import HashEmbedder
 from posology.types import Passage
-from tests.unit.index.conftest import MakeRows
+
+if TYPE_CHECKING:
+    from tests.unit.index.conftest import MakeRows
 
 ASPIRIN = Passage(
     id="p:1", title="Aspirin", text="Aspirin thins the blood. It is cheap.", year=1999
