@@ -33,9 +33,15 @@ class SentenceTransformerEmbedder:
     """A :class:`~posology.seams.Embedder` and :class:`~posology.seams.TokenEncoder`.
 
     Blocking; safe to call from several threads, which take turns batch by batch.
+
+    Args:
+        loaded: the model.
+        alone: share of the lone sentence's vector in a sentence's vector, 0 to 1. Models that do
+            not pool by the plain mean have no other: there it is 1.
     """
 
-    def __init__(self, loaded: Loaded) -> None:
+    def __init__(self, loaded: Loaded, *, alone: float = ALONE) -> None:
+        self._alone = alone
         self._name = loaded.name
         self._dim = loaded.dim
         self._mean_pooled = loaded.mean_pooled
@@ -94,7 +100,7 @@ class SentenceTransformerEmbedder:
         )
         mixed = alone
         if self._mean_pooled:
-            mixed = _unit(ALONE * alone + (1 - ALONE) * in_context)
+            mixed = _unit(self._alone * alone + (1 - self._alone) * in_context)
         return [
             Encoded(vector=vectors[i], sentence_vectors=mixed[first[i] : first[i + 1]])
             for i in range(len(passages))
