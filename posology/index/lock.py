@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from posology.errors import IndexLocked
+from posology.errors import IndexFault, IndexLocked
 
 
 class WriteLock:
@@ -51,8 +51,13 @@ class WriteLock:
 
     @staticmethod
     def _take(path: Path) -> int:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise IndexFault(
+                f"{path.parent} cannot be written: {error.strerror}", index=str(path.parent)
+            ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

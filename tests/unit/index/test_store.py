@@ -189,6 +189,15 @@ def test_a_second_is_not_made_over_the_first(index: Index) -> None:
     assert Index.open_or_create(index.uri, "hash-64", 64).meta == index.meta
 
 
+def test_a_place_that_cannot_hold_one_is_a_typed_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    for place in (tmp_path / "file", tmp_path / "file" / "index"):
+        with pytest.raises(IndexMissing):
+            Index.open(place)
+        with pytest.raises(IndexFault, match="cannot be written"):
+            Index.create(place, "hash-64", 64)
+
+
 def test_another_embedder_is_refused(index: Index) -> None:
     with pytest.raises(IndexMismatch, match=r"made with hash-64 .* not with other"):
         Index.open_or_create(index.uri, "other", 64)
