@@ -16,8 +16,9 @@ from collections.abc import Sequence
 
 from posology.types import Hit, Passage, Ranking
 
-_WORD = re.compile(r"[^\W_]+(?:[-‐‑'’][^\W_]+)*")
-_PART = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+")
+# begins at a word's start and never gives back, so that a word without end costs linear time
+_COMPOUND = re.compile(r"(?<![^\W_])[^\W_]++(?:[-‐‑'’][^\W_]++)+")
 # only what every question has: "no", "not" and "without" carry the meaning of a finding
 _STOP = frozenset(
     re.findall(
@@ -30,13 +31,13 @@ _STOP = frozenset(
 
 
 def tokenise(text: str) -> list[str]:
-    """Words in lower case, without the commonest; ``IL-6`` gives ``il6``, ``il`` and ``6``."""
-    tokens: list[str] = []
-    for word in _WORD.findall(text.lower()):
-        parts = _PART.findall(word)
-        if len(parts) > 1:
-            tokens.append("".join(parts))
-        tokens.extend(part for part in parts if part not in _STOP)
+    """Words in lower case, without the commonest; ``IL-6`` gives ``il``, ``6`` and ``il6``.
+
+    Compounds come after the words: BM25 does not look at the order.
+    """
+    lower = text.lower()
+    tokens = [word for word in _WORD.findall(lower) if word not in _STOP]
+    tokens.extend("".join(_WORD.findall(compound)) for compound in _COMPOUND.findall(lower))
     return tokens
 
 
