@@ -1,0 +1,1 @@
+"""Embedders, the table in LanceDB, ingest, BM25, fusion and the retriever."""
