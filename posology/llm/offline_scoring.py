@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 #: Cap of a token's weight, nats: otherwise one rare word piece outvotes the rest of the question.
 MAX_WEIGHT = 6.0
+#: How much the match of the whole excerpt counts beside that of the sentence, which counts 1: what a
+#: question presupposes often stands in another sentence than what it asks for.
+EXCERPT_SHARE = 0.5
 #: Rare in abstracts, so of high weight, yet no sentence that answers repeats them.
 QUESTION_WORDS = frozenset(["what", "which", "who", "whom", "whose", "when", "where", "why", "how"])
 
@@ -62,13 +65,16 @@ class SentenceScorer:
             return []
         scored = []
         for i, (excerpt, (_, starts), tokens) in enumerate(zip(excerpts, shown, read, strict=True)):
+            if not tokens.ids.size:
+                continue
             cosines = asked.vectors @ tokens.vectors.T
+            whole = float(weights @ cosines.max(axis=1))
             for k, sentence in enumerate(excerpt.sentences):
                 end = starts[k] + sentence.end - sentence.start
                 inside = (tokens.starts >= starts[k]) & (tokens.starts < end)
                 if inside.any():
-                    best = cosines[:, inside].max(axis=1)
-                    score = float(weights @ best)
+                    own = float(weights @ cosines[:, inside].max(axis=1))
+                    score = (own + EXCERPT_SHARE * whole) / (1 + EXCERPT_SHARE)
                     scored.append(Scored(excerpt=i, sentence=sentence, score=score))
         return sorted(scored, key=lambda s: -s.score)
 
