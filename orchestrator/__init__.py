@@ -1,0 +1,1 @@
+"""The composition root, the pipeline, and the ``posology`` command."""

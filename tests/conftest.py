@@ -38,6 +38,14 @@ def _no_provider() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a sentence-transformers model of random weights."""
+    from posology.testing.encoder import save_tiny_encoder
+
+    return save_tiny_encoder(tmp_path_factory.mktemp("tiny-encoder"))
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The shared data sets; tests that need them skip where they are absent."""
     default = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -11,57 +11,14 @@ import pytest
 
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
+from posology.testing.encoder import WORDS
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence
 
-_WORDS = ("aspirin", "lowered", "the", "risk", "of", "stroke", "in", "adults", "not", "dose", "mg")
-
-
-def _save_tiny_model(folder: Path) -> None:
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
-    from tokenizers.models import WordPiece
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
-
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    letters = [chr(c) for c in range(33, 127)]
-    vocab = {
-        t: i for i, t in enumerate([*special, *_WORDS, *letters, *("##" + c for c in letters)])
-    }
-    backend = Tokenizer(WordPiece(vocab, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
-        tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
-        sep_token="[SEP]", model_max_length=32,
-    )  # fmt: skip
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(vocab), hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=64, max_position_embeddings=32,
-    )  # fmt: skip
-    bare = folder / "bare"
-    BertModel(config).save_pretrained(bare)
-    tokenizer.save_pretrained(bare)
-    modules = [Transformer(str(bare)), Pooling(32)]
-    SentenceTransformer(modules=modules, device="cpu").save(str(folder / "model"))
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tiny")
-    _save_tiny_model(folder)
-    return folder / "model"
-
 
 @pytest.fixture(scope="module", params=["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
-def embedder(request: pytest.FixtureRequest, tiny: Path) -> SentenceTransformerEmbedder:
-    return load(str(tiny) if request.param == "tiny" else request.param)
+def embedder(request: pytest.FixtureRequest, tiny_encoder: Path) -> SentenceTransformerEmbedder:
+    return load(str(tiny_encoder) if request.param == "tiny" else request.param)
 
 
 def _passages(n: int = 7) -> list[Passage]:
@@ -69,7 +26,7 @@ def _passages(n: int = 7) -> list[Passage]:
     passages = []
     for i in range(n):
         sentences = [
-            " ".join(rng.choices(_WORDS, k=rng.randint(2, 20))).capitalize() + "."
+            " ".join(rng.choices(WORDS, k=rng.randint(2, 20))).capitalize() + "."
             for _ in range(rng.randint(1, 9))
         ]
         title = "Aspirin and stroke" if i % 2 else ""

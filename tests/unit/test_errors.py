@@ -43,7 +43,7 @@ def _make(kind: type[PosologyError]) -> PosologyError:
         return kind("do this", **given)
     if kind.__name__ in ("BadRecord", "BadFile"):
         return kind(given.pop("reason"), **given)  # type: ignore[arg-type]  # made by signature
-    return kind(**given)  # type: ignore[call-arg]  # made by signature
+    return kind(**given)  # type: ignore[arg-type]  # made by signature
 
 
 @pytest.mark.parametrize("kind", list(_all(PosologyError)), ids=lambda kind: kind.__name__)

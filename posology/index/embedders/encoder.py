@@ -87,17 +87,20 @@ class Encoder:
                 models leave out when they pool.
         """
         extra = len(self._before) + len(self._after)
-        for batch in batches([len(ids) + extra for ids in items], budget=TOKEN_BUDGET):
-            width = len(items[batch[0]]) + extra
-            ids = torch.full((len(batch), width), self._pad, dtype=torch.long)
-            mask = torch.zeros((len(batch), width), dtype=torch.long)
-            for row, item in enumerate(batch):
+        lengths = [len(ids) + extra for ids in items]
+        limit = self.capacity + extra
+        for batch in batches(lengths, budget=TOKEN_BUDGET, limit=limit):
+            ids = torch.full((batch.rows, batch.width), self._pad, dtype=torch.long)
+            mask = torch.zeros((batch.rows, batch.width), dtype=torch.long)
+            # a row of padding still attends to one token, or its mean would divide by zero
+            mask[len(batch.items) :, 0] = 1
+            for row, item in enumerate(batch.items):
                 line = [*self._before, *items[item].tolist(), *self._after]
                 ids[row, : len(line)] = torch.tensor(line, dtype=torch.long)
                 mask[row, : len(line)] = 1
             pooled, tokens = self._forward(ids, mask, prompt_tokens)
-            for row, item in enumerate(batch):
-                first = len(self._before)
+            first = len(self._before)
+            for row, item in enumerate(batch.items):
                 yield Pass(
                     item=item,
                     pooled=pooled[row],

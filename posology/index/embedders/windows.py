@@ -59,18 +59,42 @@ def cut(text: int, length: int, *, sentence_starts: Sequence[int], capacity: int
         start = following
 
 
-def batches(lengths: Sequence[int], *, budget: int) -> Iterator[list[int]]:
-    """Indices in batches of like length, longest first.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """Items that are encoded in one pass, and the shape that they are padded to."""
+
+    #: indices of the items, longest first
+    items: tuple[int, ...]
+    #: padded number of items
+    rows: int
+    #: padded tokens an item
+    width: int
+
+
+def batches(lengths: Sequence[int], *, budget: int, limit: int) -> Iterator[Batch]:
+    """Batches of items of like length, in one of few shapes.
+
+    CPU kernels are made for each new shape and kept, buffers and all: over a long run, free shapes
+    cost memory without end. Here the shape of a full batch follows from its width, widths come in
+    steps, and a batch that is not full is padded to a power of two.
 
     Args:
-        lengths: tokens of each item, special ones included.
+        lengths: tokens of each item, special ones included, at most ``limit``.
         budget: tokens a batch after padding; an item longer than that has a batch of its own.
+        limit: the widest item that the model can take.
     """
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > budget:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    done = 0
+    while done < len(order):
+        width = min(_step_up(lengths[order[done]]), limit)
+        full = max(budget // width, 1)
+        items = tuple(order[done : done + full])
+        rows = min(1 << (len(items) - 1).bit_length(), full)
+        yield Batch(items=items, rows=rows, width=width)
+        done += len(items)
+
+
+def _step_up(length: int) -> int:
+    """The next width at or above: a multiple of 8 up to 64, of 16 up to 128, then of 32."""
+    step = 8 if length <= 64 else 16 if length <= 128 else 32
+    return max(-(-length // step) * step, step)

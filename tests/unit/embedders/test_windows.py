@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,9 +42,27 @@ def test_every_token_is_owned_once(length: int, starts: list[int], capacity: int
     assert windows[0].end == min(length, capacity)
 
 
-@given(lengths=st.lists(st.integers(1, 60)), budget=st.integers(1, 200))
+@given(lengths=st.lists(st.integers(2, 256)), budget=st.integers(1, 5000))
 def test_batches_hold_each_item_once_within_the_budget(lengths: list[int], budget: int) -> None:
-    made = list(batches(lengths, budget=budget))
-    assert sorted(i for batch in made for i in batch) == list(range(len(lengths)))
+    made = list(batches(lengths, budget=budget, limit=256))
+    assert sorted(i for batch in made for i in batch.items) == list(range(len(lengths)))
     for batch in made:
-        assert len(batch) == 1 or len(batch) * max(lengths[i] for i in batch) <= budget
+        assert max(lengths[i] for i in batch.items) <= batch.width <= 256
+        assert len(batch.items) <= batch.rows
+        assert batch.rows == 1 or batch.rows * batch.width <= budget
+
+
+def test_all_batches_have_few_shapes() -> None:
+    rng = Random(0)
+    runs = [[rng.randint(2, 256) for _ in range(rng.randint(1, 400))] for _ in range(300)]
+    made = [b for lengths in runs for b in batches(lengths, budget=4096, limit=256)]
+    widths = {b.width for b in made}
+    assert len(widths) <= 16
+    for width in widths:
+        # the full size, and powers of two below it
+        assert len({b.rows for b in made if b.width == width}) <= 11
+
+
+def test_a_limit_between_the_steps_is_kept() -> None:
+    (batch,) = batches([30, 31], budget=4096, limit=31)
+    assert (batch.width, batch.rows, batch.items) == (31, 2, (1, 0))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from posology.errors import RateLimited
-from posology.query import make_query
 from posology.llm.structured import Structured
+from posology.query import make_query
 from posology.testing import ScriptedModel
 from posology.text.sentences import split
 from posology.types import (

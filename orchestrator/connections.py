@@ -1,0 +1,77 @@
+"""The process's connections to models: one adapter and one limiter for each provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+from orchestrator.settings import Settings
+from posology.budget.prices import price
+from posology.llm.accounting import Account
+from posology.llm.models import parse
+from posology.llm.providers import FACTORIES, Adapter, ProviderOptions
+from posology.llm.retry import RetryPolicy
+from posology.llm.stack import build
+from posology.seams import Complete
+
+
+class Connections:
+    """Connects to a provider when one of its models is first asked for, and keeps the connection.
+
+    Args:
+        settings: keys, addresses, limits.
+        offline: makes the offline reader, which needs models that only the caller has.
+    """
+
+    def __init__(self, settings: Settings, *, offline: Callable[[], Complete]) -> None:
+        self._settings = settings
+        self._offline = offline
+        self._adapters: dict[str, Complete] = {}
+        self._remote: list[Adapter] = []
+        self._limits: dict[str, anyio.CapacityLimiter] = {}
+
+    def complete(self, model: str, account: Account) -> Complete:
+        """The whole stack for a model, accounting to ``account``.
+
+        Raises:
+            UnknownModel: no such provider, or a name without a provider.
+            MissingKey: the provider needs a key that is not set.
+        """
+        settings = self._settings
+        provider = parse(model).provider
+        if provider not in self._adapters:
+            self._adapters[provider] = self._connect(provider)
+            self._limits[provider] = anyio.CapacityLimiter(settings.concurrency)
+        return build(
+            self._adapters[provider],
+            journal=account,
+            price=price,
+            retry=RetryPolicy(attempts=settings.attempts, deadline=settings.call_deadline),
+            limit=self._limits[provider],
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection, also while this is being cancelled."""
+        with anyio.CancelScope(shield=True):
+            while self._remote:
+                await self._remote.pop().aclose()
+        self._adapters.clear()
+
+    def _connect(self, provider: str) -> Complete:
+        if provider not in FACTORIES:
+            return self._offline()
+        settings = self._settings
+        key, base_url = {
+            "openai": (settings.openai_api_key, settings.openai_base_url),
+            "anthropic": (settings.anthropic_api_key, settings.anthropic_base_url),
+        }[provider]
+        adapter = FACTORIES[provider](
+            ProviderOptions(
+                api_key=key.get_secret_value() if key else None,
+                base_url=base_url,
+                timeout=settings.call_timeout,
+            )
+        )
+        self._remote.append(adapter)
+        return adapter

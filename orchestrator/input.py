@@ -1,0 +1,65 @@
+"""What comes in as JSON: checked here, once, before anything is spent."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from orchestrator.pipeline import Request
+from orchestrator.settings import Settings
+from posology.errors import InvalidQuery
+from posology.index.retriever import Mode
+from posology.query import make_query
+from posology.types import Form
+
+#: passages; more than this is a literature search, not a question's context
+MAX_K = 200
+
+
+class AskRequest(BaseModel):
+    """A question as a service sends it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str
+    form: Form = Form.FREE
+    #: label (A to E) to wording
+    options: dict[str, str] | None = None
+    #: ``provider:name``; ``None``: as configured
+    model: str | None = None
+    k: int = Field(default=8, ge=1, le=MAX_K)
+    mode: Mode = "fused"
+    #: whether retracted passages may be evidence
+    retracted: bool = False
+    #: bound on output tokens of one call; ``None``: as configured
+    max_tokens: int | None = Field(default=None, ge=64)
+
+    @classmethod
+    def parse(cls, data: Any) -> Self:
+        """Read a JSON object.
+
+        Raises:
+            InvalidQuery: naming the first field that is wrong.
+        """
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            field = ".".join(map(str, first["loc"])) or "request"
+            raise InvalidQuery(f"{field}: {first['msg']}", field=field) from None
+
+    def to_request(self, settings: Settings) -> Request:
+        """The request with the settings' defaults filled in.
+
+        Raises:
+            InvalidQuery: the question, its form and its options do not fit together.
+        """
+        return Request(
+            query=make_query(self.question, form=self.form, options=self.options),
+            model=self.model or settings.model,
+            k=self.k,
+            mode=self.mode,
+            retracted=self.retracted,
+            max_tokens=self.max_tokens or settings.max_tokens,
+        )

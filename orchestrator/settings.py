@@ -1,0 +1,83 @@
+"""The only reader of the environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from posology.errors import ConfigurationError
+
+DEFAULT_MODEL = "offline:extractive"
+_QUIET = {
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+class Settings(BaseSettings):
+    """What the environment says. Everything else in the system takes arguments.
+
+    The providers' variables keep the names that their SDKs use; Posology's own start with
+    ``POSOLOGY_``.
+    """
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    openai_api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
+    anthropic_api_key: SecretStr | None = Field(None, alias="ANTHROPIC_API_KEY")
+    anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL")
+
+    #: where the index is, unless a command says so
+    index: Path | None = Field(None, alias="POSOLOGY_INDEX")
+    #: ``provider:name``
+    model: str = Field(DEFAULT_MODEL, alias="POSOLOGY_MODEL")
+    #: a sentence-transformers name or folder; ``None`` is the packaged MiniLM
+    embedder: str | None = Field(None, alias="POSOLOGY_EMBEDDER")
+    #: seconds for one attempt at a model call
+    call_timeout: float = Field(60.0, gt=0, alias="POSOLOGY_CALL_TIMEOUT")
+    #: seconds for a model call with all of its attempts and waits
+    call_deadline: float = Field(180.0, gt=0, alias="POSOLOGY_CALL_DEADLINE")
+    #: attempts at a model call, the first included
+    attempts: int = Field(4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
+    #: model calls under way at once, for each provider
+    concurrency: int = Field(16, ge=1, alias="POSOLOGY_CONCURRENCY")
+    #: bound on output tokens of an answer, reasoning included
+    max_tokens: int = Field(2_000, ge=64, alias="POSOLOGY_MAX_TOKENS")
+    #: tracebacks instead of one-line errors
+    debug: bool = Field(default=False, alias="POSOLOGY_DEBUG")
+    #: the broker and result store of the workers
+    redis_url: SecretStr | None = Field(None, alias="POSOLOGY_REDIS_URL")
+
+
+def load_settings() -> Settings:
+    """Read the environment.
+
+    An empty variable counts as not set.
+
+    Raises:
+        ConfigurationError: naming the variable that is wrong, never its value.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise ConfigurationError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def debug_wanted() -> bool:
+    """Whether tracebacks are wanted, also where the other settings are unreadable."""
+    return bool(os.environ.get("POSOLOGY_DEBUG"))
+
+
+def quiet_libraries() -> None:
+    """Keep progress bars and warnings of the model libraries out of what a person reads.
+
+    Call it before they are imported; what the user has set stays.
+    """
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)

@@ -1,0 +1,265 @@
+"""The command as a person and a script meet it, down to real sockets and a real index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from orchestrator.cli import app, guard
+from posology.testing import NoSuchModel, Reply, Status, StubProvider
+
+RUNNER = CliRunner()
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+SENTENCE = "Aspirin lowered the risk of stroke in adults."
+ROWS: list[dict[str, Any]] = [
+    {"id": "t:1", "title": "Aspirin", "text": f"{SENTENCE} The dose was 75 mg.", "year": 2001,
+     "pmid": 123, "publication_types": ["Randomized Controlled Trial"]},
+    {"id": "t:2", "title": "Stroke", "text": "The risk of stroke in adults is not low."},
+    {"id": "t:3", "text": "Aspirin was withdrawn from this study.", "retracted": True},
+]  # fmt: skip
+
+Cli = Callable[..., Result]
+Script = Callable[..., StubProvider]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("corpus") / "rows.jsonl"
+    lines = [json.dumps(row) for row in ROWS]
+    path.write_text("\n".join([lines[0], "{not json", *lines[1:]]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(
+    corpus: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Result]:
+    place = tmp_path_factory.mktemp("index") / "small"
+    arguments = ["ingest", str(corpus), "--index", str(place), "--json"]
+    result = RUNNER.invoke(app, arguments, env={"POSOLOGY_EMBEDDER": str(tiny_encoder)})
+    return place, result
+
+
+@pytest.fixture
+def cli(built: tuple[Path, Result], tiny_encoder: Path) -> Cli:
+    def run(*arguments: str, **env: str) -> Result:
+        environment = {"POSOLOGY_INDEX": str(built[0]), "POSOLOGY_EMBEDDER": str(tiny_encoder)}
+        return RUNNER.invoke(app, list(arguments), env={**environment, **env})
+
+    return run
+
+
+@pytest.fixture
+def stub() -> Iterator[Script]:
+    """Starts a provider with a script."""
+    with ExitStack() as running:
+        yield lambda *steps: running.enter_context(StubProvider(steps))
+
+
+def published(result: Result, name: str) -> dict[str, Any]:
+    """The one object on standard output, checked against the published schema."""
+    out: dict[str, Any] = json.loads(result.stdout)
+    jsonschema.validate(out, json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8")))
+    return out
+
+
+def reply(answer: str = "It did.", quote: str = SENTENCE, *, answerable: bool = True) -> str:
+    quotes = [{"passage": "P1", "quote": quote}] if answerable else []
+    return json.dumps(
+        {"answerable": answerable, "answer": answer, "choice": None, "quotes": quotes}
+    )
+
+
+def openai(stub: StubProvider) -> dict[str, str]:
+    return {"OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": stub.openai_url}
+
+
+def anthropic(stub: StubProvider) -> dict[str, str]:
+    return {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": stub.anthropic_url}
+
+
+@pytest.mark.parametrize("name", ["ask", "search", "ingest", "index", "error"])
+def test_the_published_schema_is_the_commands_own(name: str) -> None:
+    result = RUNNER.invoke(app, ["schema", name])
+    assert result.exit_code == 0
+    assert result.stdout == (SCHEMAS / f"{name}.json").read_text(encoding="utf-8")
+
+
+def test_ingest_reports_bad_records_with_their_place_and_keeps_the_good(
+    built: tuple[Path, Result], corpus: Path
+) -> None:
+    _, result = built
+    assert result.exit_code == 1
+    out = published(result, "ingest")
+    assert (out["good"], out["bad"], out["written"]) == (3, 1, 3)
+    assert [(item["path"], item["line"]) for item in out["bad_records"]] == [(str(corpus), 2)]
+
+
+def test_ingest_says_the_same_to_a_person(cli: Cli, corpus: Path) -> None:
+    result = cli("ingest", str(corpus))
+    assert result.exit_code == 1
+    assert "3 good (0 written, 3 unchanged, 0 replaced), 1 bad" in result.stdout
+    assert f"{corpus}:2:" in result.stderr.replace("\n", "")
+
+
+def test_index_info(cli: Cli) -> None:
+    out = published(cli("index", "info", "--json"), "index")
+    assert (out["passages"], out["retracted"], out["dim"]) == (3, 1, 32)
+    assert "passages" in cli("index", "info").stdout
+
+
+@pytest.mark.parametrize("mode", ["dense", "bm25", "fused"])
+def test_search_shows_every_ranking_and_no_retracted_passage(cli: Cli, mode: str) -> None:
+    out = published(cli("search", "aspirin and stroke", "--mode", mode, "--json"), "search")
+    assert out["mode"] == mode
+    assert {hit["passage"]["id"] for hit in out["hits"]} == {"t:1", "t:2"}
+    assert set(out["dense"]) == set(out["bm25_rerank"]) == {"t:1", "t:2"}
+    assert out["bm25"][0] == "t:1"
+
+
+def test_search_finds_the_retracted_when_asked(cli: Cli) -> None:
+    result = cli("search", "aspirin withdrawn from study", "--retracted")
+    assert result.exit_code == 0
+    assert "t:3" in result.stdout
+    assert "RETRACTED" in result.stdout
+
+
+@pytest.mark.parametrize("provider", [openai, anthropic])
+def test_ask_gives_a_verified_quote_with_its_tokens_and_cost(
+    cli: Cli, stub: Script, provider: Callable[[StubProvider], dict[str, str]]
+) -> None:
+    model = {"openai": "openai:gpt-4o-mini", "anthropic": "anthropic:claude-sonnet-5"}
+    # the label is of whichever passage came first: the quote is found where it is
+    served = stub(Reply(text=reply()))
+    result = cli(
+        "ask", "Did aspirin lower the risk?", "--json",
+        "--model", model[provider.__name__], **provider(served),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    out = published(result, "ask")
+    assert out["status"] == "answered"
+    (evidence,) = out["evidence"]
+    assert evidence["quote"] == SENTENCE
+    assert evidence["passage"]["id"] == "t:1"
+    assert ROWS[0]["text"][evidence["start"] : evidence["end"]] == SENTENCE
+    assert evidence["passage"]["pmid"] == "123"
+    assert out["spending"]["usage"]["input"] > 0
+    assert float(out["spending"]["cost_usd"]) > 0
+    assert len(out["spending"]["attempts"]) == len(served.requests) == 1
+    assert "t:3" not in {hit["passage"]["id"] for hit in out["retrieved"]}
+
+
+def test_ask_marks_the_quote_for_a_person(cli: Cli, stub: Script) -> None:
+    served = stub(Reply(text=reply()))
+    result = cli("ask", "Did aspirin lower the risk?", "--model", "openai:x", **openai(served))
+    assert result.exit_code == 0
+    flat = " ".join(result.stdout.replace("│", " ").split())
+    for shown in ("answered", SENTENCE, "PMID 123", "2001", "tokens", "cost unknown", "openai:x"):
+        assert shown in flat
+
+
+def test_an_invented_quote_leaves_the_answer_unsupported(cli: Cli, stub: Script) -> None:
+    served = stub(Reply(text=reply(quote="Aspirin doubled the risk of stroke.")))
+    result = cli(
+        "ask", "Did aspirin lower the risk?", "--json", "--model", "openai:x", **openai(served)
+    )
+    out = published(result, "ask")
+    assert (out["status"], out["dropped_quotes"], out["evidence"]) == ("unsupported", 1, [])
+
+
+def test_a_refusal_is_an_answer(cli: Cli, stub: Script) -> None:
+    served = stub(Reply(text=reply("The passages say nothing of dogs.", answerable=False)))
+    result = cli("ask", "And in dogs?", "--json", "--model", "openai:x", **openai(served))
+    assert result.exit_code == 0
+    out = published(result, "ask")
+    assert (out["status"], out["answer"]) == ("refused", None)
+    assert "dogs" in out["refusal"]
+
+
+def test_the_offline_reader_needs_no_key(cli: Cli) -> None:
+    result = cli("ask", "Did aspirin lower the risk of stroke in adults?", "--json")
+    assert result.exit_code == 0, result.stderr
+    out = published(result, "ask")
+    assert out["model"] == "offline:extractive"
+    assert float(out["spending"]["cost_usd"]) == 0
+    assert out["spending"]["usage"]["input"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "code", "kind", "says"),
+    [
+        (["ask", " "], {}, 3, "InvalidQuery", "empty"),
+        (["ask", "Why?", "--mode", "magic"], {}, 3, "InvalidQuery", "mode"),
+        (["ask", "Which?", "--option", "A"], {}, 3, "InvalidQuery", "A=TEXT"),
+        (["ask", "Why?", "--model", "gpt-4o"], {}, 4, "UnknownModel", "openai:NAME"),
+        (["ask", "Why?", "--model", "openai:x"], {}, 4, "MissingKey", "OPENAI_API_KEY"),
+        (["ask", "Why?", "--index", "/nowhere"], {}, 5, "IndexMissing", "posology ingest"),
+        (["search", "why", "--index", "/nowhere"], {}, 5, "IndexMissing", "posology ingest"),
+        (["ask", "Why?"], {"POSOLOGY_ATTEMPTS": "x"}, 4, "ConfigurationError", "POSOLOGY_ATTEMPTS"),
+        (["ask", "Why?"], {"POSOLOGY_INDEX": ""}, 4, "ConfigurationError", "--index"),
+        (["ask", "Why?"], {"POSOLOGY_EMBEDDER": "minilm"}, 5, "IndexMismatch", "made with"),
+        (["ask", "Why?"], {"POSOLOGY_EMBEDDER": "/nowhere"}, 4, "EmbedderUnavailable", "nowhere"),
+    ],
+)  # fmt: skip
+def test_an_error_is_one_line_that_says_what_to_do(
+    cli: Cli, arguments: list[str], env: dict[str, str], code: int, kind: str, says: str
+) -> None:
+    result = cli(*arguments, **env)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert result.stderr.startswith("posology: ")
+    assert result.stderr.count("\n") == 1
+    assert says in result.stderr
+    out = published(cli(*arguments, "--json", **env), "error")["error"]
+    assert (out["type"], out["exit_code"]) == (kind, code)
+
+
+def test_a_failed_call_shows_the_account_of_its_attempts(cli: Cli, stub: Script) -> None:
+    arguments = ("ask", "Why?", "--model", "openai:x")
+    served = stub(Status(code=429, headers={"retry-after-ms": "10"}), NoSuchModel(), NoSuchModel())
+    env = openai(served)
+    result = cli(*arguments, "--json", **env)
+    assert result.exit_code == 6
+    out = published(result, "error")["error"]
+    assert out["type"] == "ModelNotFound"
+    assert [a["error"] for a in out["spending"]["attempts"]] == ["RateLimited", "ModelNotFound"]
+    result = cli(*arguments, **env)
+    assert "call 1 attempt 1: failed ModelNotFound" in result.stderr
+    assert "sk-test" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["ask"], ["ask", "Why?", "--k", "0"], ["nonsense"]])
+def test_a_wrong_command_line_ends_with_2(cli: Cli, arguments: list[str]) -> None:
+    assert cli(*arguments).exit_code == 2
+
+
+def test_the_version_is_told(cli: Cli) -> None:
+    assert cli("--version").stdout.startswith("posology 0.")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), 130), (ZeroDivisionError("x"), 70)]
+)
+def test_no_traceback_reaches_a_user(
+    error: BaseException, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as caught:
+        guard(fail)
+    assert caught.value.code == code
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_traceback_comes_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSOLOGY_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        guard(lambda: 1 / 0)

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator.input import AskRequest
+from orchestrator.settings import load_settings
+from posology.errors import InvalidQuery
+from posology.types import Form
+
+
+def test_defaults_come_from_the_settings() -> None:
+    request = AskRequest.parse({"question": "Why?"}).to_request(load_settings())
+    assert request.model == "offline:extractive"
+    assert request.max_tokens == 2000
+    assert request.k == 8
+    assert request.query.form is Form.FREE
+
+
+def test_what_is_given_wins() -> None:
+    given = {
+        "question": "Which?",
+        "options": {"A": "one", "B": "two"},
+        "model": "openai:x",
+        "k": 3,
+        "mode": "dense",
+        "max_tokens": 100,
+    }
+    request = AskRequest.parse(given).to_request(load_settings())
+    assert request.query.choices == ("A", "B")
+    assert (request.model, request.k, request.mode, request.max_tokens) == (
+        "openai:x", 3, "dense", 100,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        ({}, "question"),
+        ({"question": 5}, "question"),
+        ({"question": "Why?", "k": 0}, "k"),
+        ({"question": "Why?", "k": 1000}, "k"),
+        ({"question": "Why?", "mode": "magic"}, "mode"),
+        ({"question": "Why?", "form": "essay"}, "form"),
+        ({"question": "Why?", "budget": 1}, "budget"),
+        ("Why?", "request"),
+        (None, "request"),
+    ],
+)
+def test_a_wrong_request_names_its_field(data: Any, field: str) -> None:
+    with pytest.raises(InvalidQuery) as caught:
+        AskRequest.parse(data)
+    assert caught.value.field == field
+
+
+def test_a_question_that_does_not_fit_its_form_is_refused() -> None:
+    request = AskRequest.parse({"question": "Which?", "form": "choice"})
+    with pytest.raises(InvalidQuery, match="options"):
+        request.to_request(load_settings())
