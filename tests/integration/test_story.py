@@ -1,0 +1,129 @@
+"""The story of one question, in one process and without a network: also on the built wheel."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.output import Status, ask_output
+from orchestrator.pipeline import Pipeline, Request
+from policies.fixed import Fixed
+from posology.budget.prices import price
+from posology.corpus.sample import notes_file, questions
+from posology.errors import InputError, ProviderOverloaded, RateLimited
+from posology.index.ingest import ingest
+from posology.index.retriever import Retriever
+from posology.index.store import Index
+from posology.llm.accounting import Account
+from posology.llm.retry import RetryPolicy
+from posology.llm.stack import build
+from posology.query import make_query
+from posology.seams import Complete
+from posology.testing import ScriptedModel
+from posology.testing.embedder import HashEmbedder
+from posology.types import Call, Outcome
+from prompts.answer import AnswerReply, Quote
+from strategies import STRATEGIES
+
+pytestmark = [pytest.mark.anyio, pytest.mark.smoke]
+
+QUICK = RetryPolicy(attempts=3, base=0.001, deadline=10)
+
+
+@pytest.fixture(scope="module")
+def retriever(tmp_path_factory: pytest.TempPathFactory) -> Retriever:
+    embedder = HashEmbedder()
+    index = Index.create(tmp_path_factory.mktemp("story") / "index", embedder.name, embedder.dim)
+    with notes_file() as notes:
+        report = ingest([notes], index, embedder)
+    assert report.bad == 0
+    assert report.good >= 120
+    return Retriever(index, embedder)
+
+
+def pipeline(retriever: Retriever, model: Complete, policy: Fixed | None = None) -> Pipeline:
+    return Pipeline(
+        retriever=retriever,
+        policy=policy or Fixed(),
+        strategies=STRATEGIES,
+        completes=lambda _, account: build(model, journal=account, price=price, retry=QUICK),
+    )
+
+
+def quoting_first_sentence(call: Call) -> AnswerReply:
+    """What a good model does: answers with a sentence of the first passage."""
+    first = call.excerpts[0]
+    quote = first.sentences[0].of(first.passage.text)
+    return AnswerReply(
+        answerable=True, answer="So it is.", choice=None, quotes=[Quote(passage="P1", quote=quote)]
+    )
+
+
+def request(text: str = "What is the dose of aspirin?") -> Request:
+    return Request(query=make_query(text), model="offline:extractive", k=5)
+
+
+async def test_a_question_becomes_an_answer_with_evidence_and_an_account(
+    retriever: Retriever,
+) -> None:
+    account = Account()
+    model = ScriptedModel(quoting_first_sentence)
+    report = await pipeline(retriever, model).run(request(), account)
+    out = ask_output(report)
+    assert out.status is Status.ANSWERED
+    assert len(report.retrieval.passages) == 5
+    (evidence,) = out.evidence
+    source = {p.passage.id: p.passage.text for p in report.retrieval.passages}
+    assert source[evidence.passage.id][evidence.start : evidence.end] == evidence.quote
+    assert evidence.quote in evidence.context
+    assert [a.outcome for a in account.attempts] == [Outcome.OK]
+    assert out.spending.cost_usd == 0
+    assert out.decision.strategy == "direct"
+    assert out.index == report.retrieval.index_version
+
+
+async def test_no_retracted_note_is_shown_to_a_model(retriever: Retriever) -> None:
+    model = ScriptedModel(quoting_first_sentence)
+    for question in questions()[:10]:
+        await pipeline(retriever, model).run(request(question.query.text), Account())
+    shown = [e.passage for call in model.calls for e in call.excerpts]
+    assert len(shown) == 50
+    assert not any(passage.retracted for passage in shown)
+
+
+async def test_every_attempt_is_accounted_for(retriever: Retriever) -> None:
+    busy = [
+        RateLimited("wait", provider="offline", model="offline:extractive", retry_after=0.001)
+        for _ in range(2)
+    ]
+    replies = iter([*busy, None])
+
+    def model(call: Call) -> AnswerReply | RateLimited:
+        return next(replies) or quoting_first_sentence(call)
+
+    account = Account()
+    report = await pipeline(retriever, ScriptedModel(model)).run(request(), account)
+    assert ask_output(report).status is Status.ANSWERED
+    assert [a.error for a in account.attempts] == ["RateLimited", "RateLimited", None]
+    assert [a.attempt for a in account.attempts] == [1, 2, 3]
+    assert {a.call for a in account.attempts} == {1}
+
+
+async def test_what_a_failed_question_spent_is_known(retriever: Retriever) -> None:
+    down = ProviderOverloaded("down", provider="offline", model="offline:extractive")
+    account = Account()
+    with pytest.raises(ProviderOverloaded):
+        await pipeline(retriever, ScriptedModel([down] * 3)).run(request(), account)
+    assert [a.outcome for a in account.attempts] == [Outcome.FAILED] * 3
+
+
+async def test_an_unknown_strategy_is_named(retriever: Retriever) -> None:
+    with pytest.raises(InputError, match="magic"):
+        await pipeline(retriever, ScriptedModel([]), Fixed(strategy="magic")).run(
+            request(), Account()
+        )
+
+
+def test_the_sample_is_where_the_package_is() -> None:
+    with notes_file() as notes:
+        assert notes.stat().st_size > 10_000
+    assert len(questions()) == 40
