@@ -1,5 +1,7 @@
 """Fakes that are real classes: for Posology's own tests and for those of its users."""
 
+from posology.testing.embedder import HashEmbedder
+from posology.testing.encoder import save_tiny_encoder
 from posology.testing.model import ScriptedModel
 from posology.testing.provider import StubProvider
 from posology.testing.steps import Cut, Hang, Malformed, NoSuchModel, Recorded, Reply, Status, Step
@@ -8,6 +10,7 @@ from posology.testing.switch import forbid_remote_providers
 __all__ = [
     "Cut",
     "Hang",
+    "HashEmbedder",
     "Malformed",
     "NoSuchModel",
     "Recorded",
@@ -17,4 +20,5 @@ __all__ = [
     "Step",
     "StubProvider",
     "forbid_remote_providers",
+    "save_tiny_encoder",
 ]

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Protocol
+
+from posology.seams import TokenCounter
 
 #: Code points per token of :func:`approximate`. MiniLM's wordpieces measure 4.4 over 1,500 medical
 #: abstracts (5th to 95th percentile of an abstract: 3.6 to 5.4), and 3.8 over sentences dense in
 #: doses and p-values. 4.0 errs towards too many tokens on prose; it is no upper bound.
 CHARACTERS_PER_TOKEN = 4.0
-
-
-class TokenCounter(Protocol):
-    """Counts the tokens of a text, without special tokens."""
-
-    def __call__(self, text: str) -> int: ...
 
 
 def approximate(text: str) -> int:
