@@ -21,7 +21,7 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
-from orchestrator.settings import debug_wanted, load_settings, quiet_libraries
+from orchestrator.settings import debug_wanted, load_settings, prepare_libraries
 from posology import __version__
 from posology.errors import InvalidQuery, PosologyError
 from posology.types import Form
@@ -311,7 +311,7 @@ def _root(
 
 def main() -> None:
     """Run the command."""
-    quiet_libraries()
+    prepare_libraries()
     guard(app)
 
 

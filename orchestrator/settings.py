@@ -11,10 +11,17 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from posology.errors import ConfigurationError
 
 DEFAULT_MODEL = "offline:extractive"
-_QUIET = {
+#: what libraries read from the environment when they are first imported, where the user says nothing
+_FOR_LIBRARIES = {
+    # progress bars and warnings would stand in the middle of an answer
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
+    # it warns of what it handles itself, once for every file
+    "LANCEDB_LOG": "error",
+    # Rust threads inside worker threads only get in each other's way
     "TOKENIZERS_PARALLELISM": "false",
+    # idle OpenMP threads spin by default, and starve other processes on the same cores
+    "OMP_WAIT_POLICY": "PASSIVE",
 }
 
 
@@ -74,10 +81,10 @@ def debug_wanted() -> bool:
     return bool(os.environ.get("POSOLOGY_DEBUG"))
 
 
-def quiet_libraries() -> None:
-    """Keep progress bars and warnings of the model libraries out of what a person reads.
+def prepare_libraries() -> None:
+    """Set what libraries read from the environment; what the user has set stays.
 
-    Call it before they are imported; what the user has set stays.
+    Call it before torch, transformers or LanceDB is imported.
     """
-    for name, value in _QUIET.items():
+    for name, value in _FOR_LIBRARIES.items():
         os.environ.setdefault(name, value)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-# before any library of the hub's is imported
+from orchestrator.settings import prepare_libraries
+
+# before torch, transformers or LanceDB is imported
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+prepare_libraries()
 
 _SECRETS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 

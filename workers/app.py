@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import Celery
 
-from orchestrator.settings import Settings, load_settings
+from orchestrator.settings import Settings, load_settings, prepare_libraries
 
 #: where the broker is, unless ``POSOLOGY_REDIS_URL`` says so
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
@@ -39,4 +39,5 @@ def make_app(settings: Settings) -> Celery:
     return app
 
 
+prepare_libraries()
 app = make_app(load_settings())

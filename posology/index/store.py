@@ -284,8 +284,6 @@ def _folder(uri: str) -> Path | None:
 
 
 def _connect(uri: str) -> Any:
-    # its log warns of what it handles itself, once for every file; before the import, or unheard
-    os.environ.setdefault("LANCEDB_LOG", "error")
     import lancedb
 
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,9 +38,6 @@ def load(name: str | None = None, *, precision: Precision = "auto") -> SentenceT
     Raises:
         EmbedderUnavailable: there are no such files, or they are no sentence-transformers model.
     """
-    # Idle OpenMP threads spin by default, and starve other processes on the same cores: with three
-    # of them on two cores, this is eight times faster. It is read when torch is first imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from posology.index.embedders.models import load_folder, locate
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 
