@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from posology.errors import RequestRejected, TruncatedReply
 from posology.llm.offline_scoring import Scored, SentenceScorer
 from posology.seams import TokenCounter, TokenEncoder
-from posology.types import Call, Completion, Finish, Stage, Usage
+from posology.types import Call, Completion, Finish, Passage, Stage, Usage
 
 NAME = "offline:extractive"
 #: Counted up when the same call may get another reply.
@@ -28,6 +28,9 @@ VERSION = "1"
 THRESHOLD = 0.60
 #: Sentences that score this much less than the best are not quoted: a choice, not fitted.
 MARGIN = 0.03
+#: The same for the best sentence of another passage. It is wider, because what is nearly as close
+#: and stands elsewhere may contradict the best, and a reader that cannot judge must not hide it.
+MARGIN_ELSEWHERE = 0.10
 #: Quotes at most.
 MAX_QUOTES = 3
 
@@ -105,8 +108,13 @@ def choose(scored: list[Scored]) -> list[Scored]:
     """The sentences to quote of all, best first; none when the best is below the threshold."""
     if not scored or scored[0].score < THRESHOLD:
         return []
-    least = max(THRESHOLD, scored[0].score - MARGIN)
-    return [s for s in scored if s.score >= least][:MAX_QUOTES]
+    best, chosen, quoted = scored[0].score, [scored[0]], {scored[0].excerpt}
+    for one in scored[1:]:
+        margin = MARGIN if one.excerpt in quoted else MARGIN_ELSEWHERE
+        if len(chosen) < MAX_QUOTES and one.score >= max(THRESHOLD, best - margin):
+            chosen.append(one)
+            quoted.add(one.excerpt)
+    return chosen
 
 
 def _answer(call: Call, scored: list[Scored], chosen: list[Scored]) -> dict[str, Any]:
@@ -118,7 +126,10 @@ def _answer(call: Call, scored: list[Scored], chosen: list[Scored]) -> dict[str,
         for s in chosen
     ]
     if quotes:
-        said = " ".join(f"“{q['quote']}” [{q['passage']}]" for q in quotes)
+        said = " ".join(
+            f"“{q['quote']}” [{_source(q['passage'], call.excerpts[s.excerpt].passage)}]"
+            for q, s in zip(quotes, chosen, strict=True)
+        )
     elif scored:
         said = (
             "No sentence of the passages is close enough to the question: the closest scores "
@@ -132,6 +143,12 @@ def _answer(call: Call, scored: list[Scored], chosen: list[Scored]) -> dict[str,
         "choice": None,
         "quotes": quotes,
     }
+
+
+def _source(label: str, passage: Passage) -> str:
+    """What a reader of contradicting quotes needs first: how old each is, and of what kind."""
+    year = [] if passage.year is None else [str(passage.year)]
+    return ", ".join([label, *year, *passage.publication_types])
 
 
 #: What each stage's reply is made of: the call, all sentences scored, those to quote.

@@ -10,7 +10,14 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline import MARGIN, MAX_QUOTES, THRESHOLD, ExtractiveReader, choose
+from posology.llm.offline import (
+    MARGIN,
+    MARGIN_ELSEWHERE,
+    MAX_QUOTES,
+    THRESHOLD,
+    ExtractiveReader,
+    choose,
+)
 from posology.llm.offline_scoring import Scored, SentenceScorer
 from posology.text.sentences import split
 from posology.types import (
@@ -243,6 +250,18 @@ def test_quotes_are_near_the_best_and_above_the_threshold() -> None:
     assert len(choose(_scored(0.99, 0.99 - 2 * MARGIN))) == 1
     assert choose(_scored(THRESHOLD - 0.001)) == []
     assert choose([]) == []
+
+
+def test_what_may_contradict_is_quoted_beside_the_best() -> None:
+    def one(excerpt: int, score: float) -> Scored:
+        return Scored(excerpt=excerpt, sentence=Sentence(start=0, end=1), score=score)
+
+    near, far = 0.95 - MARGIN_ELSEWHERE + 0.01, 0.95 - MARGIN_ELSEWHERE - 0.01
+    assert near < 0.95 - MARGIN
+    assert [s.excerpt for s in choose([one(0, 0.95), one(0, near), one(1, near)])] == [0, 1]
+    assert [s.excerpt for s in choose([one(0, 0.95), one(1, far)])] == [0]
+    # the second of another passage is held to the narrow margin again
+    assert len(choose([one(0, 0.95), one(1, near), one(1, near)])) == 2
 
 
 def test_ties_keep_the_shown_order() -> None:
