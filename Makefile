@@ -50,8 +50,8 @@ imports: $(VENV)/.installed-dev
 wheel: $(VENV)/.installed-dev ## build the wheel and run the smoke tests on it, sources gone
 	$(BIN)/python tests/wheel.py
 
-bench: $(VENV)/.installed-dev ## the experiments that need no network; see evals/README.md
-	$(BIN)/python -m evals --data $(DATA)
+bench: $(VENV)/.installed-dev ## the experiments; INDEX=DIR adds those that need an index; see evals/README.md
+	$(BIN)/python -m evals --data $(DATA) $(if $(INDEX),--index $(INDEX))
 
 lock: $(VENV)/.installed-dev ## rewrite constraints.txt from this environment
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /@/d' > constraints.txt
