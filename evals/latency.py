@@ -44,7 +44,7 @@ class Precomputed:
         self, passages: Sequence[Passage], sentences: Sequence[Sequence[Sentence]]
     ) -> list[Encoded]:
         """Refuse: a latency of retrieval has no ingest in it."""
-        raise AssertionError("only questions are embedded here")
+        raise AssertionError(f"{len(passages)} passages, {len(sentences)}: only questions here")
 
 
 def _timed(times: list[float], work: Callable[[], object]) -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
@@ -25,6 +25,9 @@ from orchestrator.settings import debug_wanted, load_settings, prepare_libraries
 from posology import __version__
 from posology.errors import InvalidQuery, PosologyError
 from posology.types import Form
+
+if TYPE_CHECKING:
+    from posology.llm.accounting import Account
 
 app = typer.Typer(
     name="posology",
@@ -40,7 +43,7 @@ app.add_typer(index_app, name="index")
 _DEFECT, _INTERRUPTED, _SOME_BAD = 70, 130, 1
 
 IndexOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option("--index", metavar="DIR", help="The index. Default: POSOLOGY_INDEX."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
@@ -89,7 +92,7 @@ def ask(
         settings = load_settings()
         request = AskRequest.parse(
             {
-                "question": sys.stdin.read() if question == "-" else question,
+                "question": _read_stdin() if question == "-" else question,
                 "form": form,
                 "options": _options(option or []) or None,
                 "model": model,
@@ -202,7 +205,7 @@ def index_info(*, index: IndexOption = None, as_json: JsonOption = False) -> Non
     from posology.index.store import Index
 
     with _errors(as_json=as_json):
-        out = index_output(Index.open(str(index_place(load_settings(), index))).info())
+        out = index_output(Index.open(index_place(load_settings(), index)).info())
         if as_json:
             _print_json(out)
         else:
@@ -216,8 +219,8 @@ def demo(
         bool, typer.Option("--all", help="Ask all 40 questions and print a table.")
     ] = False,
     index: Annotated[
-        Path, typer.Option("--index", metavar="DIR", help="Where the sample index is kept.")
-    ] = Path(".posology/sample"),
+        str, typer.Option("--index", metavar="DIR", help="Where the sample index is kept.")
+    ] = ".posology/sample",
     model: Annotated[str | None, typer.Option(help="Default: POSOLOGY_MODEL.")] = None,
     k: KOption = 8,
 ) -> None:
@@ -247,7 +250,14 @@ def schema(
 
     if what not in SCHEMAS:
         raise typer.BadParameter(f"choose one of {', '.join(SCHEMAS)}")
-    sys.stdout.write(json.dumps(SCHEMAS[what].model_json_schema(), indent=2) + "\n")
+    with _errors(as_json=False):
+        sys.stdout.write(json.dumps(SCHEMAS[what].model_json_schema(), indent=2) + "\n")
+        sys.stdout.flush()
+
+
+def _read_stdin() -> str:
+    # what is not UTF-8 is refused as a question, with a message, where every question is checked
+    return sys.stdin.buffer.read().decode("utf-8", errors="surrogateescape")
 
 
 def _options(given: list[str]) -> dict[str, str]:
@@ -263,23 +273,37 @@ def _options(given: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _errors(*, as_json: bool, account: Any = None) -> Iterator[None]:
-    """One line that says what to do, or one JSON object; and the exit status of the error's kind."""
+def _errors(*, as_json: bool, account: Account | None = None) -> Iterator[None]:
+    """One line that says what to do, or one JSON object; and the exit status of the error's kind.
+
+    Whatever ends the work, the attempts that it made are told.
+    """
     try:
         yield
     except PosologyError as error:
         from orchestrator.output import error_output
 
-        out = error_output(error, account)
         if as_json:
-            _print_json(out)
+            _print_json(error_output(error, account))
         else:
             _fail(str(error))
-            if out.error.spending and out.error.spending.attempts:
-                from orchestrator.terminal import show_attempts
-
-                show_attempts(Console(stderr=True), out.error.spending)
+            _tell_attempts(account)
         raise typer.Exit(error.exit_code) from None
+    except BrokenPipeError:
+        # the reader has gone, which is its right; Python would complain once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except BaseException:
+        _tell_attempts(account)
+        raise
+
+
+def _tell_attempts(account: Account | None) -> None:
+    if account is not None and account.attempts:
+        from orchestrator.output import spending
+        from orchestrator.terminal import show_attempts
+
+        show_attempts(Console(stderr=True), spending(account))
 
 
 def _fail(message: str) -> None:
@@ -290,6 +314,7 @@ def _fail(message: str) -> None:
 
 def _print_json(out: BaseModel) -> None:
     sys.stdout.write(out.model_dump_json(indent=2) + "\n")
+    sys.stdout.flush()
 
 
 def _version(*, wanted: bool) -> None:
@@ -319,10 +344,6 @@ def guard(command: Callable[[], object]) -> None:
     """Run a command so that no traceback reaches a user, unless ``POSOLOGY_DEBUG`` asks for it."""
     try:
         command()
-    except BrokenPipeError:
-        # the reader has gone; Python would complain once more when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     except Exception as error:

@@ -71,6 +71,8 @@ class Connections:
                 api_key=key.get_secret_value() if key else None,
                 base_url=base_url,
                 timeout=settings.call_timeout,
+                legacy_max_tokens=settings.openai_legacy_max_tokens,
+                native_schema=settings.native_schema,
             )
         )
         self._remote.append(adapter)

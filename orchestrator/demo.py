@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 
 from anyio import to_thread
 from rich.console import Console
@@ -52,7 +51,7 @@ class Asked:
 
 
 async def run_demo(
-    console: Console, settings: Settings, *, place: Path, model: str, k: int, everything: bool
+    console: Console, settings: Settings, *, place: str, model: str, k: int, everything: bool
 ) -> list[Asked]:
     """Ingest the sample notes, then ask: a dozen questions, each shown, or all and a table.
 

@@ -28,7 +28,7 @@ def run_ingest(
     paths: Sequence[Path],
     settings: Settings,
     *,
-    place: Path | None = None,
+    place: str | None = None,
     embedder: str | None = None,
     vectors: Path | None = None,
     console: Console | None = None,
@@ -48,7 +48,7 @@ def run_ingest(
     """
     where = index_place(settings, place)
     encoder = load_embedder(embedder or settings.embedder)
-    index = Index.open_or_create(str(where), encoder.name, encoder.dim)
+    index = Index.open_or_create(where, encoder.name, encoder.dim)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),

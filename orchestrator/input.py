@@ -10,6 +10,7 @@ from orchestrator.pipeline import Request
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery
 from posology.index.retriever import Mode
+from posology.llm.models import parse
 from posology.query import make_query
 from posology.types import Form
 
@@ -54,10 +55,11 @@ class AskRequest(BaseModel):
 
         Raises:
             InvalidQuery: the question, its form and its options do not fit together.
+            UnknownModel: no such provider, or a name without a provider.
         """
         return Request(
             query=make_query(self.question, form=self.form, options=self.options),
-            model=self.model or settings.model,
+            model=str(parse(self.model or settings.model)),
             k=self.k,
             mode=self.mode,
             retracted=self.retracted,

@@ -110,7 +110,7 @@ class AskOutput(_Output):
     """why not, null when answered"""
     evidence: tuple[Evidence, ...]
     dropped_quotes: int
-    """quotes that the model gave and that are not in the passages"""
+    """quotes that the model gave and that did not pass the check"""
     notes: tuple[str, ...]
     strategy: str
     decision: Decision

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from anyio import to_thread
 
@@ -46,7 +45,7 @@ class Service:
         return await self._retriever.retrieve(query, k=k, mode=mode, retracted=retracted)
 
 
-def index_place(settings: Settings, given: Path | None = None) -> Path:
+def index_place(settings: Settings, given: str | None = None) -> str:
     """Where the index is: as given, else as configured.
 
     Raises:
@@ -59,7 +58,7 @@ def index_place(settings: Settings, given: Path | None = None) -> Path:
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, place: Path | None = None) -> AsyncIterator[Service]:
+async def open_service(settings: Settings, place: str | None = None) -> AsyncIterator[Service]:
     """Open the index, load the embedder, and be ready to connect to providers.
 
     Raises:
@@ -68,7 +67,7 @@ async def open_service(settings: Settings, place: Path | None = None) -> AsyncIt
         EmbedderUnavailable: the embedder's files cannot be loaded.
     """
     where = index_place(settings, place)
-    index = await to_thread.run_sync(Index.open, str(where))
+    index = await to_thread.run_sync(Index.open, where)
     embedder = await to_thread.run_sync(load_embedder, settings.embedder)
     retriever = Retriever(index, embedder)
     connections = Connections(settings, offline=lambda: _reader(embedder))

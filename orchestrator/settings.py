@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -34,31 +33,34 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
-    openai_api_key: SecretStr | None = Field(None, alias="OPENAI_API_KEY")
-    openai_base_url: str | None = Field(None, alias="OPENAI_BASE_URL")
-    anthropic_api_key: SecretStr | None = Field(None, alias="ANTHROPIC_API_KEY")
-    anthropic_base_url: str | None = Field(None, alias="ANTHROPIC_BASE_URL")
+    openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
+    openai_base_url: str | None = Field(default=None, alias="OPENAI_BASE_URL")
+    anthropic_api_key: SecretStr | None = Field(default=None, alias="ANTHROPIC_API_KEY")
+    anthropic_base_url: str | None = Field(default=None, alias="ANTHROPIC_BASE_URL")
 
-    #: where the index is, unless a command says so
-    index: Path | None = Field(None, alias="POSOLOGY_INDEX")
+    #: where the index is, unless a command says so: a folder, or an address such as ``s3://…``
+    index: str | None = Field(default=None, alias="POSOLOGY_INDEX")
     #: ``provider:name``
-    model: str = Field(DEFAULT_MODEL, alias="POSOLOGY_MODEL")
+    model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
     #: a sentence-transformers name or folder; ``None`` is the packaged MiniLM
-    embedder: str | None = Field(None, alias="POSOLOGY_EMBEDDER")
+    embedder: str | None = Field(default=None, alias="POSOLOGY_EMBEDDER")
     #: seconds for one attempt at a model call
-    call_timeout: float = Field(60.0, gt=0, alias="POSOLOGY_CALL_TIMEOUT")
+    call_timeout: float = Field(default=60.0, gt=0, alias="POSOLOGY_CALL_TIMEOUT")
     #: seconds for a model call with all of its attempts and waits
-    call_deadline: float = Field(180.0, gt=0, alias="POSOLOGY_CALL_DEADLINE")
+    call_deadline: float = Field(default=180.0, gt=0, alias="POSOLOGY_CALL_DEADLINE")
     #: attempts at a model call, the first included
-    attempts: int = Field(4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
+    attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     #: model calls under way at once, for each provider
-    concurrency: int = Field(16, ge=1, alias="POSOLOGY_CONCURRENCY")
+    concurrency: int = Field(default=16, ge=1, alias="POSOLOGY_CONCURRENCY")
     #: bound on output tokens of an answer, reasoning included
-    max_tokens: int = Field(2_000, ge=64, alias="POSOLOGY_MAX_TOKENS")
-    #: tracebacks instead of one-line errors
-    debug: bool = Field(default=False, alias="POSOLOGY_DEBUG")
+    max_tokens: int = Field(default=2_000, ge=64, alias="POSOLOGY_MAX_TOKENS")
+    #: for servers that know ``max_tokens`` and not ``max_completion_tokens``
+    openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
+    #: whether the schema of a reply is sent; off for servers and models that refuse it, where the
+    #: prompt and one repair have to do
+    native_schema: bool = Field(default=True, alias="POSOLOGY_NATIVE_SCHEMA")
     #: the broker and result store of the workers
-    redis_url: SecretStr | None = Field(None, alias="POSOLOGY_REDIS_URL")
+    redis_url: SecretStr | None = Field(default=None, alias="POSOLOGY_REDIS_URL")
 
 
 def load_settings() -> Settings:
@@ -78,7 +80,7 @@ def load_settings() -> Settings:
 
 def debug_wanted() -> bool:
     """Whether tracebacks are wanted, also where the other settings are unreadable."""
-    return bool(os.environ.get("POSOLOGY_DEBUG"))
+    return os.environ.get("POSOLOGY_DEBUG", "").lower() not in ("", "0", "false", "no", "off")
 
 
 def prepare_libraries() -> None:

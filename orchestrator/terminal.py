@@ -58,10 +58,7 @@ def show_answer(console: Console, out: AskOutput, *, title: str | None = None) -
     parts: list[RenderableType] = [head, Text(), body]
     for number, item in enumerate(out.evidence, 1):
         parts += [Text(), _evidence(number, item)]
-    remarks = list(out.notes)
-    if out.dropped_quotes:
-        remarks.append(f"{out.dropped_quotes} quotes were dropped: they are not in the passages.")
-    for remark in remarks:
+    for remark in out.notes:
         parts += [Text(), Text(f"! {safe(remark)}", style="yellow")]
     parts += [Rule(style="dim"), _footer(out)]
     label = Text.assemble((f"{title}  " if title else "", "dim"), (word, f"bold {colour}"))

@@ -374,7 +374,7 @@ class Answer:
     #: one of :attr:`Query.choices`; ``None`` for free questions and where the model gave none
     choice: str | None
     citations: tuple[Citation, ...]
-    #: quotes that the model gave and that are not in the passages
+    #: quotes that the model gave and that did not pass the check
     dropped_quotes: int
     #: the strategy that answered
     strategy: str

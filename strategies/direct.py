@@ -16,7 +16,7 @@ from posology.types import (
     Task,
 )
 from prompts.answer import AnswerReply, render_answer, reply_schema
-from strategies.evidence import check, whole
+from strategies.evidence import check, remarks, whole
 
 NAME = "direct"
 
@@ -62,21 +62,29 @@ def _conclude(
             notes=(completion.text,) if completion.text else (),
         )
     answer = reply.answer.strip()
-    if not reply.answerable or not answer or is_refusal(answer):
-        return Refusal(
-            reason=answer or "The model gave no answer and no reason.",
-            strategy=NAME,
-            notes=_discarded(reply),
-        )
+    if not reply.answerable or not answer:
+        return _refuse(answer, reply)
     verified = check(reply.quotes, excerpts)
     choice = reply.choice if reply.choice in query.choices else None
+    # an answer that says 'no' can sound like a refusal: the wording decides only where nothing else
+    # speaks for an answer
+    if not verified.citations and choice is None and is_refusal(answer):
+        return _refuse(answer, reply)
     return Answer(
         text=answer,
         choice=choice,
         citations=verified.citations,
         dropped_quotes=len(verified.dropped),
         strategy=NAME,
-        notes=_notes(query, choice),
+        notes=(*_notes(query, choice), *remarks(verified)),
+    )
+
+
+def _refuse(reason: str, reply: AnswerReply) -> Refusal:
+    return Refusal(
+        reason=reason or "The model gave no answer and no reason.",
+        strategy=NAME,
+        notes=_discarded(reply),
     )
 
 

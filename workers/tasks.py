@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery.signals import worker_shutdown
+from celery.utils.log import get_task_logger
 
 from orchestrator.input import AskRequest
 from orchestrator.output import ask_output, error_output
@@ -14,6 +15,7 @@ from posology.llm.accounting import Account
 from workers.app import app
 from workers.runtime import Runtime
 
+logger = get_task_logger(__name__)
 runtime = Runtime(load_settings)
 
 
@@ -31,6 +33,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         report = portal.call(service.ask, asked.to_request(service.settings), account)
     except PosologyError as error:
         return error_output(error, account).model_dump(mode="json")
+    except Exception as error:
+        logger.exception("a defect of Posology")
+        defect = PosologyError(f"a defect of Posology: {type(error).__name__}: {error}")
+        return error_output(defect, account).model_dump(mode="json")
     return ask_output(report).model_dump(mode="json")
 
 

@@ -56,7 +56,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = folder / "rows.jsonl"
     rows.write_text(json.dumps({"id": "t:1", "text": SENTENCE}) + "\n", encoding="utf-8")
     place = folder / "index"
-    run_ingest([rows], Settings(), place=place, embedder=str(tiny_encoder))
+    run_ingest([rows], Settings(), place=str(place), embedder=str(tiny_encoder))
     return place
 
 

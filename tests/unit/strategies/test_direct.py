@@ -156,7 +156,8 @@ async def test_a_quote_under_the_wrong_label_is_found_in_its_passage() -> None:
     "given",
     [
         reply("The passages do not give a dose.", answerable=False),
-        reply("I could not find an answer.", ("P1", "Aspirin 300 mg is given at once.")),
+        reply("I could not find an answer."),
+        reply("I could not find an answer.", ("P1", "It is not in there at all.")),
         reply("No answer"),
         reply("   "),
     ],
@@ -166,6 +167,42 @@ async def test_refusals_by_field_or_by_wording(given: AnswerReply) -> None:
     assert isinstance(refusal, Refusal)
     assert refusal.reason.strip()
     assert refusal.strategy == "direct"
+
+
+@pytest.mark.parametrize(
+    "negative",
+    [
+        "The study found no difference in mortality in the provided passages.",
+        "Aspirin is not recommended in the passages.",
+        "No studies in the passages show a benefit.",
+    ],
+)
+async def test_a_negative_answer_with_evidence_is_no_refusal(negative: str) -> None:
+    quoted = reply(negative, ("P1", "It did not reduce mortality in the first week."))
+    answer = await Direct()(task(ASPIRIN), Structured(ScriptedModel([quoted])))
+    assert isinstance(answer, Answer)
+    assert answer.supported
+    asked = make_query("Does it?", form="yes_no")
+    given = Structured(ScriptedModel([reply(negative, choice="no")]))
+    verdict = await Direct()(task(ASPIRIN, query=asked), given)
+    assert isinstance(verdict, Answer)
+    assert verdict.choice == "no"
+
+
+async def test_what_became_of_quotes_is_said() -> None:
+    given = reply("300 mg.", ("P2", "Aspirin 300 mg is given at once."), ("P1", "Never said so."))
+    answer = await Direct()(task(ASPIRIN, INJECTED), Structured(ScriptedModel([given])))
+    assert isinstance(answer, Answer)
+    assert any("1 not found" in note for note in answer.notes)
+    assert any("another passage" in note for note in answer.notes)
+
+
+async def test_a_quote_under_a_nonsense_label_must_be_in_one_passage_only() -> None:
+    twin = Passage(id="note:3", text=ASPIRIN.text)
+    given = reply("300 mg.", ("P99", "Aspirin 300 mg is given at once."))
+    answer = await Direct()(task(ASPIRIN, twin), Structured(ScriptedModel([given])))
+    assert isinstance(answer, Answer)
+    assert not answer.supported
 
 
 async def test_without_passages_nothing_is_spent() -> None:
