@@ -68,7 +68,7 @@ class AnthropicAdapter:
         client: httpx2.AsyncClient | None = None,
     ) -> None:
         key = checked_key(api_key, variable=KEY_VARIABLE)
-        url = checked_url(base_url or DEFAULT_BASE_URL, provider=PROVIDER)
+        url = checked_url(base_url or DEFAULT_BASE_URL, variable="ANTHROPIC_BASE_URL")
         self._native_schema = native_schema
         self._timeout = timeouts(timeout)
         self._owned = http_client(url, timeout=timeout) if client is None else None

@@ -73,7 +73,7 @@ class OpenAIAdapter:
         client: httpx2.AsyncClient | None = None,
     ) -> None:
         key = checked_key(api_key, variable=KEY_VARIABLE)
-        url = checked_url(base_url or DEFAULT_BASE_URL, provider=PROVIDER)
+        url = checked_url(base_url or DEFAULT_BASE_URL, variable="OPENAI_BASE_URL")
         self._legacy_max_tokens = legacy_max_tokens
         self._native_schema = native_schema
         self._owned = http_client(url, timeout=timeout) if client is None else None

@@ -26,12 +26,10 @@ def allow_remote_providers(*, allowed: bool) -> None:
 
 
 def is_loopback(base_url: str) -> bool:
-    """Whether a URL's host is this machine by name or address."""
-    host = urlsplit(base_url).hostname or ""
-    if host == "localhost":
-        return True
+    """Whether a URL's host is this machine by name or address; not so where it is no URL."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        host = urlsplit(base_url).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -44,6 +42,6 @@ def check(base_url: str) -> None:
     """
     if not _allowed and not is_loopback(base_url):
         raise ConfigurationError(
-            f"remote providers are switched off in this process, and {base_url} is one: "
-            "use a StubProvider or a ScriptedModel"
+            "remote providers are switched off in this process, and the base URL is not of this "
+            "machine: use a StubProvider or a ScriptedModel"
         )

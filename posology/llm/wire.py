@@ -194,17 +194,23 @@ def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
     )
 
 
-def checked_url(base_url: str, *, provider: str) -> str:
+def checked_url(base_url: str, *, variable: str) -> str:
     """A base URL without a slash at its end.
 
     Raises:
-        ConfigurationError: it is none for HTTP.
+        ConfigurationError: it is none for HTTP. The message leaves it out: it may hold a password.
     """
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(base_url)
+        # reading the port checks it
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        httpx2.URL(base_url)
+    except (ValueError, httpx2.InvalidURL):
+        usable = False
+    if not usable:
         raise ConfigurationError(
-            f"{base_url!r} is no base URL for {provider}: it starts with http:// or https:// and "
-            "names a host"
+            f"{variable} holds no base URL: it starts with http:// or https:// and names a host, "
+            "and a port only as a number"
         )
     return base_url.rstrip("/")
 

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.anyio
         ("https://127.0.0.1.example.org", False),
         ("https://localhost.example.org", False),
         ("http://0.0.0.0", False),
+        ("http://[bad/v1", False),
     ],
 )
 def test_loopback_is_told_by_host(url: str, here: bool) -> None:
@@ -56,3 +57,32 @@ async def test_no_adapter_leaves_this_machine_while_it_is_off(
     with forbid_remote_providers(), pytest.raises(ConfigurationError, match="switched off"):
         await complete(make_call(model=model))
     await complete.aclose()
+
+
+@pytest.mark.parametrize("adapter", [OpenAIAdapter, AnthropicAdapter])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[bad/v1",
+        "http://host:abc/v1",
+        "http://host:99999/v1",
+        "http://ho\nst/v1",
+        "ftp://me:hidden@host/v1",
+        "http://me:hidden@host:abc/v1",
+    ],
+)
+def test_a_bad_base_url_is_told_by_its_variable_and_not_shown(
+    adapter: type[OpenAIAdapter | AnthropicAdapter], url: str
+) -> None:
+    variable = "OPENAI_BASE_URL" if adapter is OpenAIAdapter else "ANTHROPIC_BASE_URL"
+    with pytest.raises(ConfigurationError, match=variable) as caught:
+        adapter(api_key="sk-test-0123456789", base_url=url)
+    assert "hidden" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_what_the_switch_says_leaves_the_url_out() -> None:
+    with forbid_remote_providers(), pytest.raises(ConfigurationError, match="switched") as caught:
+        switch.check("https://me:hidden@example.org/v1")
+    assert "hidden" not in str(caught.value)
