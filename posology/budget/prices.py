@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FREE_PROVIDERS = frozenset({"offline"})
 
 
-def price(model: str, usage: Usage) -> Decimal | None:
+def price(model: str, usage: Usage | None) -> Decimal | None:
     """What a usage costs.
 
     Reasoning is billed like output. Cache tokens of models without a price for them are billed
@@ -24,7 +24,8 @@ def price(model: str, usage: Usage) -> Decimal | None:
 
     Args:
         model: ``provider:name``.
-        usage: of one call: prices may depend on the length of its input.
+        usage: of one call: prices may depend on the length of its input. ``None``: unknown, which
+            only what is free by declaration has a price for.
 
     Returns:
         Dollars; ``None`` where the model, or its price for tokens of this kind, is unknown. A model
@@ -33,6 +34,8 @@ def price(model: str, usage: Usage) -> Decimal | None:
     provider, _, name = model.partition(":")
     if provider in FREE_PROVIDERS:
         return Decimal(0)
+    if usage is None:
+        return None
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 

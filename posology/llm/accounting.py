@@ -15,8 +15,8 @@ from posology.llm import series
 from posology.seams import Complete, Journal
 from posology.types import Attempt, Call, Completion, Outcome, Usage
 
-#: ``provider:name`` and usage to dollars; ``None``: unknown
-Price = Callable[[str, Usage], Decimal | None]
+#: ``provider:name`` and usage, ``None`` where it is unknown, to dollars; ``None``: unknown
+Price = Callable[[str, Usage | None], Decimal | None]
 #: the name of the error that makes a reply unusable; ``None``: it is usable
 Verdict = Callable[[Call, Completion], str | None]
 
@@ -34,7 +34,8 @@ class Accounting:
     Args:
         inner: makes the attempt.
         journal: takes the entries.
-        price: ``provider:name`` and usage to dollars.
+        price: ``provider:name`` and usage to dollars; asked for unknown usage too, which some
+            models are free at.
         calls: where the numbers of calls come from; stacks that write to one journal share it.
         verdict: whether a reply that was paid for can be used.
         clock: seconds, from any origin.
@@ -92,8 +93,6 @@ class Accounting:
         return completion
 
     def _cost(self, model: str, usage: Usage | None) -> Decimal | None:
-        if usage is None:
-            return None
         # what was turned away costs nothing at any price, known or not
         return Decimal(0) if usage == Usage() else self._price(model, usage)
 

@@ -64,6 +64,7 @@ class ExtractiveReader:
                 "for 'answer': choose an openai: or anthropic: model",
                 provider="offline",
                 model=call.model,
+                usage=Usage(),
             )
         return await anyio.to_thread.run_sync(self._complete, call, started, limiter=self._limiter)
 
@@ -97,7 +98,7 @@ class ExtractiveReader:
             f"no quote fits {call.max_tokens} output tokens: raise max_tokens",
             provider="offline",
             model=call.model,
-            usage=Usage(input=self._input(call), output=call.max_tokens),
+            usage=Usage(input=self._input(call)),
         )
 
     def _input(self, call: Call) -> int:
@@ -168,4 +169,5 @@ def _validated(call: Call, reply: dict[str, Any]) -> Any:
             "choose an openai: or anthropic: model",
             provider="offline",
             model=call.model,
+            usage=Usage(),
         ) from error

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from posology import errors
+from posology.budget.prices import price
 from posology.llm.accounting import Account, Accounting
 from posology.llm.limiter import Limiter
 from posology.llm.retry import Retry, RetryPolicy
@@ -28,7 +30,9 @@ MakeCall = Callable[..., Call]
 USAGE = Usage(input=100, output=10)
 
 
-def cents(_model: str, usage: Usage) -> Decimal:
+def cents(_model: str, usage: Usage | None) -> Decimal | None:
+    if usage is None:
+        return None
     return Decimal(usage.total_input + usage.total_output) / 100
 
 
@@ -146,6 +150,28 @@ async def test_what_was_turned_away_costs_nothing_even_at_an_unknown_price(
         await complete(make_call())
     await complete(make_call())
     assert [a.cost for a in account.attempts] == [Decimal(0), None]
+
+
+@pytest.mark.parametrize("end", ["fails", "cancelled", "bug"])
+async def test_an_attempt_at_a_free_model_is_free_however_it_ends(
+    end: str, make_call: MakeCall
+) -> None:
+    account = Account()
+    replies: dict[str, str | BaseException] = {
+        "fails": fails(),
+        "cancelled": "late",
+        "bug": KeyError("a bug"),
+    }
+    complete = Accounting(
+        ScriptedModel([replies[end]], latency=30.0 if end == "cancelled" else 0.0),
+        journal=account,
+        price=price,
+    )
+    with anyio.move_on_after(0.02), suppress(errors.ProviderError, KeyError):
+        await complete(make_call(model="offline:extractive"))
+    (attempt,) = account.attempts
+    assert (attempt.usage, attempt.cost) == (None, Decimal(0))
+    assert account.cost == Decimal(0)
 
 
 async def test_without_retry_each_attempt_is_a_call_of_its_own(make_call: MakeCall) -> None:

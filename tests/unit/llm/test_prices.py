@@ -80,6 +80,11 @@ def test_an_unknown_price_is_none_and_never_zero(model: str) -> None:
     assert price(model, Usage(input=1, output=1)) is None
 
 
+def test_unknown_usage_has_a_price_only_where_all_is_free() -> None:
+    assert price("offline:extractive", None) == Decimal(0)
+    assert price("openai:gpt-4o-mini", None) is None
+
+
 def test_an_embedding_has_no_output_to_price() -> None:
     model = "openai:text-embedding-3-small"
     assert price(model, Usage(input=MILLION)) == Decimal("0.02")

@@ -35,6 +35,7 @@ from posology.types import (
     Sentence,
     Stage,
     TokenVectors,
+    Usage,
 )
 
 pytestmark = pytest.mark.anyio
@@ -216,19 +217,23 @@ async def test_a_call_without_schema_gets_the_text_alone(reader: ExtractiveReade
 
 @pytest.mark.parametrize("stage", [s for s in Stage if s is not Stage.ANSWER])
 async def test_other_stages_are_rejected(reader: ExtractiveReader, stage: Stage) -> None:
-    with pytest.raises(RequestRejected, match="no stage"):
+    with pytest.raises(RequestRejected, match="no stage") as caught:
         await reader(make_call("What was the dose?", [WARFARIN], stage=stage))
+    assert caught.value.usage == Usage()
 
 
 async def test_another_schema_is_rejected(reader: ExtractiveReader) -> None:
-    with pytest.raises(RequestRejected, match="OtherReply"):
+    with pytest.raises(RequestRejected, match="OtherReply") as caught:
         await reader(make_call("What was the dose?", [WARFARIN], schema=OtherReply))
+    assert caught.value.usage == Usage()
 
 
 async def test_a_reply_that_cannot_fit_is_truncated(reader: ExtractiveReader) -> None:
     with pytest.raises(TruncatedReply) as caught:
         await reader(make_call("What was the warfarin dose?", [WARFARIN], max_tokens=5))
     assert caught.value.usage is not None
+    assert caught.value.usage.total_input > 0
+    assert caught.value.usage.total_output == 0
 
 
 async def test_fewer_quotes_where_fewer_fit(reader: ExtractiveReader) -> None:
