@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 from pydantic import BaseModel, ValidationError
@@ -15,6 +16,8 @@ from posology.types import Call, Completion, Finish, Message, Role
 #: characters of the error text that a repair shows the model
 MAX_COMPLAINT = 1_000
 _decoder = json.JSONDecoder()
+#: braces of prose: no key of an object, and nothing nested
+_PROSE = re.compile(r'\{\s*+[^\s{}":][^{}":]*+\}')
 
 
 class BadStructure(ValueError):
@@ -61,22 +64,41 @@ class Structured:
 def read(text: str, schema: type[BaseModel]) -> BaseModel:
     """Validate the one top-level JSON object in a text; prose and fences around it are tolerated.
 
+    Prose may hold braces that begin no object, as in "from {P1}".
+
     Raises:
         BadStructure: there is none, there are several, or it does not validate.
     """
-    start = text.find("{")
-    if start < 0:
-        raise BadStructure("the reply holds no JSON object")
-    try:
-        _, end = _decoder.raw_decode(text, start)
-    except (ValueError, RecursionError) as error:
-        raise BadStructure(f"the reply is not valid JSON: {error}") from None
-    if "{" in text[end:]:
-        raise BadStructure("the reply holds more than one JSON object")
+    start, end = _only_object(text)
     try:
         return schema.model_validate_json(text[start:end])
     except ValidationError as error:
         raise BadStructure(_complaint(error)) from None
+
+
+def _only_object(text: str) -> tuple[int, int]:
+    """Where the one object of a text begins and ends.
+
+    An object that breaks ends the search: what is inside it must
+    not be taken for the reply.
+    """
+    found: tuple[int, int] | None = None
+    at = text.find("{")
+    while at >= 0:
+        if prose := _PROSE.match(text, at):
+            at = text.find("{", prose.end())
+            continue
+        if found is not None:
+            raise BadStructure("the reply holds more than one JSON object")
+        try:
+            _, end = _decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise BadStructure(f"the reply is not valid JSON: {error}") from None
+        found = at, end
+        at = text.find("{", end)
+    if found is None:
+        raise BadStructure("the reply holds no JSON object")
+    return found
 
 
 def verdict(call: Call, completion: Completion) -> str | None:

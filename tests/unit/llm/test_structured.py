@@ -52,6 +52,9 @@ def completion(text: str, finish: Finish = Finish.STOP) -> Completion:
         f"Here you are:\n\n```json\n{GOOD}\n```\nI hope that helps :}}",
         f"Answer: {GOOD}",
         json.dumps(json.loads(GOOD), indent=2),
+        f"Based on {{P1}}: {GOOD}",
+        f"{GOOD}\nNote: uses {{P1}} and 10^{{-5}}",
+        "{P1} " * 10_000 + GOOD,
     ],
 )
 def test_one_object_is_found_in_fences_and_prose(text: str) -> None:
@@ -69,6 +72,10 @@ def test_one_object_is_found_in_fences_and_prose(text: str) -> None:
         # the inner object of a reply that was cut is not taken for the reply
         ('{"quotes": [{"words": "a"}], "verd', "not valid JSON"),
         ('{"verdict": "yes"} {"verdict": "no"}', "more than one"),
+        ('Of {P1}: {"verdict": "yes"} {} {P2}', "more than one"),
+        ('{"verdict": yes} {"verdict": "no"}', "not valid JSON"),
+        ('{verdict {"verdict": "no"}}', "not valid JSON"),
+        ("{P1} and {P2} say so", "no JSON object"),
         ('{"verdict": "maybe"}', "verdict: Input should be 'yes' or 'no'"),
         ('{"quotes": [{}]}', r"quotes\.0\.words: Field required"),
         ("{" * 100_000, "not valid JSON"),
