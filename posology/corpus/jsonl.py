@@ -42,23 +42,33 @@ class Record:
 def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
     """The files that ``paths`` name, a folder's ``*.jsonl`` and ``*.jsonl.gz`` in sorted order.
 
-    A file named twice comes once.
+    A file named twice comes once; what is not there or cannot be read is a ``BadFile``.
     """
     seen: set[Path] = set()
     for path in paths:
-        if path.is_dir():
-            files = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES) and p.is_file())
-            if not files:
-                yield BadFile("the folder holds no .jsonl or .jsonl.gz file", path=str(path))
-        elif path.exists():
-            files = [path]
-        else:
-            yield BadFile("no such file or folder", path=str(path))
+        try:
+            files = [(file, file.resolve()) for file in _named(path)]
+        except BadFile as bad:
+            yield bad
             continue
-        for file in files:
-            if (identity := file.resolve()) not in seen:
+        except OSError as error:
+            yield BadFile(_sentence(error.strerror or str(error)), path=str(path))
+            continue
+        for file, identity in files:
+            if identity not in seen:
                 seen.add(identity)
                 yield file
+
+
+def _named(path: Path) -> list[Path]:
+    if path.is_dir():
+        files = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES) and p.is_file())
+        if not files:
+            raise BadFile("the folder holds no .jsonl or .jsonl.gz file", path=str(path))
+        return files
+    if not path.exists():
+        raise BadFile("no such file or folder", path=str(path))
+    return [path]
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Record | BadRecord | BadFile]:

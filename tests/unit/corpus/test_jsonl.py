@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import tempfile
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -120,6 +122,30 @@ def test_what_is_not_there_is_a_bad_file(tmp_path: Path) -> None:
     assert "no such file" in str(missing)
     assert isinstance(empty, BadFile)
     assert "no .jsonl" in str(empty)
+
+
+def test_what_cannot_be_looked_at_is_a_bad_file_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    last = write(tmp_path / "a.jsonl", LINES[0])
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path == closed:  # the tests may run as root, whom no mode keeps out
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    long = tmp_path / ("x" * 300)
+    first, second, file = expand([long, closed, last])
+    assert isinstance(first, BadFile)
+    assert first.path == str(long)
+    assert isinstance(second, BadFile)
+    assert second.reason == "Permission denied"
+    assert second.path == str(closed)
+    assert file == last
 
 
 _CONTENT = st.lists(st.sampled_from([*LINES, b"\n", b"\r\n", b"{", b"\x1f\x8b", b"\xff", b"\0"]))
