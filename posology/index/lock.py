@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,8 +20,15 @@ class WriteLock:
     writer at a time is its operator's duty.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, *, taken: Callable[[], None] = lambda: None) -> None:
+        """Set the lock up; nothing is taken yet.
+
+        Args:
+            folder: the index's; ``None`` on object storage.
+            taken: called whenever the lock was free and is now held.
+        """
         self._path = None if folder is None else folder / "writer.lock"
+        self._taken = taken
         self._within = threading.RLock()
         self._depth = 0
         self._file: int | None = None
@@ -29,9 +37,12 @@ class WriteLock:
         if not self._within.acquire(blocking=False):
             raise IndexLocked("another thread is writing this index", index=str(self._path))
         try:
-            if self._depth == 0 and self._path is not None:
-                self._file = self._take(self._path)
-        except BaseException:
+            if self._depth == 0:
+                if self._path is not None:
+                    self._file = self._take(self._path)
+                self._taken()
+        except BaseException:  # only the outermost can fail
+            self._close()
             self._within.release()
             raise
         self._depth += 1
@@ -44,10 +55,14 @@ class WriteLock:
         trace: TracebackType | None,
     ) -> None:
         self._depth -= 1
-        if self._depth == 0 and self._file is not None:
+        if self._depth == 0:
+            self._close()
+        self._within.release()
+
+    def _close(self) -> None:
+        if self._file is not None:
             os.close(self._file)
             self._file = None
-        self._within.release()
 
     @staticmethod
     def _take(path: Path) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
+from posology.index.faults import translated
 from posology.index.lock import WriteLock
 from posology.index.maintenance import (
     APPROXIMATE_FROM,
@@ -72,8 +73,9 @@ class Index:
     def __init__(self, uri: str, connection: Any, table: Any, meta: Meta) -> None:
         self.uri = uri
         self.meta = meta
-        #: hold it over several writes; each write takes it by itself too
-        self.lock = WriteLock(_folder(uri))
+        #: hold it over several writes, which then build on the newest version; each write takes it
+        #: by itself too
+        self.lock = WriteLock(_folder(uri), taken=self._catch_up)
         #: LanceDB's, for what else is kept beside the passages
         self.connection = connection
         self._table = table
@@ -106,7 +108,8 @@ class Index:
             connection = _connect(where)
             if _open_table(connection, where) is not None:
                 raise IndexFault(f"{where} holds an index already", index=where)
-            prepare(connection.create_table(TABLE, schema=arrow_schema(meta)))
+            with translated(where):
+                prepare(connection.create_table(TABLE, schema=arrow_schema(meta)))
         return cls.open(where)
 
     @classmethod
@@ -116,14 +119,20 @@ class Index:
         Raises:
             IndexMissing: there is none.
             IndexMismatch: it is of another format.
+            IndexFault: it cannot be read.
         """
         where = str(uri)
         folder = _folder(where)
         missing = IndexMissing(
             f"there is no index at {where}: build one with `posology ingest`", index=where
         )
-        if folder is not None and not folder.is_dir():
-            raise missing
+        try:
+            if folder is not None and not folder.is_dir():
+                raise missing
+        except OSError as error:
+            raise IndexFault(
+                f"the index at {where} cannot be read: {error.strerror}", index=where
+            ) from error
         connection = _connect(where)
         table = _open_table(connection, where)
         if table is None:
@@ -187,9 +196,10 @@ class Index:
             table = _open_table(self.connection, self.uri)
             if table is None:
                 raise IndexMissing(f"the index at {self.uri} is gone", index=self.uri)
-            if view is None or view.number != table.version:
-                approximate = vector_index(table) == "IvfHnswSq"
-                view = View(table, name=self.name, approximate=approximate)
+            with translated(self.uri):
+                if view is None or view.number != table.version:
+                    approximate = vector_index(table) == "IvfHnswSq"
+                    view = View(table, uri=self.uri, name=self.name, approximate=approximate)
             self._view, self._looked = view, now
         return view
 
@@ -216,6 +226,8 @@ class Index:
     def info(self) -> IndexInfo:
         """What there is to say of it."""
         view = self.view()
+        with translated(self.uri):
+            kind = vector_index(self._table)
         return IndexInfo(
             uri=self.uri,
             version=view.version,
@@ -226,7 +238,7 @@ class Index:
             format=self.meta.format,
             splitter=self.meta.splitter,
             created=self.meta.created,
-            vector_index=vector_index(self._table),
+            vector_index=kind,
         )
 
     def upsert(self, rows: Sequence[Row]) -> None:
@@ -236,14 +248,15 @@ class Index:
 
         Raises:
             IndexLocked: another process is writing.
+            IndexFault: it cannot be written, as when the disk is full; then nothing has been.
         """
         latest = {row.passage.id: row for row in rows}
         if not latest:
             return
-        with self.lock:
+        table = to_arrow(list(latest.values()), arrow_schema(self.meta))
+        with self.lock, translated(self.uri):
             merge = self._table.merge_insert("id").when_matched_update_all()
-            merge = merge.when_not_matched_insert_all()
-            merge.execute(to_arrow(list(latest.values()), self._table.schema))
+            merge.when_not_matched_insert_all().execute(table)
             self._view = None
 
     def compact(self) -> None:
@@ -252,7 +265,7 @@ class Index:
         Raises:
             IndexLocked: another process is writing.
         """
-        with self.lock:
+        with self.lock, translated(self.uri):
             compact(self._table)
             self._view = None
 
@@ -268,14 +281,21 @@ class Index:
         Raises:
             IndexLocked: another process is writing.
         """
-        with self.lock:
+        with self.lock, translated(self.uri):
             tune(self._table, exact_from=exact_from, approximate_from=approximate_from)
             self._view = None
 
     def warm(self) -> None:
         """Read the indices into memory, so that the first question does not wait for it."""
-        for index in self._table.list_indices():
-            self._table.prewarm_index(index.name)
+        with translated(self.uri):
+            for index in self._table.list_indices():
+                self._table.prewarm_index(index.name)
+
+    def _catch_up(self) -> None:
+        """Go on from what others have written: an upsert over an older version doubles ids."""
+        with translated(self.uri):
+            self._table.checkout_latest()
+        self._view = None
 
 
 def _folder(uri: str) -> Path | None:

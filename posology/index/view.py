@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posology.errors import IndexFault
+from posology.index.faults import translated
 from posology.index.schema import STORED, from_arrow
 from posology.types import Hit, Ranking, Retrieved
 
@@ -25,10 +26,14 @@ PROBES = 20
 
 
 class View:
-    """Reads from one version of the table. Blocking: call it from a worker thread."""
+    """Reads from one version of the table. Blocking: call it from a worker thread.
 
-    def __init__(self, table: Any, *, name: str, approximate: bool) -> None:
+    Every read raises an :class:`~posology.errors.IndexFault` when the table's files cannot be read.
+    """
+
+    def __init__(self, table: Any, *, uri: str, name: str, approximate: bool) -> None:
         self._table = table
+        self._uri = uri
         self._name = name
         self._approximate = approximate
         #: the table's version, growing with every commit
@@ -41,12 +46,14 @@ class View:
 
     def count(self) -> int:
         """How many passages there are."""
-        return int(self._table.count_rows())
+        with translated(self._uri):
+            return int(self._table.count_rows())
 
     @cached_property
     def retracted(self) -> int:
         """How many of the passages are retracted."""
-        return int(self._table.count_rows("retracted = true"))
+        with translated(self._uri):
+            return int(self._table.count_rows("retracted = true"))
 
     def dense(self, vector: NDArray[np.float32], k: int, *, retracted: bool = False) -> Ranking:
         """The k passages with the largest inner product with ``vector``.
@@ -69,10 +76,11 @@ class View:
         self, vector: NDArray[np.float32], k: int, *, retracted: bool = False
     ) -> Ranking:
         """As :meth:`dense`, with row numbers for ids: they are had without reading the rows."""
-        query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
-        if self._approximate:
-            query = query.nprobes(PROBES).ef(max(EF, 2 * k)).refine_factor(REFINE)
-        rows, distances = self._run(query, "_distance", k, retracted=retracted)
+        with translated(self._uri):
+            query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
+            if self._approximate:
+                query = query.nprobes(PROBES).ef(max(EF, 2 * k)).refine_factor(REFINE)
+            rows, distances = self._run(query, "_distance", k, retracted=retracted)
         # Lance's dot distance is one minus the inner product
         return _ranking("dense", rows, [1.0 - distance for distance in distances])
 
@@ -82,8 +90,10 @@ class View:
 
         words = text.encode(errors="replace").decode()
         match: Any = MatchQuery  # its annotations make every option required
-        query = self._table.search(match(words, "document"), query_type="fts")
-        return _ranking("bm25", *self._run(query, "_score", k, retracted=retracted))
+        with translated(self._uri):
+            query = self._table.search(match(words, "document"), query_type="fts")
+            rows, scores = self._run(query, "_score", k, retracted=retracted)
+        return _ranking("bm25", rows, scores)
 
     def take(self, rows: Iterable[str]) -> dict[str, Retrieved]:
         """The passages in these rows of this version, by row number."""
@@ -111,13 +121,15 @@ class View:
 
     def _rows(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table:
         wanted = ", ".join("'" + i.replace("'", "''") + "'" for i in dict.fromkeys(ids))
-        query = self._table.search().where(f"id IN ({wanted or 'NULL'})").select(list(columns))
-        return query.limit(max(len(ids), 1)).to_arrow()
+        with translated(self._uri):
+            query = self._table.search().where(f"id IN ({wanted or 'NULL'})").select(list(columns))
+            return query.limit(max(len(ids), 1)).to_arrow()
 
     def _take(self, rows: Iterable[str], columns: Sequence[str]) -> pa.Table:
         numbers = sorted({int(row) for row in rows})
-        query = self._table.take_row_ids(numbers).with_row_id().select(list(columns))
-        return query.to_arrow()
+        with translated(self._uri):
+            query = self._table.take_row_ids(numbers).with_row_id().select(list(columns))
+            return query.to_arrow()
 
     def _named(self, ranking: Ranking) -> Ranking:
         found = self._take(ranking.ids, ("id",)).to_pydict()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -224,6 +226,82 @@ def test_a_damaged_index_is_a_typed_error(index: Index) -> None:
         manifest.write_bytes(b"damaged")
     with pytest.raises(IndexFault, match="cannot be read"):
         Index.open(index.uri)
+
+
+def test_lost_data_files_are_a_typed_error(
+    index: Index, embedder: HashEmbedder, make_rows: MakeRows
+) -> None:
+    index.upsert(make_rows([ASPIRIN, STATIN]))
+    index.finish()
+    rows = make_rows([replace(STATIN, text="Statins again.")])
+    vector = embedder.embed_queries(["aspirin"])[0]
+    opened = Index.open(index.uri)
+    for kind in ("data", "_indices"):
+        shutil.rmtree(Path(index.uri) / f"{TABLE}.lance" / kind)
+    for use in (
+        lambda: opened.dense(vector, 5),
+        lambda: opened.bm25("aspirin", 5),
+        lambda: opened.fetch(["p:1"]),
+        lambda: opened.digests(["p:1"]),
+        lambda: opened.view().take(["0"]),
+        lambda: opened.upsert(rows),
+        opened.warm,
+    ):
+        with pytest.raises(IndexFault, match="build it anew"):
+            use()
+
+
+@pytest.mark.parametrize("method", ["merge_insert", "optimize"])
+def test_a_full_disk_is_a_typed_error(
+    index: Index, make_rows: MakeRows, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(type(index._table), method, full)
+    writes = {
+        "merge_insert": (lambda: index.upsert(make_rows([ASPIRIN])),),
+        "optimize": (index.compact, index.finish),
+    }
+    for write in writes[method]:
+        with pytest.raises(IndexFault, match=r"room on its disk.*No space left"):
+            write()
+
+
+def test_an_upsert_builds_on_what_others_wrote_since_it_was_opened(
+    index: Index, make_rows: MakeRows
+) -> None:
+    other = Index.open(index.uri)
+    assert index.digests(["p:1"]) == {}
+    other.upsert(make_rows([ASPIRIN]))
+    changed = replace(ASPIRIN, text="Aspirin is bitter.")
+    with index.lock:
+        assert set(index.digests(["p:1"])) == {"p:1"}
+        index.upsert(make_rows([changed]))
+    assert index.count() == 1
+    assert index.fetch(["p:1"])[0].passage == changed
+
+
+def test_a_lock_is_free_again_when_the_newest_version_cannot_be_read(
+    index: Index, make_rows: MakeRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_: object) -> None:
+        raise RuntimeError("no such version")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(index._table), "checkout_latest", gone)
+        with pytest.raises(IndexFault, match="no such version"):
+            index.upsert(make_rows([ASPIRIN]))
+    Index.open(index.uri).upsert(make_rows([ASPIRIN]))
+    index.upsert(make_rows([STATIN]))
+    assert index.count() == 2
+
+
+def test_a_name_that_is_too_long_is_a_typed_error(tmp_path: Path) -> None:
+    with pytest.raises(IndexFault):
+        Index.open(tmp_path / ("x" * 300))
+    with pytest.raises(IndexFault):
+        Index.open_or_create(tmp_path / ("x" * 300), "hash-64", 64)
 
 
 def test_only_one_writes(index: Index, make_rows: MakeRows) -> None:
