@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
 #: records read, embedded and committed together
 BATCH = 512
+#: characters of titles and texts at which a batch is closed before it has that many records: two
+#: batches are held at one time, the one that is embedded and the one that is read
+BATCH_CHARACTERS = 8_000_000
 #: records written after which the table is compacted: every commit leaves a small file, and the
 #: search for known ids reads those that no index holds yet
 COMPACT_EVERY = 100_000
@@ -58,13 +60,15 @@ def ingest(
 
     What was ingested before is passed over: whole files and the beginnings of files by their
     identity (path, size, time of change), single records by their content. A run that was
-    killed goes on where its last commit was.
+    killed goes on where its last commit was. Of two records with one id the later wins, in the
+    order of ``paths``: from the first file that is not passed over, none is.
 
     Args:
         paths: files, and folders of ``*.jsonl`` and ``*.jsonl.gz``.
         index: where to; it is locked against other writers meanwhile.
         embedder: the one that the index was made with.
-        batch: records that are read, embedded and committed together.
+        batch: records that are read, embedded and committed together; fewer when they are long, see
+            :data:`BATCH_CHARACTERS`.
         vectors: a ``.npy`` file with the passages' vectors, for a single corpus file: row i, from
             0, is the vector of its i-th line that is not blank. Sentences are embedded all the
             same.
@@ -90,6 +94,7 @@ def ingest(
     given = None if vectors is None else _given(vectors, files, dim=index.meta.dim)
     with index.lock:
         marks = Progress(index.connection)
+        _keep_order(files, marks, given)
         compacted = 0
         for part in _ahead(_batches(files, marks, given, size=batch)):
             _commit(part, index, embedder, given, tally)
@@ -117,12 +122,31 @@ def _given(vectors: Path, files: Sequence[Path], *, dim: int) -> GivenVectors:
     return given
 
 
+def _keep_order(files: Sequence[Path], progress: Progress, given: GivenVectors | None) -> None:
+    """Forget the files after the first that is to be read: what it writes, they must replace.
+
+    Before anything is written, so that it holds after a crash too.
+    """
+    for place, file in enumerate(files, start=1):
+        try:
+            mark = _resume(file, progress, given)
+        except OSError:
+            continue  # reported when its turn comes
+        if not mark.done:
+            progress.forget(files[place:])
+            return
+
+
+def _resume(file: Path, progress: Progress, given: GivenVectors | None) -> Mark:
+    return progress.resume(Mark.start(file, given.identity if given else ""))
+
+
 def _batches(
     files: Iterable[Path], progress: Progress, given: GivenVectors | None, *, size: int
 ) -> Iterator[_Batch]:
     for file in files:
         try:
-            mark = progress.resume(Mark.start(file, given.identity if given else ""))
+            mark = _resume(file, progress, given)
         except OSError as error:
             yield _Batch(broken=BadFile(error.strerror or str(error), path=str(file)))
             continue
@@ -131,7 +155,7 @@ def _batches(
             continue
         # bad records are in no index: only reading the lines again can report them again
         items = read(file, after=0 if mark.bad else mark.line)
-        while chunk := list(islice(items, size)):
+        for chunk in _chunks(items, size):
             part = _batch(chunk, mark)
             mark = part.mark or mark
             yield part
@@ -140,6 +164,22 @@ def _batches(
         else:
             if not mark.done:
                 yield _Batch(mark=replace(mark, done=True))
+
+
+def _chunks(
+    items: Iterable[Record | BadRecord | BadFile], size: int
+) -> Iterator[list[Record | BadRecord | BadFile]]:
+    chunk: list[Record | BadRecord | BadFile] = []
+    characters = 0
+    for item in items:
+        chunk.append(item)
+        if isinstance(item, Record):
+            characters += len(item.passage.title) + len(item.passage.text)
+        if len(chunk) >= size or characters >= BATCH_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
 
 
 def _batch(chunk: Sequence[Record | BadRecord | BadFile], mark: Mark) -> _Batch:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from posology.index.faults import translated
 from posology.index.maintenance import compact
 
 _TABLE = "ingested"
@@ -68,8 +70,10 @@ class Progress:
         kinds |= dict.fromkeys(("line", "good", "bad"), pa.int64())
         fields = [(name, kinds.get(name, pa.string())) for name in Mark.__dataclass_fields__]
         self._schema = pa.schema(fields)
-        self._table = connection.create_table(_TABLE, schema=self._schema, exist_ok=True)
-        found = self._table.search().limit(self._table.count_rows() or 1).to_arrow()
+        self._uri = str(connection.uri)
+        with translated(self._uri):
+            self._table = connection.create_table(_TABLE, schema=self._schema, exist_ok=True)
+            found = self._table.search().limit(self._table.count_rows() or 1).to_arrow()
         self._marks = {row["path"]: Mark(**row) for row in found.to_pylist()}
 
     def resume(self, start: Mark) -> Mark:
@@ -82,10 +86,23 @@ class Progress:
         import pyarrow as pa
 
         rows = pa.Table.from_pylist([asdict(mark)], schema=self._schema)
-        merge = self._table.merge_insert("path").when_matched_update_all()
-        merge.when_not_matched_insert_all().execute(rows)
+        with translated(self._uri):
+            merge = self._table.merge_insert("path").when_matched_update_all()
+            merge.when_not_matched_insert_all().execute(rows)
         self._marks[mark.path] = mark
+
+    def forget(self, files: Iterable[Path]) -> None:
+        """Take files for new ones."""
+        known = self._marks.keys() & {str(file.resolve()) for file in files}
+        if not known:
+            return
+        quoted = ", ".join("'" + path.replace("'", "''") + "'" for path in sorted(known))
+        with translated(self._uri):
+            self._table.delete(f"path IN ({quoted})")
+        for path in known:
+            del self._marks[path]
 
     def tidy(self) -> None:
         """Compact the table, of which every batch left a version."""
-        compact(self._table)
+        with translated(self._uri):
+            compact(self._table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -15,7 +16,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posology.errors import BadFile, IndexLocked, IndexMismatch, InputError, InvalidQuery
+from posology.errors import (
+    BadFile,
+    IndexFault,
+    IndexLocked,
+    IndexMismatch,
+    InputError,
+    InvalidQuery,
+)
+from posology.index import ingest as ingesting
 from posology.index import store
 from posology.index.ingest import ingest
 from posology.index.report import IngestProgress
@@ -117,6 +126,67 @@ def test_the_last_record_of_an_id_is_kept(
         assert index.fetch(["n:0"])[0].passage.text == "Third."
 
 
+def test_the_later_file_wins_also_when_an_earlier_one_alone_is_read_again(
+    tmp_path: Path, index: Index, embedder: HashEmbedder
+) -> None:
+    a = write(tmp_path / "a's.jsonl", record(0), record(1))
+    b = write(tmp_path / "b's.jsonl", record(0, text="Later."), "{oops")
+    c = write(tmp_path / "c.jsonl", record(1, text="Last."))
+    ingest([a, b, c], index, embedder)
+    os.utime(a, ns=(1, 1))
+    report = ingest([a, b, c], index, embedder)
+    assert (report.good, report.bad) == (4, 1)
+    assert [r.passage.text for r in index.fetch(["n:0", "n:1"])] == ["Later.", "Last."]
+    embedded = embedder.embedded
+    assert ingest([a, b, c], index, embedder).unchanged == 4
+    assert embedder.embedded == embedded
+
+
+def test_the_later_file_wins_also_after_a_crash_between_the_two(
+    tmp_path: Path, index: Index, embedder: HashEmbedder
+) -> None:
+    a = write(tmp_path / "a.jsonl", record(0))
+    b = write(tmp_path / "b.jsonl", record(0, text="Later."))
+    ingest([a, b], index, embedder)
+    os.utime(a, ns=(1, 1))
+
+    def crash(done: IngestProgress) -> None:
+        if done.path == str(a):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest([a, b], index, embedder, batch=1, progress=crash)
+    ingest([a, b], index, embedder)
+    assert index.fetch(["n:0"])[0].passage.text == "Later."
+
+
+def test_long_records_make_small_batches(
+    tmp_path: Path, index: Index, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingesting, "BATCH_CHARACTERS", 25_000)
+    short = [record(i) for i in range(5)]
+    long = [record(i, text="word " * 2_000) for i in range(5, 11)]
+    seen: list[int] = []
+    path = write(tmp_path / "a.jsonl", *short, *long)
+    ingest([path], index, embedder, progress=lambda p: seen.append(p.written))
+    assert seen == [8, 11, 11]
+    assert index.count() == 11
+
+
+def test_an_ingest_goes_on_from_what_was_written_since_the_index_was_opened(
+    tmp_path: Path, index: Index, embedder: HashEmbedder
+) -> None:
+    opened = Index.open(index.uri)
+    ingest([write(tmp_path / "a.jsonl", record(0))], opened, embedder)
+    ingest([write(tmp_path / "b.jsonl", record(0, text="Other."))], index, embedder)
+    # what it knew of n:0 is older than b
+    report = ingest([write(tmp_path / "c.jsonl", record(0))], opened, embedder)
+    assert report.written == 1
+    fresh = Index.open(index.uri)
+    assert fresh.count() == 1
+    assert fresh.fetch(["n:0"])[0].passage.text.startswith("We gave")
+
+
 def test_a_truncated_file_is_kept_as_far_as_it_goes_and_completed_later(
     tmp_path: Path, index: Index, embedder: HashEmbedder
 ) -> None:
@@ -139,6 +209,20 @@ def test_an_empty_file_is_no_error(tmp_path: Path, index: Index, embedder: HashE
     path = tmp_path / "a.jsonl"
     path.touch()
     assert ingest([path], index, embedder).good == 0
+
+
+def test_a_mark_that_cannot_be_written_is_a_typed_error(
+    tmp_path: Path, index: Index, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.touch()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(type(index._table), "merge_insert", full)
+    with pytest.raises(IndexFault, match="No space left"):
+        ingest([path], index, embedder)
 
 
 KILLED = """
