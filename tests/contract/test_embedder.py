@@ -15,6 +15,9 @@ from posology.testing.encoder import WORDS
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence
 
+# importing torch alone can take a minute on a busy machine
+pytestmark = pytest.mark.timeout(600)
+
 
 @pytest.fixture(scope="module", params=["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
 def embedder(request: pytest.FixtureRequest, tiny_encoder: Path) -> SentenceTransformerEmbedder:
@@ -149,17 +152,17 @@ def test_calls_from_many_threads_agree(embedder: SentenceTransformerEmbedder) ->
     assert all(_least_cosine(expected, result) > 0.9999 for result in results)
 
 
-def test_the_name_is_that_of_the_weights(tiny: Path, tmp_path: Path) -> None:
+def test_the_name_is_that_of_the_weights(tiny_encoder: Path, tmp_path: Path) -> None:
     import shutil
 
     moved = tmp_path / "elsewhere"
-    shutil.copytree(tiny, moved)
-    assert load(str(moved)).name == load(str(tiny)).name
+    shutil.copytree(tiny_encoder, moved)
+    assert load(str(moved)).name == load(str(tiny_encoder)).name
     weights = moved / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    assert load(str(moved)).name != load(str(tiny)).name
+    assert load(str(moved)).name != load(str(tiny_encoder)).name
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from posology.index.embedders.windows import Window, batches, cut
@@ -30,6 +30,7 @@ def test_a_sentence_longer_than_a_window_is_cut() -> None:
     assert [(w.start, w.owned) for w in windows] == [(0, 2), (2, 10), (10, 18), (18, 25)]
 
 
+@settings(deadline=None)
 @given(
     length=st.integers(0, 300),
     starts=st.lists(st.integers(0, 300), unique=True).map(sorted),
@@ -42,6 +43,7 @@ def test_every_token_is_owned_once(length: int, starts: list[int], capacity: int
     assert windows[0].end == min(length, capacity)
 
 
+@settings(deadline=None)
 @given(lengths=st.lists(st.integers(2, 256)), budget=st.integers(1, 5000))
 def test_batches_hold_each_item_once_within_the_budget(lengths: list[int], budget: int) -> None:
     made = list(batches(lengths, budget=budget, limit=256))
