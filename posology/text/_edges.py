@@ -6,6 +6,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from functools import lru_cache
+from itertools import pairwise
 from operator import attrgetter
 
 from posology.text._lexicon import words
@@ -22,8 +23,17 @@ NEGATION_REACH = 3
 #: "n't" count too; "not only" does not.
 NEGATIONS = words(
     "not no never without neither nor cannot none nobody nothing hardly unable fail fails failed "
-    "failing failure lack lacks lacked lacking absence"
+    "failing failure lack lacks lacked lacking absence unlikely"
 )
+
+#: Words that, like :data:`NEGATIONS`, take back the clause that "that" or "whether" begins.
+DOUBTS = words("unclear unknown uncertain doubtful improbable implausible impossible questionable")
+#: From a negation to the word that begins what it takes back: "no convincing evidence that".
+GOVERNING_REACH = 6
+_CLAUSE_OPENERS = words("that whether if")
+_CONTRAST_WORDS = words("but whereas yet although though while however")
+#: before "of": what there is none of, is not so
+_EVIDENCE = words("neither none evidence sign signs indication indications suggestion proof")
 
 _DASHES = "-‐‑‒–−"
 _COMPARISONS = "<>≤≥±~≈∼≦≧⩽⩾≪≫∓+×" + _DASHES
@@ -40,8 +50,16 @@ _THOUSANDS_TAIL = re.compile(r"\s?\d{3}(?!\d)")
 
 #: Code points looked at before a quote: room for :data:`NEGATION_REACH` long words.
 _WINDOW = 120
+#: The same for a negation that governs the rest of its sentence.
+_SENTENCE_WINDOW = 500
 _CLAUSE_ENDS = re.compile(r"[;:—]")
+#: Here a clause that stands against the one before begins; "not yet" and ", however," are no such.
+_CONTRASTS = re.compile(
+    r"[;—]|:\s|\b(?:but|whereas)\b|,\s*yet\b|\b(?:although|though|while|however)\b(?=[^,]*\Z)",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_NEXT_WORD = re.compile(rf"\s+({_WORD.pattern})")
 
 
 def sentence_at(text: str, at: int) -> Sentence:
@@ -84,7 +102,12 @@ def drops_comparison(text: str, start: int) -> bool:
     return before.rstrip().endswith((*_COMPARISONS, "<=", ">="))
 
 
-def drops_negation(text: str, start: int) -> bool:
+def drops_negation(text: str, start: int, end: int) -> bool:
+    """Whether a negation that ``text[start:end]`` leaves out reverses what it says."""
+    return _follows(text, start) or _is_governed(text, start) or _precedes(text, end)
+
+
+def _follows(text: str, start: int) -> bool:
     """Whether one of the last words before ``start``, in the same clause, is a negation."""
     before = text[max(0, start - _WINDOW) : start]
     if not any(_negates(word) for word in _WORD.findall(before)):
@@ -102,6 +125,56 @@ def drops_negation(text: str, start: int) -> bool:
         if "," not in between or between.startswith(","):
             return True
     return False
+
+
+def _is_governed(text: str, start: int) -> bool:
+    """Whether ``start`` stands in what was denied before: "no evidence that A, in adults, | does"."""
+    first = _WORD.match(text, start)
+    if first and first[0] in _CONTRAST_WORDS:
+        return False
+    sentence = sentence_at(text, start)
+    begin = max(sentence.start, start - _SENTENCE_WINDOW)
+    for contrast in _CONTRASTS.finditer(text, begin, start):
+        begin = contrast.end()
+    # The word that begins what is denied may be one of the quote's own.
+    words = list(_WORD.finditer(text, begin, min(sentence.end, start + _WINDOW)))
+    return any(
+        _governs(text, words[i : i + 2 + GOVERNING_REACH], start)
+        for i, word in enumerate(words)
+        if word.start() < start
+    )
+
+
+def _governs(text: str, words: list[re.Match[str]], start: int) -> bool:
+    """Whether the first of these words denies what follows them, up to ``start`` and beyond.
+
+    An odd comma ends a clause; a pair of them holds an aside.
+    """
+    denial = words[0]
+    if not (_negates(denial[0]) or denial[0].lower() in DOUBTS):
+        return False
+    for before, opener in pairwise(words):
+        if opener[0] in _CONTRAST_WORDS and opener.start() > start:
+            return False
+        if before is denial and opener[0] == "only":
+            return False
+        if text.count(",", denial.end(), opener.start()) % 2:
+            continue
+        if opener[0] in _CLAUSE_OPENERS:
+            return True
+        if opener[0] == "of" and before[0].lower() in _EVIDENCE:
+            return text.count(",", opener.end(), max(start, opener.end())) % 2 == 0
+    return False
+
+
+def _precedes(text: str, end: int) -> bool:
+    """Whether the word right after ``end`` is a negation: "the trial did | not"."""
+    following = _NEXT_WORD.match(text, end)
+    if following is None or text[end - 1] in ".,;:!?—" or not _negates(following[1]):
+        return False
+    if text.startswith(" only", following.end()):
+        return False
+    return following.end() <= sentence_at(text, end - 1).end
 
 
 def _negates(word: str) -> bool:

@@ -2,7 +2,7 @@
 
 A quote is matched exactly, or else under a small and explicit equivalence (:data:`EQUIVALENT`,
 and runs of whitespace). A match is refused where it would say something else than the source:
-where it cuts a word or a number, drops a sign or a comparison, or begins just after a negation.
+where it cuts a word or a number, or drops a sign, a comparison or a negation.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DropReason(StrEnum):
     CUTS_TOKEN = "cuts_token"  # noqa: S105 - a word of a text, no secret
     #: leaves out the sign or the comparison in front of its first number
     DROPS_COMPARISON = "drops_comparison"
-    #: begins just after a negation
+    #: leaves out a negation that it begins or ends beside, or that governs it ("no evidence that")
     DROPS_NEGATION = "drops_negation"
     #: names a passage that was not given, and is in no or several others
     UNKNOWN_PASSAGE = "unknown_passage"
@@ -238,7 +238,7 @@ def _objection(span: Span, text: str) -> DropReason | None:
         return DropReason.CUTS_TOKEN
     if drops_comparison(text, span.start):
         return DropReason.DROPS_COMPARISON
-    if drops_negation(text, span.start):
+    if drops_negation(text, span.start, span.end):
         return DropReason.DROPS_NEGATION
     tokens = sum(1 for _ in _TOKEN.finditer(text, span.start, span.end))
     if tokens < MIN_TOKENS and not _is_sentence(span, text):

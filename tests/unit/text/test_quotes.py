@@ -182,6 +182,100 @@ def test_faithful_quotes_are_kept(quote: str, text: str) -> None:
     assert isinstance(locate(quote, text), Span)
 
 
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        (
+            "vitamin C prevents colds in adults",
+            "There was no convincing evidence that vitamin C prevents colds in adults.",
+        ),
+        (
+            "vitamin C prevents colds",
+            "There was no evidence, however, that high-dose vitamin C prevents colds.",
+        ),
+        (
+            "vitamin C prevents colds",
+            "It has not yet been shown that, in adults, vitamin C prevents colds.",
+        ),
+        (
+            "evidence that vitamin C prevents colds",
+            "We did not find any really strong evidence that vitamin C prevents colds.",
+        ),
+        (
+            "small reduction in stroke",
+            "We saw no sign of a large or even a small reduction in stroke.",
+        ),
+        ("showed a reduction in stroke", "Neither of the two trials showed a reduction in stroke."),
+        (
+            "showed a reduction in stroke",
+            "Neither of the two randomised trials showed a reduction in stroke.",
+        ),
+        (
+            "showed a reduction in stroke",
+            "None of the trials, small as they were, showed a reduction in stroke.",
+        ),
+        (
+            "statins cause dementia in the elderly",
+            "It is unlikely that statins cause dementia in the elderly.",
+        ),
+        (
+            "statins cause dementia",
+            "It remains unclear whether in the elderly statins cause dementia.",
+        ),
+        ("reduce mortality in adults", "It is unlikely to reduce mortality in adults."),
+        ("In this trial aspirin did", "In this trial aspirin did not reduce death."),
+        ("The drug reduces mortality in", "The drug reduces mortality in no patient subgroup."),
+        ("We saw that the drug", "We saw that the drug doesn’t help."),
+    ],
+)
+def test_what_the_source_denies_is_refused(quote: str, text: str) -> None:
+    assert locate(quote, text) is DropReason.DROPS_NEGATION
+    assert isinstance(locate(text, text), Span)
+
+
+@pytest.mark.parametrize(
+    ("quote", "text"),
+    [
+        ("Aspirin did not reduce death.", "In all it failed. Aspirin did not reduce death."),
+        ("B reduced mortality in adults", "A did not help, but B reduced mortality in adults."),
+        (
+            "B reduced mortality in adults",
+            "There was no evidence that A helped, but B reduced mortality in adults.",
+        ),
+        (
+            "but B reduced mortality",
+            "There was no evidence that A helped, but B reduced mortality in adults.",
+        ),
+        (
+            "B reduced mortality in adults",
+            "There was no evidence that A helped; B reduced mortality in adults.",
+        ),
+        (
+            "B reduced mortality in adults",
+            "It is unlikely that A helps, although B reduced mortality in adults.",
+        ),
+        ("the drug reduced mortality", "None of the adults bled, and the drug reduced mortality."),
+        (
+            "aspirin reduces mortality",
+            "The trial, which did not include any children, found that aspirin reduces mortality.",
+        ),
+        ("aspirin reduces mortality", "They found not only that aspirin reduces mortality."),
+        ("Mortality fell in adults", "Mortality fell in adults, not in children."),
+        ("Mortality fell in adults.", "Mortality fell in adults. No child died."),
+        ("Mortality fell in adults", "Mortality fell in adults\n\nNo child died."),
+        ("that the drug did", "We saw that the drug did not only help but heal."),
+    ],
+)
+def test_what_stands_beside_a_denial_is_kept(quote: str, text: str) -> None:
+    assert isinstance(locate(quote, text), Span)
+
+
+def test_a_long_denial_is_judged_in_time() -> None:
+    text = "no evidence that it " * 5_000
+    assert locate("no such words here", text) is DropReason.NOT_FOUND
+    assert isinstance(locate("evidence that it", text), DropReason)
+
+
 def test_a_later_occurrence_is_taken_if_the_first_is_bad() -> None:
     text = "First 25 mg was given. Then 5 mg was given."
     assert locate("5 mg was given", text) == Span(start=28, end=42)
