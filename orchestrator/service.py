@@ -69,8 +69,11 @@ async def open_service(settings: Settings, place: str | None = None) -> AsyncIte
     where = index_place(settings, place)
     index = await to_thread.run_sync(Index.open, where)
     embedder = await to_thread.run_sync(load_embedder, settings.embedder)
+    # the offline reader's threshold and weights hold for the packaged encoder, whatever the index's
+    packaged = settings.embedder in (None, DEFAULT)
+    encoder = embedder if packaged else await to_thread.run_sync(load_embedder, DEFAULT)
     retriever = Retriever(index, embedder)
-    connections = Connections(settings, offline=lambda: _reader(embedder))
+    connections = Connections(settings, offline=lambda: _reader(encoder))
     try:
         yield Service(
             settings=settings,

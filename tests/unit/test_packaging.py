@@ -33,7 +33,10 @@ pytestmark = pytest.mark.smoke
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_package_belongs_to_this_distribution_alone(package: str) -> None:
-    assert set(packages_distributions()[package]) == {"posology"}
+    owners = set(packages_distributions().get(package, ()))
+    # an editable install lists no packages; then nobody else may list this one
+    assert owners <= {"posology"}
+    assert owners or not os.environ.get("POSOLOGY_EXPECT_SITE")
 
 
 @pytest.mark.parametrize("package", PACKAGES)
