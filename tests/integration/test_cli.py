@@ -263,3 +263,39 @@ def test_a_traceback_comes_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("POSOLOGY_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         guard(lambda: 1 / 0)
+
+
+def quote_the_first_passage(request: Any) -> str:
+    """What a model does that believes whatever comes first."""
+    shown = request["messages"][-1]["content"].split("text: ", 1)[1]
+    return reply("So it is.", shown.split(". ", 1)[0])
+
+
+def test_the_demo_answers_a_dozen_and_says_what_was_expected(
+    cli: Cli, stub: Script, tmp_path: Path
+) -> None:
+    served = stub(*[Reply(text=quote_the_first_passage)] * 12)
+    result = cli(
+        "demo", "--index", str(tmp_path / "sample"), "--model", "openai:gpt-4o-mini",
+        **openai(served),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.count("expected:") == len(served.requests) == 12
+    assert "a refusal: no note answers this" in result.stdout
+    assert "cost $0.0" in " ".join(result.stdout.replace("│", " ").split())
+
+
+def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_path: Path) -> None:
+    served = stub(*[Reply(text=reply("Not in there.", answerable=False))] * 40)
+    result = cli(
+        "demo", "--all", "--index", str(tmp_path / "sample"), "--model", "openai:x",
+        **openai(served),
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    table = {row.split("│")[1].strip(): row.split("│")[2].strip()
+             for row in result.stdout.splitlines() if row.count("│") == 4}  # fmt: skip
+    assert table["answerable: answered with a gold passage cited"] == "0/32"
+    assert table["answerable: refused"] == "32/32"
+    assert table["unanswerable: refused"] == "8/8"
+    assert table["tokens in"] == "4,000"
+    assert table["cost"] == "unknown"
