@@ -1,0 +1,76 @@
+"""The values that flow through Posology.
+
+Every value is a frozen, keyword-only dataclass without behaviour beyond its own arithmetic.
+Offsets are code points into :attr:`Passage.text`; money is :class:`decimal.Decimal` US dollars;
+times are seconds. ``None`` always means *unknown*, never zero.
+
+This module imports nothing heavy: every other module of the system may import it freely.
+"""
+
+from __future__ import annotations
+
+from posology.types.answers import (
+    Answer,
+    Citation,
+    Decision,
+    Refusal,
+    Situation,
+    Task,
+)
+from posology.types.calls import (
+    Attempt,
+    Call,
+    Completion,
+    Finish,
+    Message,
+    Outcome,
+    PromptId,
+    Role,
+    Stage,
+    Usage,
+)
+from posology.types.literature import (
+    Encoded,
+    Excerpt,
+    Form,
+    Hit,
+    Option,
+    Passage,
+    Query,
+    Ranking,
+    Retrieval,
+    Retrieved,
+    Sentence,
+    TokenVectors,
+)
+
+__all__ = [
+    "Answer",
+    "Attempt",
+    "Call",
+    "Citation",
+    "Completion",
+    "Decision",
+    "Encoded",
+    "Excerpt",
+    "Finish",
+    "Form",
+    "Hit",
+    "Message",
+    "Option",
+    "Outcome",
+    "Passage",
+    "PromptId",
+    "Query",
+    "Ranking",
+    "Refusal",
+    "Retrieval",
+    "Retrieved",
+    "Role",
+    "Sentence",
+    "Situation",
+    "Stage",
+    "Task",
+    "TokenVectors",
+    "Usage",
+]

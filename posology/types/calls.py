@@ -1,0 +1,170 @@
+"""What is sent to a model, what comes back, and the account of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from posology.types.literature import Excerpt, Query
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+class Stage(StrEnum):
+    """What a model is asked to do in one call."""
+
+    ANSWER = "answer"
+    EXTRACT = "extract"
+    REDUCE = "reduce"
+    COMPRESS = "compress"
+    LABEL = "label"
+
+
+class Role(StrEnum):
+    """Who speaks a message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One rendered message."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PromptId:
+    """Which template rendered the messages of a call."""
+
+    #: the template's file name without suffix
+    name: str
+    #: the first 16 hex digits of the SHA-256 of the template's content
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One request to a model: the work as data, and the same work as rendered messages.
+
+    An offline reader works from ``query`` and ``excerpts``; providers get ``messages``.
+    """
+
+    stage: Stage
+    #: ``provider:name``, e.g. ``openai:gpt-4o-mini``
+    model: str
+    query: Query
+    #: what the messages show, in their order; labelled ``P1``, ``P2``, … in the messages
+    excerpts: tuple[Excerpt, ...]
+    messages: tuple[Message, ...]
+    prompt: PromptId
+    #: the reply's form; a reply that does not validate is repaired once
+    schema: type[BaseModel] | None = None
+    #: bound on output tokens, reasoning included
+    max_tokens: int
+    #: not sent when ``None``: several current models refuse the parameter
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """Tokens of one or more calls, in disjoint buckets: their sum is the whole traffic.
+
+    Adapters translate: OpenAI's cached and reasoning tokens are subsets of its totals, Anthropic's
+    cache tokens come on top of its input.
+    """
+
+    #: input tokens neither read from nor written to a prompt cache
+    input: int = 0
+    cache_read: int = 0
+    #: written to a cache that lives five minutes
+    cache_write_5m: int = 0
+    #: written to a cache that lives an hour
+    cache_write_1h: int = 0
+    #: visible output
+    output: int = 0
+    #: hidden output, billed like output
+    reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            **{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        )
+
+    @property
+    def total_input(self) -> int:
+        """All tokens that went in, cached or not."""
+        return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
+
+    @property
+    def total_output(self) -> int:
+        """All tokens that came out, seen or not."""
+        return self.output + self.reasoning
+
+
+class Finish(StrEnum):
+    """Why a model stopped."""
+
+    STOP = "stop"
+    #: ``max_tokens`` was reached: the text is truncated
+    LENGTH = "length"
+    #: the provider's safety system spoke instead of the model
+    FILTERED = "filtered"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """What a model replied."""
+
+    text: str
+    #: ``None`` where the provider sent none
+    usage: Usage | None
+    finish: Finish
+    #: the model's name as the provider reports it
+    served_model: str
+    #: the provider's id of the request, for their support desk
+    request_id: str | None = None
+    #: the reply as an instance of ``Call.schema``; ``None`` where the call had none
+    parsed: BaseModel | None = None
+    #: seconds from sending to the last byte, of the attempt that succeeded
+    latency: float | None = None
+
+
+class Outcome(StrEnum):
+    """How one attempt ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    #: a reply came and was (or may have been) billed, but could not be used
+    UNUSABLE = "unusable"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """The account of one attempt at one call, whether or not it succeeded."""
+
+    #: groups the attempts at one call: 1 for a run's first call, and so on
+    call: int
+    #: 1 for a call's first attempt
+    attempt: int
+    stage: Stage
+    model: str
+    prompt: PromptId
+    outcome: Outcome
+    #: the error's class name, ``None`` when the attempt succeeded
+    error: str | None
+    #: ``None``: not known, so possibly billed
+    usage: Usage | None
+    #: dollars; ``None``: unknown, because usage or price is
+    cost: Decimal | None
+    #: seconds
+    latency: float
+    request_id: str | None
