@@ -111,8 +111,11 @@ def choose(scored: list[Scored]) -> list[Scored]:
         return []
     best, chosen, quoted = scored[0].score, [scored[0]], {scored[0].excerpt}
     for one in scored[1:]:
-        margin = MARGIN if one.excerpt in quoted else MARGIN_ELSEWHERE
-        if len(chosen) < MAX_QUOTES and one.score >= max(THRESHOLD, best - margin):
+        again = one.excerpt in quoted
+        # the threshold tells whether there is an answer; once there is, what stands against it is
+        # to be seen, too
+        least = max(THRESHOLD, best - MARGIN) if again else best - MARGIN_ELSEWHERE
+        if len(chosen) < MAX_QUOTES and one.score >= least:
             chosen.append(one)
             quoted.add(one.excerpt)
     return chosen

@@ -265,6 +265,9 @@ def test_what_may_contradict_is_quoted_beside_the_best() -> None:
     assert near < 0.95 - MARGIN
     assert [s.excerpt for s in choose([one(0, 0.95), one(0, near), one(1, near)])] == [0, 1]
     assert [s.excerpt for s in choose([one(0, 0.95), one(1, far)])] == [0]
+    # also where it would not have been an answer by itself
+    assert len(choose([one(0, THRESHOLD + 0.01), one(1, THRESHOLD - 0.01)])) == 2
+    assert choose([one(0, THRESHOLD - 0.01), one(1, THRESHOLD - 0.01)]) == []
     # the second of another passage is held to the narrow margin again
     assert len(choose([one(0, 0.95), one(1, near), one(1, near)])) == 2
 
