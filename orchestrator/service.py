@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 
 from anyio import to_thread
 
 from orchestrator.connections import Connections
 from orchestrator.pipeline import Pipeline, Report, Request
 from orchestrator.settings import Settings
-from policies.fixed import Fixed
+from policies import POLICIES
 from posology.errors import ConfigurationError
 from posology.index.embedders import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
@@ -19,7 +20,7 @@ from posology.index.store import Index
 from posology.llm.accounting import Account
 from posology.seams import Complete, TokenEncoder
 from posology.text.tokens import wordpiece_counter
-from posology.types import Query, Retrieval
+from posology.types import Query, Retrieval, TokenVectors
 from strategies import STRATEGIES
 
 
@@ -71,7 +72,7 @@ async def open_service(settings: Settings, place: str | None = None) -> AsyncIte
     embedder = await to_thread.run_sync(load_embedder, settings.embedder)
     # the offline reader's threshold and weights hold for the packaged encoder, whatever the index's
     packaged = settings.embedder in (None, DEFAULT)
-    encoder = embedder if packaged else await to_thread.run_sync(load_embedder, DEFAULT)
+    encoder = embedder if packaged else _PackagedEncoder()
     retriever = Retriever(index, embedder)
     connections = Connections(settings, offline=lambda: _reader(encoder))
     try:
@@ -81,13 +82,24 @@ async def open_service(settings: Settings, place: str | None = None) -> AsyncIte
             retriever=retriever,
             pipeline=Pipeline(
                 retriever=retriever,
-                policy=Fixed(),
+                policy=POLICIES["fixed"](),
                 strategies=STRATEGIES,
                 completes=connections.complete,
             ),
         )
     finally:
         await connections.aclose()
+
+
+class _PackagedEncoder:
+    """The packaged encoder, loaded when the reader first reads, in the reader's own thread."""
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        return self._encoder.token_vectors(texts)
+
+    @cached_property
+    def _encoder(self) -> TokenEncoder:
+        return load_embedder(DEFAULT)
 
 
 def _reader(encoder: TokenEncoder) -> Complete:
