@@ -30,6 +30,14 @@
     │       ├── MalformedReply      no valid body of that provider's format
     │       ├── SchemaViolation     not the asked-for structure, even after a repair
     │       └── TruncatedReply      cut at ``max_tokens`` before the structure closed
+    ├── JobError                    a job cannot be worked on as asked
+    │   ├── JobNotFound             there is none of that id (any more)
+    │   ├── IdempotencyConflict     the key was used for another question
+    │   ├── JobFinished             what was asked needs a job that has not ended
+    │   ├── JobNotFailed            only a failed, cancelled or expired job can be tried again
+    │   ├── JobCancelled            the job was cancelled: nothing more may be spent on it
+    │   └── JobSuperseded           another worker has taken the work over
+    ├── StoreUnavailable            Redis is out of reach: nothing is spent
     └── DeadlineExceeded            the time for the whole work is over
 
 Errors carry their numbers as fields, survive pickling, and have a message that says what to do.
@@ -265,6 +273,54 @@ class SchemaViolation(UnusableReply):
 
 class TruncatedReply(UnusableReply):
     """The reply was cut at ``max_tokens`` before its structure closed."""
+
+
+class JobError(PosologyError):
+    """A job cannot be worked on as asked."""
+
+    exit_code = 8
+
+    def __init__(self, message: str, *, job: str) -> None:
+        super().__init__(message, job=job)
+
+    #: the job's id
+    job: str
+
+
+class JobNotFound(JobError):
+    """There is no job of that id, or no longer."""
+
+
+class IdempotencyConflict(JobError):
+    """The idempotency key was used for another request."""
+
+
+class JobFinished(JobError):
+    """What was asked needs a job that has not ended."""
+
+
+class JobNotFailed(JobError):
+    """Only a failed, cancelled or expired job can be tried again."""
+
+
+class JobCancelled(JobError):
+    """The job was cancelled: nothing more may be spent on it."""
+
+
+class JobSuperseded(JobError):
+    """Another worker has taken the work over; this one's result is not wanted."""
+
+
+class StoreUnavailable(PosologyError):
+    """Redis is out of reach: nothing is spent, and nothing is lost."""
+
+    exit_code = 9
+
+    def __init__(self, message: str, *, address: str) -> None:
+        super().__init__(message, address=address)
+
+    #: without the password
+    address: str
 
 
 class DeadlineExceeded(PosologyError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import StrEnum
 from typing import Any
 
 from posology.types.literature import Query, Retrieval
@@ -18,6 +19,75 @@ class Citation:
     start: int
     end: int
     quote: str
+
+
+class Level(StrEnum):
+    """How far a kind of publication carries, strongest first."""
+
+    SYSTEMATIC_REVIEW = "systematic review"
+    TRIAL = "trial"
+    COHORT = "cohort"
+    CASE_REPORT = "case report"
+    #: narrative reviews, editorials, animal work, or nothing known of the kind
+    OTHER = "other"
+
+    @property
+    def rank(self) -> int:
+        """0 for the strongest."""
+        return list(Level).index(self)
+
+
+class Resolution(StrEnum):
+    """How a conflict between sources was settled."""
+
+    SUPPORTING = "supporting"
+    OPPOSING = "opposing"
+    UNRESOLVED = "unresolved"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """One source on one side of a conflict."""
+
+    passage_id: str
+    level: Level
+    #: year of publication
+    year: int | None
+    retracted: bool
+    #: the verified quotes of the findings that put it there
+    citations: tuple[Citation, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conflict:
+    """Sources that contradict each other on one claim, and what became of that."""
+
+    claim: str
+    supporting: tuple[Side, ...]
+    opposing: tuple[Side, ...]
+    resolution: Resolution
+    #: a sentence that says how it was resolved, or why it could not be
+    how: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """What BriefContext read: how many partitions, and what became of them."""
+
+    partitions: int
+    #: partitions with findings
+    found: int
+    #: partitions that were read and hold nothing relevant
+    empty: int
+    #: partitions that could not be read
+    failed: int
+    #: model calls that answering took when nothing is repeated: one a partition, and the reduce
+    calls: int
+
+    @property
+    def partial(self) -> bool:
+        """Whether the answer rests on less than was retrieved."""
+        return self.failed > 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +104,10 @@ class Answer:
     strategy: str
     #: remarks that a reader must see, e.g. that the text is truncated
     notes: tuple[str, ...] = ()
+    #: contradictions among the sources, resolved or not
+    conflicts: tuple[Conflict, ...] = ()
+    #: ``None`` for strategies that read all passages in one call
+    coverage: Coverage | None = None
 
     @property
     def supported(self) -> bool:
@@ -49,6 +123,8 @@ class Refusal:
     reason: str
     strategy: str
     notes: tuple[str, ...] = ()
+    #: ``None`` for strategies that read all passages in one call
+    coverage: Coverage | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
