@@ -14,6 +14,7 @@ from posology.llm.wire import (
     RawReply,
     Reply,
     Wire,
+    attempt_headers,
     checked_key,
     checked_url,
     count,
@@ -130,6 +131,7 @@ class AnthropicAdapter:
             max_tokens=call.max_tokens,
             # said again, or the SDK takes a long time-out for a reason to insist on streaming
             timeout=self._timeout,
+            extra_headers=attempt_headers(),
             **arguments,
         )
 

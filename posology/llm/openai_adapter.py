@@ -21,6 +21,7 @@ from posology.llm.wire import (
     RawReply,
     Reply,
     Wire,
+    attempt_headers,
     checked_key,
     checked_url,
     count,
@@ -126,7 +127,7 @@ class OpenAIAdapter:
             }
         messages: Any = [{"role": str(m.role), "content": m.content} for m in call.messages]
         return self._sdk.chat.completions.with_raw_response.create(
-            model=name, messages=messages, **arguments
+            model=name, messages=messages, extra_headers=attempt_headers(), **arguments
         )
 
     def _completion(self, reply: Reply, model: str, name: str) -> Completion:

@@ -1,8 +1,9 @@
-"""Which attempts are at one call.
+"""Which attempts are at one call, and the id of the one under way.
 
 Retry stands outside accounting and knows which attempts belong together; accounting writes the
-numbers. A context variable carries the one to the other, so that neither needs to know the other,
-and concurrent calls, each in a task or at least an ``await`` of its own, never mix.
+numbers. Accounting also chooses each attempt's id, which the adapter sends along. A context variable
+carries the one to the other, so that none needs to know the others, and concurrent calls, each in a
+task or at least an ``await`` of its own, never mix.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ class Series:
     #: ``None`` until the first attempt starts
     call: int | None = None
     attempts: int = 0
+    #: of the attempt under way, chosen before it is sent; ``None``: nobody chose one
+    attempt_id: str | None = None
 
     def start_attempt(self, calls: Iterator[int]) -> tuple[int, int]:
         """The numbers of the attempt that starts: call and attempt, both from 1."""
@@ -45,3 +48,9 @@ def one_call() -> Iterator[None]:
 def current() -> Series:
     """The running series; a new one where nothing retries."""
     return _current.get() or Series()
+
+
+def attempt_id() -> str | None:
+    """The id of the attempt under way; ``None`` outside :func:`one_call`, or while nobody chose one."""
+    series = _current.get()
+    return None if series is None else series.attempt_id

@@ -22,12 +22,14 @@ from posology.errors import (
     ProviderTimeout,
     UnknownModel,
 )
-from posology.llm import switch
+from posology.llm import series, switch
 from posology.llm.models import parse
 from posology.types import Usage
 
 #: seconds for a connection, at most
 MAX_CONNECT = 10.0
+#: carries the id that we chose for an attempt; OpenAI logs it, and others pass over it
+ATTEMPT_HEADER = "X-Client-Request-Id"
 #: what an HTTP library may raise although its SDK wraps most of it
 TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
     httpx2.HTTPError,
@@ -159,6 +161,12 @@ def checked_key(key: str | None, *, variable: str) -> str:
     if not (stripped.isascii() and stripped.isprintable()):
         raise ConfigurationError(f"{variable} holds characters that no key has: copy it again")
     return stripped
+
+
+def attempt_headers() -> dict[str, str] | None:
+    """Headers by which an attempt can be found at the provider although its reply was lost."""
+    chosen = series.attempt_id()
+    return None if chosen is None else {ATTEMPT_HEADER: chosen}
 
 
 def timeouts(timeout: float) -> httpx2.Timeout:

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from posology import errors
 from posology.budget.prices import price
+from posology.llm import series
 from posology.llm.accounting import Account
 from posology.llm.anthropic_adapter import AnthropicAdapter
 from posology.llm.openai_adapter import OpenAIAdapter
@@ -185,6 +186,38 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
     assert schema["additionalProperties"] is False
     assert first.json == {**expected, "temperature": 0.5}
     assert second.json == expected
+
+
+async def test_an_attempt_goes_out_under_the_id_that_was_chosen_for_it(
+    rig: MakeRig, provider: str
+) -> None:
+    made = rig([Reply(text="yes")] * 5)
+
+    async def attempt(chosen: str) -> None:
+        with series.one_call():
+            series.current().attempt_id = chosen
+            await made.adapter(made.call)
+            # the next attempt at the same call has an id of its own
+            series.current().attempt_id = chosen + "-again"
+            await made.adapter(made.call)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(attempt, "one")
+        group.start_soon(attempt, "two")
+    with series.one_call():
+        await made.adapter(made.call)
+    sent = [r.headers.get("x-client-request-id") for r in made.stub.requests]
+    assert sorted(sent[:4], key=str) == ["one", "one-again", "two", "two-again"]
+    assert sent[4] is None
+
+
+async def test_no_id_is_sent_that_nobody_chose(provider: str) -> None:
+    with StubProvider([Reply(text="yes")]) as stub:
+        adapter = adapter_to(provider, stub)
+        await adapter(call_to(MODELS[provider]))
+        await adapter.aclose()
+        (request,) = stub.requests
+    assert "x-client-request-id" not in request.headers
 
 
 async def test_options_for_servers_that_know_less(rig: MakeRig, provider: str) -> None:
