@@ -16,6 +16,7 @@ from posology.types import (
     Completion,
     Decision,
     Encoded,
+    Opening,
     Passage,
     Refusal,
     Sentence,
@@ -93,6 +94,28 @@ class TokenCounter(Protocol):
 
 
 class Journal(Protocol):
-    """Takes the account of every attempt at a model call, as soon as the attempt has ended."""
+    """Takes the account of every attempt at a model call: once before it is sent, once after."""
 
-    def __call__(self, attempt: Attempt) -> None: ...
+    async def open(self, opening: Opening) -> int:
+        """Write down an attempt before it is sent, and return the number of its call.
+
+        What is opened and never closed was made by a process that ended: billed or not, nobody
+        knows.
+
+        Raises:
+            PosologyError: the attempt may not be made; nothing was written down.
+        """
+        ...
+
+    async def close(self, attempt: Attempt, completion: Completion | None) -> None:
+        """Write down how an attempt ended, and the reply where there was one.
+
+        It is not cancelled: whoever calls this shields it.
+        """
+        ...
+
+
+class Recall(Protocol):
+    """Gives the reply that a call of the same content had earlier, for the same work."""
+
+    async def __call__(self, key: str, /) -> Completion | None: ...

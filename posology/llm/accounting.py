@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import count
+from uuid import uuid4
 
 import anyio
+import anyio.lowlevel
 
 from posology.errors import PosologyError, ProviderError, UnusableReply
 from posology.llm import series
+from posology.llm.memo import call_key
 from posology.seams import Complete, Journal
-from posology.types import Attempt, Call, Completion, Outcome, Usage
+from posology.types import Attempt, Call, Completion, Opening, Outcome, Usage
 
 #: ``provider:name`` and usage, ``None`` where it is unknown, to dollars; ``None``: unknown
 Price = Callable[[str, Usage | None], Decimal | None]
@@ -26,19 +30,19 @@ def accept(_call: Call, _completion: Completion) -> None:
 
 
 class Accounting:
-    """Writes one :class:`~posology.types.Attempt` to the journal for each attempt.
+    """Enters every attempt in the journal: before it is sent, and when it has ended.
 
-    The journal is a plain function, not a coroutine: nothing can cancel the entry once the attempt
-    has ended, and a cancelled attempt is entered before the cancellation goes on.
+    Nothing can cancel the second entry, and a cancelled attempt is entered before the cancellation
+    goes on. An attempt whose process ends in between stays open in the journal.
 
     Args:
         inner: makes the attempt.
         journal: takes the entries.
         price: ``provider:name`` and usage to dollars; asked for unknown usage too, which some
             models are free at.
-        calls: where the numbers of calls come from; stacks that write to one journal share it.
         verdict: whether a reply that was paid for can be used.
         clock: seconds, from any origin.
+        now: POSIX seconds.
     """
 
     def __init__(
@@ -47,54 +51,106 @@ class Accounting:
         *,
         journal: Journal,
         price: Price,
-        calls: Iterator[int] | None = None,
         verdict: Verdict = accept,
         clock: Callable[[], float] = time.perf_counter,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._inner = inner
         self._journal = journal
         self._price = price
-        self._calls = count(1) if calls is None else calls
         self._verdict = verdict
         self._clock = clock
+        self._now = now
 
     async def __call__(self, call: Call) -> Completion:
-        """Make one attempt and account for it."""
-        number, attempt = series.current().start_attempt(self._calls)
-        started = self._clock()
+        """Make one attempt and account for it.
 
-        def enter(
-            outcome: Outcome, error: str | None, usage: Usage | None, request_id: str | None
-        ) -> None:
-            self._journal(
-                Attempt(
-                    call=number,
-                    attempt=attempt,
-                    stage=call.stage,
-                    model=call.model,
-                    prompt=call.prompt,
-                    outcome=outcome,
-                    error=error,
-                    usage=usage,
-                    cost=self._cost(call.model, usage),
-                    latency=self._clock() - started,
-                    request_id=request_id,
-                )
-            )
-
+        Raises:
+            PosologyError: the journal does not let the attempt be made, or the attempt failed.
+        """
+        run = series.current()
+        run.attempts += 1
+        opening = Opening(
+            id=uuid4().hex,
+            call=run.call,
+            attempt=run.attempts,
+            stage=call.stage,
+            model=call.model,
+            prompt=call.prompt,
+            key=call_key(call),
+            started=self._now(),
+        )
+        # shielded, so that it is known whether the entry was made; it takes no longer than a store
+        # takes to answer or to be given up
+        with anyio.CancelScope(shield=True):
+            number = run.call = await self._journal.open(opening)
+        run.attempt_id = opening.id
+        started, sent = self._clock(), False
         try:
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            sent = True
             completion = await self._inner(call)
         except BaseException as error:
-            enter(_outcome(error), type(error).__name__, _usage(error), _request_id(error))
+            usage = _usage(error) if sent else Usage()
+            await self._close(opening, number, _Ended.by(error, usage), self._clock() - started)
             raise
+        latency = self._clock() - started
         flaw = self._verdict(call, completion)
-        outcome = Outcome.OK if flaw is None else Outcome.UNUSABLE
-        enter(outcome, flaw, completion.usage, completion.request_id)
+        await self._close(opening, number, _Ended.with_reply(completion, flaw), latency)
         return completion
+
+    async def _close(self, opening: Opening, call: int, ended: _Ended, latency: float) -> None:
+        attempt = Attempt(
+            id=opening.id,
+            call=call,
+            attempt=opening.attempt,
+            stage=opening.stage,
+            model=opening.model,
+            prompt=opening.prompt,
+            outcome=ended.outcome,
+            error=ended.error,
+            usage=ended.usage,
+            cost=self._cost(opening.model, ended.usage),
+            started=opening.started,
+            latency=latency,
+            request_id=ended.request_id,
+        )
+        with anyio.CancelScope(shield=True):
+            await self._journal.close(attempt, ended.completion)
 
     def _cost(self, model: str, usage: Usage | None) -> Decimal | None:
         # what was turned away costs nothing at any price, known or not
         return Decimal(0) if usage == Usage() else self._price(model, usage)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ended:
+    """How an attempt ended, by a reply or by an error."""
+
+    outcome: Outcome
+    error: str | None
+    usage: Usage | None
+    request_id: str | None
+    completion: Completion | None = None
+
+    @classmethod
+    def with_reply(cls, completion: Completion, flaw: str | None) -> _Ended:
+        return cls(
+            outcome=Outcome.OK if flaw is None else Outcome.UNUSABLE,
+            error=flaw,
+            usage=completion.usage,
+            request_id=completion.request_id,
+            completion=completion,
+        )
+
+    @classmethod
+    def by(cls, error: BaseException, usage: Usage | None) -> _Ended:
+        return cls(
+            outcome=_outcome(error),
+            error=type(error).__name__,
+            usage=usage,
+            request_id=_request_id(error),
+        )
 
 
 def _outcome(error: BaseException) -> Outcome:
@@ -119,10 +175,15 @@ def _request_id(error: BaseException) -> str | None:
 class Account:
     """A :class:`~posology.seams.Journal` in memory: one run's attempts and what they add up to."""
 
-    def __init__(self) -> None:
-        self._attempts: list[Attempt] = []
+    def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
+        self._attempts = list(attempts)
+        self._calls = count(1)
 
-    def __call__(self, attempt: Attempt) -> None:
+    async def open(self, opening: Opening) -> int:
+        """Number the call; what this process does not live to close, nobody asks of its memory."""
+        return next(self._calls) if opening.call is None else opening.call
+
+    async def close(self, attempt: Attempt, _completion: Completion | None) -> None:
         """Take an entry."""
         self._attempts.append(attempt)
 

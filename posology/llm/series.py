@@ -24,13 +24,6 @@ class Series:
     #: of the attempt under way, chosen before it is sent; ``None``: nobody chose one
     attempt_id: str | None = None
 
-    def start_attempt(self, calls: Iterator[int]) -> tuple[int, int]:
-        """The numbers of the attempt that starts: call and attempt, both from 1."""
-        if self.call is None:
-            self.call = next(calls)
-        self.attempts += 1
-        return self.call, self.attempts
-
 
 _current: ContextVar[Series | None] = ContextVar("series", default=None)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import anyio
 
 from posology.llm.accounting import Accounting, Price
 from posology.llm.limiter import Limiter
+from posology.llm.memo import Memo
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import Structured, verdict
-from posology.seams import Complete, Journal
+from posology.seams import Complete, Journal, Recall
 
 
 def build(
@@ -20,10 +21,10 @@ def build(
     price: Price,
     retry: RetryPolicy | None = None,
     limit: anyio.CapacityLimiter | None = None,
-    calls: Iterator[int] | None = None,
+    recall: Recall | None = None,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> Complete:
-    """Structured → retry → limit → accounting → adapter, outermost first.
+    """Structured → memo → retry → limit → accounting → adapter, outermost first.
 
     A repair is a call of its own, so it is retried and accounted for like any other; a wait between
     attempts holds no place in the limiter; and every attempt passes the account.
@@ -34,10 +35,10 @@ def build(
         price: see :func:`posology.budget.prices.price`.
         retry: ``None``: the default policy.
         limit: shared by all stacks of one provider; ``None``: no limit.
-        calls: numbers of calls; stacks that write to one journal share it, e.g. one
-            ``itertools.count(1)`` a run.
+        recall: gives the replies that the same work was given before; ``None``: nothing is replayed.
         sleep: waits between attempts.
     """
-    accounted = Accounting(adapter, journal=journal, price=price, calls=calls, verdict=verdict)
+    accounted = Accounting(adapter, journal=journal, price=price, verdict=verdict)
     limited = accounted if limit is None else Limiter(accounted, places=limit)
-    return Structured(Retry(limited, policy=retry, sleep=sleep))
+    retried = Retry(limited, policy=retry, sleep=sleep)
+    return Structured(retried if recall is None else Memo(retried, recall=recall))

@@ -145,12 +145,35 @@ class Outcome(StrEnum):
     #: a reply came and was (or may have been) billed, but could not be used
     UNUSABLE = "unusable"
     CANCELLED = "cancelled"
+    #: the process that made it ended before it could tell: billed or not, nobody knows
+    LOST = "lost"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Opening:
+    """An attempt that is about to be sent: what the account knows of it if nothing more comes."""
+
+    #: ours, chosen before sending; the provider is told it
+    id: str
+    #: the call's number; ``None`` at a call's first attempt, which gets the next one
+    call: int | None
+    #: 1 for a call's first attempt
+    attempt: int
+    stage: Stage
+    model: str
+    prompt: PromptId
+    #: the call's content: equal calls have equal keys
+    key: str
+    #: POSIX seconds
+    started: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attempt:
     """The account of one attempt at one call, whether or not it succeeded."""
 
+    #: ours, chosen before sending; the provider was told it
+    id: str
     #: groups the attempts at one call: 1 for a run's first call, and so on
     call: int
     #: 1 for a call's first attempt
@@ -165,6 +188,8 @@ class Attempt:
     usage: Usage | None
     #: dollars; ``None``: unknown, because usage or price is
     cost: Decimal | None
+    #: POSIX seconds
+    started: float
     #: seconds
     latency: float
     request_id: str | None

@@ -18,11 +18,22 @@ from posology import errors
 from posology.budget.prices import price
 from posology.llm.accounting import Account, Accounting
 from posology.llm.limiter import Limiter
+from posology.llm.memo import call_key
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
 from posology.query import make_query
 from posology.testing import ScriptedModel
-from posology.types import Attempt, Call, Completion, Finish, Outcome, PromptId, Stage, Usage
+from posology.types import (
+    Attempt,
+    Call,
+    Completion,
+    Finish,
+    Opening,
+    Outcome,
+    PromptId,
+    Stage,
+    Usage,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -53,12 +64,17 @@ async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
         text="yes", usage=USAGE, finish=Finish.STOP, served_model="m", request_id="r"
     )
     complete = Accounting(
-        ScriptedModel([completion]), journal=account, price=cents, clock=lambda: next(clock)
+        ScriptedModel([completion]),
+        journal=account,
+        price=cents,
+        clock=lambda: next(clock),
+        now=lambda: 7.0,
     )
     call = make_call()
     assert await complete(call) is completion
     assert account.attempts == (
         Attempt(
+            id=account.attempts[0].id,
             call=1,
             attempt=1,
             stage=call.stage,
@@ -68,6 +84,7 @@ async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
             error=None,
             usage=USAGE,
             cost=Decimal("1.1"),
+            started=7.0,
             latency=0.25,
             request_id="r",
         ),
@@ -183,12 +200,80 @@ async def test_without_retry_each_attempt_is_a_call_of_its_own(make_call: MakeCa
 
 
 async def test_stacks_that_share_a_journal_share_their_numbers(make_call: MakeCall) -> None:
-    account, calls = Account(), count(1)
+    account = Account()
     model = ScriptedModel(lambda _: "yes")
-    stacks = [Accounting(model, journal=account, price=cents, calls=calls) for _ in range(2)]
+    stacks = [Accounting(model, journal=account, price=cents) for _ in range(2)]
     for complete in (*stacks, *stacks):
         await complete(make_call())
     assert [a.call for a in account.attempts] == [1, 2, 3, 4]
+
+
+class Recording(Account):
+    """Keeps what it is told, in order."""
+
+    def __init__(self, refusal: errors.PosologyError | None = None) -> None:
+        super().__init__()
+        self.told: list[Opening | Attempt] = []
+        self.kept: list[Completion | None] = []
+        self._refusal = refusal
+
+    async def open(self, opening: Opening) -> int:
+        if self._refusal is not None:
+            raise self._refusal
+        self.told.append(opening)
+        return await super().open(opening)
+
+    async def close(self, attempt: Attempt, completion: Completion | None) -> None:
+        # a store takes a while, in which a cancellation may come
+        await anyio.lowlevel.checkpoint()
+        self.told.append(attempt)
+        self.kept.append(completion)
+        await super().close(attempt, completion)
+
+
+async def test_an_attempt_is_entered_before_it_is_sent_and_after(make_call: MakeCall) -> None:
+    journal = Recording()
+    complete = Retry(
+        Accounting(ScriptedModel([fails(), "yes"]), journal=journal, price=cents, now=lambda: 7.0),
+        sleep=no_wait,
+    )
+    call = make_call()
+    completion = await complete(call)
+    first, failed, second, good = journal.told
+    assert isinstance(first, Opening)
+    assert isinstance(second, Opening)
+    assert isinstance(failed, Attempt)
+    assert isinstance(good, Attempt)
+    assert (first.call, first.attempt, second.call, second.attempt) == (None, 1, 1, 2)
+    assert first.key == second.key == call_key(call)
+    assert (first.id, second.id) == (failed.id, good.id)
+    assert first.id != second.id
+    assert (first.started, good.started) == (7.0, 7.0)
+    assert journal.kept == [None, completion]
+
+
+async def test_what_the_journal_refuses_is_not_sent(make_call: MakeCall) -> None:
+    refusal = errors.JobCancelled("the job was cancelled", job="j")
+    model = ScriptedModel(["never"])
+    complete = Accounting(model, journal=Recording(refusal), price=cents)
+    with pytest.raises(errors.JobCancelled):
+        await complete(make_call())
+    assert model.calls == []
+
+
+async def test_what_is_cancelled_before_it_is_sent_costs_nothing(make_call: MakeCall) -> None:
+    journal, model = Recording(), ScriptedModel(["never"])
+    complete = Accounting(model, journal=journal, price=cents)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await complete(make_call())
+    assert model.calls == []
+    (attempt,) = journal.attempts
+    assert (attempt.outcome, attempt.usage, attempt.cost) == (
+        Outcome.CANCELLED,
+        Usage(),
+        Decimal(0),
+    )
 
 
 def _call(n: int) -> Call:
@@ -264,6 +349,7 @@ async def test_an_account_adds_up(make_call: MakeCall) -> None:
         Outcome.FAILED: 1,
         Outcome.UNUSABLE: 0,
         Outcome.CANCELLED: 0,
+        Outcome.LOST: 0,
     }
 
 

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from pydantic import BaseModel
+
+from posology.llm.accounting import Account
+from posology.llm.memo import Memo, call_key
+from posology.llm.stack import build
+from posology.testing import ScriptedModel
+from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Role
+
+pytestmark = pytest.mark.anyio
+
+MakeCall = Callable[..., Call]
+
+
+class Remembering(Account):
+    """A journal that recalls every reply that it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: dict[str, str] = {}
+        self._replies: dict[str, Completion] = {}
+
+    async def open(self, opening: Opening) -> int:
+        self._keys[opening.id] = opening.key
+        return await super().open(opening)
+
+    async def close(self, attempt: Attempt, completion: Completion | None) -> None:
+        await super().close(attempt, completion)
+        if completion is not None:
+            self._replies[self._keys[attempt.id]] = completion
+
+    async def recall(self, key: str) -> Completion | None:
+        return self._replies.get(key)
+
+
+class Verdict(BaseModel):
+    yes: bool
+
+
+class Other(BaseModel):
+    no: bool
+
+
+def free(_model: str, _usage: object) -> None:
+    return None
+
+
+async def test_the_same_call_is_sent_once(make_call: MakeCall) -> None:
+    journal, model = Remembering(), ScriptedModel(["yes"])
+    complete = build(model, journal=journal, price=free, recall=journal.recall)
+    first = await complete(make_call())
+    assert await complete(make_call()) == first
+    assert len(model.calls) == len(journal.attempts) == 1
+
+
+async def test_a_reply_that_needed_a_repair_is_replayed_with_it(make_call: MakeCall) -> None:
+    journal, model = Remembering(), ScriptedModel(["no JSON", '{"yes": true}'])
+    complete = build(model, journal=journal, price=free, recall=journal.recall)
+    call = make_call(schema=Verdict)
+    first = await complete(call)
+    again = await complete(call)
+    assert first.parsed == again.parsed == Verdict(yes=True)
+    assert len(model.calls) == len(journal.attempts) == 2
+
+
+async def test_nothing_is_replayed_that_nobody_remembers(make_call: MakeCall) -> None:
+    async def forget(_key: str) -> None:
+        return None
+
+    reply = Completion(text="a", usage=None, finish=Finish.STOP, served_model="m")
+    model = ScriptedModel([reply, reply])
+    complete = Memo(model, recall=forget)
+    for _ in range(2):
+        assert await complete(make_call()) is reply
+    assert len(model.calls) == 2
+
+
+def test_a_key_covers_all_that_is_sent(make_call: MakeCall) -> None:
+    call = make_call(schema=Verdict)
+    changed = [
+        replace(call, model="openai:other"),
+        replace(call, messages=(*call.messages, Message(role=Role.USER, content="more"))),
+        replace(call, schema=Other),
+        replace(call, schema=None),
+        replace(call, max_tokens=call.max_tokens + 1),
+        replace(call, temperature=0.5),
+    ]
+    keys = {call_key(one) for one in (call, *changed)}
+    assert len(keys) == 1 + len(changed)
+    assert call_key(replace(call)) == call_key(call)
+    assert len(call_key(call)) == 32
+
+
+def test_messages_cannot_pose_as_each_other(make_call: MakeCall) -> None:
+    def of(*contents: str) -> str:
+        messages = tuple(Message(role=Role.USER, content=c) for c in contents)
+        return call_key(replace(make_call(), messages=messages))
+
+    assert len({of("a", "b"), of("ab"), of("a,b"), of('a", "b')}) == 4
