@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-from posology.testing import formats
-from posology.testing.steps import Cut, Hang, Malformed, NoSuchModel, Recorded, Reply, Status, Step
+from posology.testing.responses import ROUTES, Response, no_such_path, respond
+from posology.testing.steps import Recorded, Status, Step
 
 #: seconds between looks at whether the stub is over
 _POLL = 0.005
@@ -104,6 +105,11 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False
     request_queue_size = 128
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        #: of requests, from 1: their ids are unique, as a provider's are
+        self.numbers = count(1)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is what half of the tests are about."""
 
@@ -113,10 +119,6 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     #: seconds; a client that stalls cannot keep a thread
     timeout = 30
-    _routes: ClassVar[dict[str, str]] = {
-        "/v1/chat/completions": "openai",
-        "/v1/messages": "anthropic",
-    }
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -125,60 +127,26 @@ class _Handler(BaseHTTPRequestHandler):
             headers={name.lower(): value for name, value in self.headers.items()},
             json=json.loads(body or b"null"),
         )
+        name = f"req_{next(self.server.numbers)}"
         step = self.server.stub.take(request)
-        provider = self._routes.get(self.path.partition("?")[0])
+        provider = ROUTES.get(self.path.partition("?")[0])
         if provider is None:
-            self._send(404, b'{"detail": "no such path"}')
-            return
-        self._play(step, provider, request.json)
+            self._play(no_such_path(name))
+        else:
+            self._play(respond(step, provider=provider, asked=request.json, request_id=name))
 
-    def _play(self, step: Step, provider: str, asked: Any) -> None:
-        model = str(asked.get("model")) if isinstance(asked, dict) else ""
-        error = getattr(formats, f"{provider}_error")
-        match step:
-            case Reply():
-                self.server.stub.wait(step.latency)
-                self._send(200, _good(step, provider, model, asked))
-            case Status():
-                body = step.body
-                if body is None:
-                    body = _encode(error(step.code, step.kind, step.message))
-                self._send(step.code, body, headers=step.headers)
-            case NoSuchModel():
-                self._send(404, _encode(getattr(formats, f"{provider}_no_such_model")(model)))
-            case Hang():
-                self.server.stub.wait(step.seconds)
-                self._hang_up()
-            case Cut():
-                if step.after_bytes is not None:
-                    whole = _good(Reply(text="cut short"), provider, model, asked)
-                    self._send(200, whole[: step.after_bytes], promised=len(whole))
-                self._hang_up()
-            case Malformed():
-                self._send(200, step.body, content_type=step.content_type)
-
-    def _send(
-        self,
-        code: int,
-        body: bytes,
-        *,
-        headers: Mapping[str, str] | None = None,
-        content_type: str = "application/json",
-        promised: int | None = None,
-    ) -> None:
-        self.send_response(code)
-        fixed = {
-            "content-type": content_type,
-            "content-length": str(len(body) if promised is None else promised),
-            "x-request-id": "req_1",
-            "request-id": "req_1",
+    def _play(self, response: Response) -> None:
+        self.server.stub.wait(response.latency)
+        if response.code is not None:
+            self.send_response(response.code)
             # one request a connection: a thread never waits for a client's next one
-            "connection": "close",
-        }
-        for name, value in (fixed | dict(headers or {})).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+            fixed = {"content-length": str(response.content_length), "connection": "close"}
+            for name, value in (fixed | dict(response.headers)).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(response.body)
+        if response.cut:
+            self._hang_up()
 
     def _hang_up(self) -> None:
         self.close_connection = True
@@ -187,13 +155,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
         """Keep quiet: tests look at :attr:`StubProvider.requests`."""
-
-
-def _good(step: Reply, provider: str, model: str, asked: Any) -> bytes:
-    text = step.text if isinstance(step.text, str) else step.text(asked)
-    write = getattr(formats, f"{provider}_reply")
-    return _encode(write(model, text, step.usage, step.finish))
-
-
-def _encode(body: dict[str, Any]) -> bytes:
-    return json.dumps(body).encode()

@@ -1,4 +1,4 @@
-"""What a :class:`~posology.testing.StubProvider` can do with a request."""
+"""What a stub of a provider can do with a request."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ class Reply:
 
     #: the text, or a function from the request's body to it
     text: str | Callable[[Any], str]
-    #: ``None``: the reply has no usage
-    usage: Usage | None = field(default_factory=lambda: Usage(input=100, output=10))
+    #: or a function from the request's body and the text to it; ``None``: the reply has no usage
+    usage: Usage | Callable[[Any, str], Usage] | None = field(
+        default_factory=lambda: Usage(input=100, output=10)
+    )
     finish: Finish = Finish.STOP
     #: seconds before the reply
     latency: float = 0.0
@@ -66,6 +68,8 @@ class Cut:
 
     #: of a good reply's body; ``None``: before the status line
     after_bytes: int | None = None
+    #: the reply that was ready; ``None``: a short one, or none at all where no byte of it is sent
+    of: Reply | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
