@@ -1,0 +1,162 @@
+"""One child process: started, watched, told to stop, and killed with all that it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+
+from orchestrator.stack import launch
+
+#: bytes after which a log is put aside
+_LOG_LIMIT = 5_000_000
+#: of a log, read for its last lines
+_TAIL = 8_192
+#: seconds between looks, where the system cannot report an end
+_LOOK = 0.05
+#: seconds for a killed process to be gone; only one stuck in the kernel takes longer
+_KILLED = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """A program to run, as data."""
+
+    #: names the process in messages, and its log
+    name: str
+    argv: tuple[str, ...]
+    #: all of it: nothing is inherited
+    environment: Mapping[str, str] = field(repr=False)
+    #: the file that gets what it writes
+    log: Path
+    #: working directory, ``None`` for ours
+    folder: Path | None = None
+    #: seconds from SIGTERM to SIGKILL
+    grace: float = 10.0
+    #: what it gets when the supervisor is gone (Linux)
+    orphaned: signal.Signals = signal.SIGKILL
+    #: open files that it inherits
+    inherits: tuple[int, ...] = ()
+    #: modes that its files may not have, -1 for ours
+    umask: int = -1
+
+
+class Child:
+    """A process in a session of its own, so that Ctrl-C reaches the supervisor alone.
+
+    On Linux it ends when the *thread* that called :meth:`start` does: call it from the thread of
+    the event loop.
+    """
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
+
+    @property
+    def pid(self) -> int | None:
+        """``None`` while it does not run."""
+        return self._process.pid if self._process else None
+
+    def start(self) -> None:
+        """Start the process, which must not run."""
+        command = self.command
+        parent, orphaned = str(os.getpid()), str(int(command.orphaned))
+        launcher = [sys.executable, "-I", "-S", launch.__file__, parent, orphaned]
+        with os.fdopen(_open_log(command.log), "wb", buffering=0) as log:
+            self._log_start = os.fstat(log.fileno()).st_size
+            self._process = subprocess.Popen(  # noqa: S603 - our own commands, no shell
+                [*launcher, *command.argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=command.folder,
+                env=dict(command.environment),
+                start_new_session=True,
+                pass_fds=command.inherits,
+                umask=command.umask,
+            )
+
+    async def ended(self) -> None:
+        """Return when the process has ended, but leave it to :meth:`reap`."""
+        if self._process is None:
+            return
+        try:
+            descriptor = _pidfd(self._process.pid)
+        except OSError:
+            await self._polled(self._process)
+            return
+        try:
+            await anyio.wait_readable(descriptor)
+        finally:
+            os.close(descriptor)
+
+    async def _polled(self, process: subprocess.Popen[bytes]) -> None:
+        while process.poll() is None:  # noqa: ASYNC110 - nothing here could set an event
+            await anyio.sleep(_LOOK)
+
+    def reap(self) -> int:
+        """Kill what is left of the process and its group.
+
+        Returns:
+            The exit status; below 0 it is the signal that ended the process.
+        """
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        # before the wait: until then nobody else can get the process's id
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        return process.wait(_KILLED)
+
+    async def stop(self, hurry: anyio.Event) -> None:
+        """End the process: SIGTERM, then SIGKILL after its grace, or as soon as ``hurry`` is set."""
+        if self._process is None:
+            return
+        try:
+            self._process.send_signal(signal.SIGTERM)
+            with anyio.move_on_after(self.command.grace):
+                async with anyio.create_task_group() as waiting:
+                    waiting.start_soon(_then_cancel, hurry, waiting.cancel_scope)
+                    await self.ended()
+                    waiting.cancel_scope.cancel()
+        finally:
+            self.reap()
+
+    def last_lines(self, count: int = 5) -> tuple[str, ...]:
+        """The end of what the process wrote since it was last started."""
+        try:
+            with self.command.log.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                log.seek(max(self._log_start, size - _TAIL))
+                text = log.read().decode("utf-8", errors="replace")
+        except OSError:
+            return ()
+        return tuple(line.strip() for line in text.splitlines() if line.strip())[-count:]
+
+
+async def _then_cancel(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+def _pidfd(pid: int) -> int:
+    if sys.platform != "linux":
+        raise OSError("only Linux reports a process's end through a descriptor")
+    return os.pidfd_open(pid)
+
+
+def _open_log(path: Path) -> int:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if path.stat().st_size > _LOG_LIMIT:
+            path.replace(path.with_name(f"{path.name}.1"))
+    # what workers log may name questions
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,0 +1,128 @@
+"""Keeps processes running for as long as a block lasts."""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import anyio
+
+from orchestrator.stack.child import Child, Command
+from orchestrator.stack.errors import ChildFailed
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RestartPolicy:
+    """When a process that ended is started again."""
+
+    #: seconds to wait after the first end; doubled with each further one
+    first: float = 0.1
+    #: seconds, at most
+    longest: float = 5.0
+    #: so many ends …
+    ends: int = 5
+    #: … within so many seconds are no accident
+    within: float = 30.0
+
+
+def silent(message: str) -> None:
+    """Tell nobody."""
+
+
+@asynccontextmanager
+async def kept(
+    commands: Sequence[Command],
+    *,
+    hurry: anyio.Event,
+    policy: RestartPolicy | None = None,
+    tell: Tell = silent,
+) -> AsyncIterator[tuple[Child, ...]]:
+    """Start processes and start again those that end; stop them together when the block ends.
+
+    Nest the blocks to order the stops. Must be entered and left in one task.
+
+    Args:
+        commands: what to run.
+        hurry: when it is set, stopping goes straight to SIGKILL.
+        policy: when to start again.
+        tell: gets a line for each process that ended by itself.
+
+    Raises:
+        ChildFailed: a process ends again and again. The block is cancelled.
+    """
+    policy = policy or RestartPolicy()
+    children = tuple(Child(command) for command in commands)
+    try:
+        with single_errors():
+            async with anyio.create_task_group() as keeping:
+                for child in children:
+                    child.start()
+                    keeping.start_soon(_keep, child, policy, tell)
+                yield children
+                keeping.cancel_scope.cancel()
+    finally:
+        await _stop(children, hurry)
+
+
+async def _keep(child: Child, policy: RestartPolicy, tell: Tell) -> None:
+    name, ends = child.command.name, deque[float]()
+    while True:
+        await child.ended()
+        how = _how(child.reap())
+        now = anyio.current_time()
+        ends.append(now)
+        while now - ends[0] > policy.within:
+            ends.popleft()
+        if len(ends) >= policy.ends:
+            raise failure(child, f"{name} ended {len(ends)} times in a row, at last {how}")
+        wait = min(policy.longest, policy.first * 2 ** (len(ends) - 1))
+        tell(f"{name} ended {how}; it is started again in {wait:g} s")
+        await anyio.sleep(wait)
+        child.start()
+
+
+async def _stop(children: Sequence[Child], hurry: anyio.Event) -> None:
+    try:
+        with anyio.CancelScope(shield=True):
+            async with anyio.create_task_group() as stopping:
+                for child in children:
+                    stopping.start_soon(child.stop, hurry)
+    finally:
+        # a second Ctrl-C where nobody receives signals breaks through any shield
+        for child in children:
+            child.reap()
+
+
+def failure(child: Child, what: str) -> ChildFailed:
+    """An error that shows what the process wrote last."""
+    lines = child.last_lines()
+    said = f": {' | '.join(lines)}" if lines else ""
+    return ChildFailed(
+        f"{what}{said} (log: {child.command.log})", child=child.command.name, lines=lines
+    )
+
+
+@contextmanager
+def single_errors() -> Iterator[None]:
+    """Raise an error bare that a task group wraps, if it is the only one."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        raise error from error.__cause__
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"with exit status {status}"
+    try:
+        return f"by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"by signal {-status}"
