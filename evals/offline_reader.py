@@ -30,7 +30,7 @@ import numpy as np
 
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.llm.offline import THRESHOLD
+from posology.llm.offline_choice import THRESHOLD
 from posology.llm.offline_scoring import Scored, SentenceScorer
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage

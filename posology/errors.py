@@ -26,10 +26,11 @@
     │   ├── ModelNotFound           404
     │   ├── RequestRejected         400, 409, 413, 422
     │   │   └── ContextTooLong      more tokens than the model's window
-    │   └── UnusableReply           a reply came, and may have been billed, but cannot be used
-    │       ├── MalformedReply      no valid body of that provider's format
-    │       ├── SchemaViolation     not the asked-for structure, even after a repair
-    │       └── TruncatedReply      cut at ``max_tokens`` before the structure closed
+    │   ├── UnusableReply           a reply came, and may have been billed, but cannot be used
+    │   │   ├── MalformedReply      no valid body of that provider's format
+    │   │   ├── SchemaViolation     not the asked-for structure, even after a repair
+    │   │   └── TruncatedReply      cut at ``max_tokens`` before the structure closed
+    │   └── NothingRead             not one partition of a question could be read
     ├── JobError                    a job cannot be worked on as asked
     │   ├── JobNotFound             there is none of that id (any more)
     │   ├── IdempotencyConflict     the key was used for another question
@@ -275,6 +276,20 @@ class TruncatedReply(UnusableReply):
     """The reply was cut at ``max_tokens`` before its structure closed."""
 
 
+class NothingRead(ProviderError):
+    """Not one partition of a question could be read: each call failed, retries included."""
+
+    def __init__(
+        self, message: str, *, provider: str, model: str, failures: dict[str, int]
+    ) -> None:
+        super().__init__(message, provider=provider, model=model)
+        self.failures = failures
+        self._details["failures"] = failures
+
+    #: how many partitions failed, by :class:`~posology.types.Failure`
+    failures: dict[str, int]
+
+
 class JobError(PosologyError):
     """A job cannot be worked on as asked."""
 
@@ -328,8 +343,8 @@ class DeadlineExceeded(PosologyError):
 
     exit_code = 7
 
-    def __init__(self, message: str, *, seconds: float) -> None:
+    def __init__(self, message: str, *, seconds: float | None) -> None:
         super().__init__(message, seconds=seconds)
 
-    #: the time that was given
-    seconds: float
+    #: the time that was given; ``None``: not known here
+    seconds: float | None

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from posology.types import Excerpt, Form, Query
 from prompts.fence import fence
 from prompts.template import Rendered, render
+
+ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
 class Quote(BaseModel):
@@ -43,7 +45,7 @@ def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
     return render(
         "answer",
         question=query.text,
-        choices=_choices(query),
+        choices=render_choices(query),
         code=fenced.code,
         passages=fenced.text,
     )
@@ -51,17 +53,17 @@ def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
 
 def reply_schema(query: Query) -> type[AnswerReply]:
     """The reply's form: :class:`AnswerReply`, with ``choice`` narrowed to what the question allows."""
-    return _narrowed(query.choices)
+    return _schema(query.choices)
 
 
-@cache
-def _narrowed(choices: tuple[str, ...]) -> type[AnswerReply]:
+def narrowed(reply: type[ReplyT], choices: tuple[str, ...]) -> type[ReplyT]:
+    """A reply's form with its ``choice`` narrowed to some choices; unchanged where there are none."""
     if not choices:
-        return AnswerReply
+        return reply
     verdict = Literal[choices]  # type: ignore[valid-type]  # known at run time only
     return create_model(
-        "AnswerReply",
-        __base__=AnswerReply,
+        reply.__name__,
+        __base__=reply,
         choice=(
             verdict | None,
             Field(description=f"one of {', '.join(choices)}; null if not answerable"),
@@ -69,7 +71,8 @@ def _narrowed(choices: tuple[str, ...]) -> type[AnswerReply]:
     )
 
 
-def _choices(query: Query) -> str:
+def render_choices(query: Query) -> str:
+    """What a prompt says of the verdict that a question wants; empty for free questions."""
     match query.form:
         case Form.FREE:
             return ""
@@ -78,3 +81,8 @@ def _choices(query: Query) -> str:
             return f"Choose one of these options by its letter:\n{options}\n"
         case Form.YES_NO | Form.YES_NO_MAYBE:
             return f"The verdict is one of: {', '.join(query.choices)}.\n"
+
+
+@cache
+def _schema(choices: tuple[str, ...]) -> type[AnswerReply]:
+    return narrowed(AnswerReply, choices)

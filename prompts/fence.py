@@ -12,39 +12,46 @@ from posology.types import Excerpt, Passage
 #: stands where sentences of the passage are not shown
 OMISSION = " […] "
 #: as models write labels: P1, p1, [P1], 1
-_LABEL = re.compile(r"\[?[Pp]?([1-9][0-9]{0,3})\]?")
+_LABEL = re.compile(r"\[?([A-Za-z]?)([1-9][0-9]{0,3})\]?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fenced:
-    """Excerpts as one block of text."""
+    """Blocks of quoted text as one text."""
 
     text: str
     #: what every fence of the block carries; occurs nowhere else in it
     code: str
 
 
-def label(position: int) -> str:
-    """The label of the excerpt at a position: ``P1`` for 0, and so on."""
-    return f"P{position + 1}"
+def label(position: int, letter: str = "P") -> str:
+    """The label of what stands at a position: ``P1`` for 0, and so on."""
+    return f"{letter}{position + 1}"
 
 
-def position(given: str) -> int | None:
+def position(given: str, letter: str = "P") -> int | None:
     """The position that a label stands for, counted from 0; ``None`` if it is no label."""
     match = _LABEL.fullmatch(given.strip())
-    return int(match[1]) - 1 if match else None
+    if match is None or match[1].upper() not in {"", letter}:
+        return None
+    return int(match[2]) - 1
 
 
 def fence(excerpts: Sequence[Excerpt]) -> Fenced:
-    """Fence excerpts in their order.
+    """Fence excerpts in their order, under the labels P1, P2 and so on."""
+    return enclose([_body(excerpt) for excerpt in excerpts])
+
+
+def enclose(bodies: Sequence[str], letter: str = "P") -> Fenced:
+    """Fence texts in their order.
 
     The code derives from the content, so that the same call renders the same way, and is chosen so
-    that no excerpt contains it.
+    that no text contains it.
     """
-    bodies = [_body(excerpt) for excerpt in excerpts]
     code = _code(bodies)
     blocks = [
-        f"[[{label(i)} {code}]]\n{body}\n[[/{label(i)} {code}]]" for i, body in enumerate(bodies)
+        f"[[{label(i, letter)} {code}]]\n{body}\n[[/{label(i, letter)} {code}]]"
+        for i, body in enumerate(bodies)
     ]
     return Fenced(text="\n\n".join(blocks), code=code)
 
@@ -74,24 +81,24 @@ def _code(bodies: Sequence[str]) -> str:
     return code
 
 
-def _body(excerpt: Excerpt) -> str:
-    passage = excerpt.passage
-    head = [f"title: {_line(passage.title)}"] if passage.title else []
-    if facts := _facts(passage):
-        head.append(facts)
-    return "\n".join([*head, f"text: {shown(excerpt)}"])
-
-
-def _facts(passage: Passage) -> str:
+def heading(passage: Passage, *more: str) -> list[str]:
+    """The lines that say what a passage is: its title, and its facts, ``more`` among them."""
+    lines = [f"title: {line(passage.title)}"] if passage.title else []
     facts = []
     if passage.year is not None:
         facts.append(f"year: {passage.year}")
     if passage.publication_types:
-        facts.append(f"type: {_line('; '.join(passage.publication_types))}")
+        facts.append(f"type: {line('; '.join(passage.publication_types))}")
+    facts.extend(more)
     if passage.retracted:
         facts.append("RETRACTED")
-    return " | ".join(facts)
+    return [*lines, " | ".join(facts)] if facts else lines
 
 
-def _line(value: str) -> str:
+def line(value: str) -> str:
+    """A text on one line, so that it cannot pose as lines of ours."""
     return " ".join(value.split())
+
+
+def _body(excerpt: Excerpt) -> str:
+    return "\n".join([*heading(excerpt.passage), f"text: {shown(excerpt)}"])

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from posology.seams import Strategy
-from strategies import direct
+from strategies import briefcontext, direct
 
 #: name → how to make it
-STRATEGIES: Mapping[str, Callable[[], Strategy]] = MappingProxyType({direct.NAME: direct.Direct})
+STRATEGIES: Mapping[str, Callable[[], Strategy]] = MappingProxyType(
+    {direct.NAME: direct.Direct, briefcontext.NAME: briefcontext.BriefContext}
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -15,26 +15,15 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline_scoring import Scored, SentenceScorer
+from posology.llm.offline_choice import choose
+from posology.llm.offline_replies import REPLIES, Found
+from posology.llm.offline_scoring import SentenceScorer
 from posology.seams import TokenCounter, TokenEncoder
-from posology.types import Call, Completion, Finish, Passage, Stage, Usage
+from posology.types import Call, Completion, Finish, Stage, Usage
 
 NAME = "offline:extractive"
 #: Counted up when the same call may get another reply.
 VERSION = "1"
-
-#: A question whose best sentence scores less is refused. Chosen by `python -m evals.offline_reader`
-#: for the packaged MiniLM: the highest that keeps 90 % of the answerable questions of each dev set.
-THRESHOLD = 0.60
-#: Sentences that score this much less than the best are not quoted: a choice, not fitted.
-MARGIN = 0.03
-#: The same for the best sentence of another passage. It is wider, because what is nearly as close
-#: and stands elsewhere may contradict the best, and a reader that cannot judge must not hide it.
-MARGIN_ELSEWHERE = 0.10
-#: Quotes at most.
-MAX_QUOTES = 3
-
-NOTICE = "Quoted by an extractive reader; no language model judged this."
 
 
 class ExtractiveReader:
@@ -42,10 +31,10 @@ class ExtractiveReader:
 
     It reads ``Call.query`` and ``Call.excerpts``, never the messages, so that nothing in a passage
     can instruct it. A verdict (``choice``) is always ``None``: likeness to a question says nothing
-    of yes or no.
+    of yes or no. It answers, extracts, and reduces what was extracted.
 
     Raises:
-        RequestRejected: a stage other than ``ANSWER``, or a schema that takes no quotes.
+        RequestRejected: another stage, or a schema that does not take the stage's reply.
         TruncatedReply: not even one quote fits ``Call.max_tokens``.
     """
 
@@ -58,10 +47,10 @@ class ExtractiveReader:
     async def __call__(self, call: Call) -> Completion:
         """Answer by quotes, or refuse."""
         started = time.perf_counter()
-        if call.stage not in _REPLIES:
+        if call.stage not in REPLIES:
             raise RequestRejected(
-                f"the offline extractive reader has no stage {call.stage.value!r}, it only quotes "
-                "for 'answer': choose an openai: or anthropic: model",
+                f"the offline extractive reader has no stage {call.stage.value!r}, it only quotes: "
+                "choose an openai: or anthropic: model",
                 provider="offline",
                 model=call.model,
                 usage=Usage(),
@@ -72,8 +61,13 @@ class ExtractiveReader:
         if self._scorer is None:
             self._scorer = SentenceScorer(self._encoder)
         scored = self._scorer(call.query.text, call.excerpts)
-        chosen = choose(scored)
-        text, reply = self._fitting(call, scored, chosen)
+        found = Found(
+            call=call,
+            scored=scored,
+            chosen=choose(scored, judged=call.stage is Stage.REDUCE),
+            alike=self._scorer,
+        )
+        text, reply = self._fitting(found)
         return Completion(
             text=text,
             usage=Usage(input=self._input(call), output=self._count(text)),
@@ -83,14 +77,13 @@ class ExtractiveReader:
             latency=time.perf_counter() - started,
         )
 
-    def _fitting(
-        self, call: Call, scored: list[Scored], chosen: list[Scored]
-    ) -> tuple[str, dict[str, Any]]:
+    def _fitting(self, found: Found) -> tuple[str, dict[str, Any]]:
         """The reply with as many of the chosen quotes as ``max_tokens`` allows."""
+        call, chosen = found.call, found.chosen
         for n in range(len(chosen), -1, -1):
             if chosen and not n:
                 break
-            reply = _REPLIES[call.stage](call, scored, chosen[:n])
+            reply = REPLIES[call.stage](replace(found, chosen=chosen[:n]))
             text = json.dumps(reply, ensure_ascii=False)
             if self._count(text) <= call.max_tokens:
                 return text, reply
@@ -103,62 +96,6 @@ class ExtractiveReader:
 
     def _input(self, call: Call) -> int:
         return sum(self._count(message.content) for message in call.messages)
-
-
-def choose(scored: list[Scored]) -> list[Scored]:
-    """The sentences to quote of all, best first; none when the best is below the threshold."""
-    if not scored or scored[0].score < THRESHOLD:
-        return []
-    best, chosen, quoted = scored[0].score, [scored[0]], {scored[0].excerpt}
-    for one in scored[1:]:
-        again = one.excerpt in quoted
-        # the threshold tells whether there is an answer; once there is, what stands against it is
-        # to be seen, too
-        least = max(THRESHOLD, best - MARGIN) if again else best - MARGIN_ELSEWHERE
-        if len(chosen) < MAX_QUOTES and one.score >= least:
-            chosen.append(one)
-            quoted.add(one.excerpt)
-    return chosen
-
-
-def _answer(call: Call, scored: list[Scored], chosen: list[Scored]) -> dict[str, Any]:
-    quotes = [
-        {
-            "passage": f"P{s.excerpt + 1}",
-            "quote": s.sentence.of(call.excerpts[s.excerpt].passage.text),
-        }
-        for s in chosen
-    ]
-    if quotes:
-        said = " ".join(
-            f"“{q['quote']}” [{_source(q['passage'], call.excerpts[s.excerpt].passage)}]"
-            for q, s in zip(quotes, chosen, strict=True)
-        )
-    elif scored:
-        said = (
-            "No sentence of the passages is close enough to the question: the closest scores "
-            f"{scored[0].score:.2f} of the {THRESHOLD:.2f} needed."
-        )
-    else:
-        said = "There is no text to look for an answer in."
-    return {
-        "answerable": bool(quotes),
-        "answer": f"{said} ({NOTICE})",
-        "choice": None,
-        "quotes": quotes,
-    }
-
-
-def _source(label: str, passage: Passage) -> str:
-    """What a reader of contradicting quotes needs first: how old each is, and of what kind."""
-    year = [] if passage.year is None else [str(passage.year)]
-    return ", ".join([label, *year, *passage.publication_types])
-
-
-#: What each stage's reply is made of: the call, all sentences scored, those to quote.
-_REPLIES: dict[Stage, Callable[[Call, list[Scored], list[Scored]], dict[str, Any]]] = {
-    Stage.ANSWER: _answer,
-}
 
 
 def _validated(call: Call, reply: dict[str, Any]) -> Any:

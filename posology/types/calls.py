@@ -60,7 +60,8 @@ class Call:
     #: ``provider:name``, e.g. ``openai:gpt-4o-mini``
     model: str
     query: Query
-    #: what the messages show, in their order; labelled ``P1``, ``P2``, … in the messages
+    #: what the messages show, in their order; labelled ``P1``, ``P2``, … in the messages. Of a
+    #: ``REDUCE`` call one a finding, labelled ``F1``, ``F2``, …: its sentences are its quotes
     excerpts: tuple[Excerpt, ...]
     messages: tuple[Message, ...]
     prompt: PromptId

@@ -31,6 +31,7 @@ FIELDS: dict[str, object] = {
     "retry_after": 1.5,
     "usage": Usage(input=3),
     "seconds": 2.0,
+    "failures": {"provider": 2},
     "job": "job_1",
     "address": "redis://127.0.0.1:6379/0",
 }

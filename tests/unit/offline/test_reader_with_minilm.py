@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from posology.index.embedders import load
-from posology.llm.offline import choose
+from posology.llm.offline_choice import choose
 from posology.llm.offline_scoring import SentenceScorer
 from posology.llm.offline_weights import TokenWeights
 from posology.text.sentences import split

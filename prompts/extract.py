@@ -1,0 +1,47 @@
+"""The prompt of one extraction: what some of the passages say on a question, or that it is nothing.
+
+BriefContext, section 5.2, *ContextMap* and equation 2: instruction and query before the context
+('query-aware contextualization'), and a model that takes out what is relevant or truthfully reports
+that there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from posology.types import Excerpt, Query
+from prompts.answer import Quote, render_choices
+from prompts.fence import fence
+from prompts.template import Rendered, render
+
+
+class Statement(BaseModel):
+    """What one passage says, with the words that say it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    statement: str = Field(description="what the passage says on the question, in one sentence")
+    quotes: list[Quote] = Field(description="the words of the passage that say it, at least one")
+
+
+class ExtractReply(BaseModel):
+    """What a model replies to the extraction prompt."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    found: bool = Field(description="whether any passage says something on the question")
+    findings: list[Statement] = Field(description="what they say; empty if nothing")
+
+
+def render_extract(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
+    """Render the messages for one partition's excerpts, labelled P1, P2, … in their order."""
+    fenced = fence(excerpts)
+    return render(
+        "extract",
+        question=query.text,
+        choices=render_choices(query),
+        code=fenced.code,
+        passages=fenced.text,
+    )

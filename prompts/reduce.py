@@ -1,0 +1,113 @@
+"""The prompt that makes one answer of the findings of all partitions.
+
+BriefContext, section 5.2, *ContextReduce* and equation 3: the summary sees what was extracted, never
+the passages, and nothing of partitions in which nothing was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from posology.evidence import level
+from posology.types import Citation, Partition, Passage, Query
+from prompts.answer import narrowed, render_choices
+from prompts.fence import enclose, heading, line
+from prompts.template import Rendered, render
+
+#: of the labels of findings: F1, F2, …
+LETTER = "F"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sourced:
+    """A finding of one source."""
+
+    statement: str
+    passage: Passage
+    #: the passage's place among all that were retrieved, from 0
+    rank: int
+    #: of that passage, verified, never empty
+    citations: tuple[Citation, ...]
+
+
+class Claim(BaseModel):
+    """A claim, and which findings say that it is true or false."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    claim: str = Field(description="one sentence that can be true or false")
+    supporting: list[str] = Field(description="labels of findings that say it is true, e.g. F1")
+    opposing: list[str] = Field(description="labels of findings that say it is false")
+    resolution: Literal["supporting", "opposing", "unresolved", "none"] = Field(
+        description="the side with the stronger evidence; none if there is no contradiction"
+    )
+    reason: str = Field(description="why, in one sentence")
+
+
+class ReduceReply(BaseModel):
+    """What a model replies to the reduce prompt."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answerable: bool = Field(description="whether the findings answer the question")
+    answer: str = Field(description="the answer, or what is missing")
+    choice: str | None = Field(description="the verdict, null where none is asked for")
+    evidence: list[str] = Field(description="labels of the findings that the answer rests on")
+    claims: list[Claim] = Field(description="claims on which sources agree or contradict")
+
+
+def render_reduce(
+    query: Query, findings: Sequence[Sourced], unread: Sequence[Partition] = ()
+) -> Rendered:
+    """Render the messages for findings, labelled F1, F2, … in their order.
+
+    Args:
+        query: the question.
+        findings: of all partitions.
+        unread: partitions that could not be read; of them nothing is told but that.
+    """
+    fenced = enclose([_body(finding) for finding in findings], LETTER)
+    return render(
+        "reduce",
+        question=query.text,
+        choices=render_choices(query),
+        unread=_unread(unread),
+        code=fenced.code,
+        findings=fenced.text,
+    )
+
+
+def ranks(partition: Partition) -> str:
+    """Which of the retrieved passages a partition holds, counted from 1: ``passages 4 to 6``."""
+    first, last = partition.first_rank + 1, partition.first_rank + len(partition.excerpts)
+    return f"passage {first}" if first == last else f"passages {first} to {last}"
+
+
+@cache
+def reduce_schema(choices: tuple[str, ...]) -> type[ReduceReply]:
+    """The reply's form: :class:`ReduceReply`, with ``choice`` narrowed to what the question allows."""
+    return narrowed(ReduceReply, choices)
+
+
+def _body(finding: Sourced) -> str:
+    passage = finding.passage
+    return "\n".join(
+        [
+            f"source: {finding.rank + 1}",
+            *heading(passage, f"evidence: {level(passage.publication_types)}"),
+            f"statement: {line(finding.statement)}",
+            *(f"quote: {line(citation.quote)}" for citation in finding.citations),
+        ]
+    )
+
+
+def _unread(partitions: Sequence[Partition]) -> str:
+    return "".join(
+        f"Not among the findings: {ranks(p)} could not be read: contents unknown.\n"
+        for p in partitions
+    )

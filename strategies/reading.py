@@ -1,0 +1,170 @@
+"""What BriefContext's partitions gave, put together for the reduce step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from posology.errors import DeadlineExceeded, NothingRead, ProviderError
+from posology.types import (
+    Coverage,
+    Excerpt,
+    Extraction,
+    Failure,
+    Partition,
+    Reduction,
+    Refusal,
+    Sentence,
+)
+from prompts.reduce import Sourced, ranks
+
+NAME = "briefcontext"
+
+#: refused before anything was sent
+_UNSENT = frozenset({Failure.CANCELLED, Failure.UNAFFORDABLE})
+_WHY = {
+    Failure.PROVIDER: "the model call failed",
+    Failure.DEADLINE: "the time was over",
+    Failure.CANCELLED: "the job was cancelled",
+    Failure.UNAFFORDABLE: "the budget does not pay for it",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """The findings of all partitions and the account of what was read."""
+
+    #: one source each, in rank order of the partitions
+    findings: tuple[Sourced, ...]
+    unread: tuple[Partition, ...]
+    #: with the reduce call counted if there are findings
+    coverage: Coverage
+    #: why partitions could not be read, and how many
+    failures: dict[Failure, int]
+    dropped_quotes: int
+    notes: tuple[str, ...]
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether there were partitions and none could be read."""
+        return 0 < self.coverage.partitions == self.coverage.failed
+
+
+def gather(asked: Reduction) -> Reading:
+    """Put the extractions together in the order of their partitions.
+
+    Raises:
+        ValueError: they are not one a partition, or cite what their partition does not hold.
+    """
+    by_index = {extraction.partition: extraction for extraction in asked.extractions}
+    if len(by_index) != len(asked.extractions) or by_index.keys() != {
+        part.index for part in asked.partitions
+    }:
+        raise ValueError("extractions must be one a partition")
+    pairs = [(p, by_index[p.index]) for p in sorted(asked.partitions, key=lambda p: p.index)]
+    failed = [(p, e.failure) for p, e in pairs if e.failure is not None]
+    findings = tuple(found for p, e in pairs if e.failure is None for found in _sourced(p, e))
+    coverage = Coverage(
+        partitions=len(pairs),
+        found=sum(e.failure is None and bool(e.findings) for _, e in pairs),
+        empty=sum(e.empty for _, e in pairs),
+        failed=len(failed),
+        calls=sum(e.failure not in _UNSENT for _, e in pairs) + bool(findings),
+    )
+    return Reading(
+        findings=findings,
+        unread=tuple(p for p, _ in failed),
+        coverage=coverage,
+        failures=dict(Counter(failure for _, failure in failed)),
+        dropped_quotes=sum(e.dropped_quotes for _, e in pairs),
+        notes=(
+            *_unread_notes(failed),
+            *_dropped_notes([e for _, e in pairs]),
+            *(f"Of {ranks(p)}: {note}" for p, e in pairs for note in e.notes),
+            *_cost_notes(coverage),
+        ),
+    )
+
+
+def nothing_read(asked: Reduction, read: Reading) -> ProviderError | DeadlineExceeded:
+    """The error that fits a question of which no partition could be read."""
+    if set(read.failures) == {Failure.DEADLINE}:
+        return DeadlineExceeded(
+            "the time was over before any passage was read: allow more, or ask for fewer passages",
+            seconds=None,
+        )
+    counts = {str(failure): n for failure, n in sorted(read.failures.items())}
+    said = ", ".join(f"{n} {failure}" for failure, n in counts.items())
+    return NothingRead(
+        f"none of {read.coverage.partitions} partitions could be read ({said}): the attempts of this "
+        "job say why; ask again once that is mended",
+        provider=asked.model.partition(":")[0],
+        model=asked.model,
+        failures=counts,
+    )
+
+
+def nothing_found(asked: Reduction, read: Reading) -> Refusal:
+    """The refusal of a question on which no partition that was read holds anything."""
+    if not asked.partitions:
+        reason = "No passage was found for this question."
+    elif read.coverage.partial:
+        reason = (
+            "Nothing in the passages that could be read bears on this question; "
+            f"{read.coverage.failed} of {read.coverage.partitions} partitions could not be read."
+        )
+    else:
+        reason = "None of the passages says anything on this question."
+    return Refusal(reason=reason, strategy=NAME, notes=read.notes, coverage=read.coverage)
+
+
+def quoted(findings: Sequence[Sourced]) -> tuple[Excerpt, ...]:
+    """The findings as data for a reader of excerpts: one each, whose sentences are the quotes."""
+    return tuple(
+        Excerpt(
+            passage=finding.passage,
+            sentences=tuple(
+                Sentence(start=c.start, end=c.end)
+                for c in sorted(finding.citations, key=lambda c: (c.start, c.end))
+            ),
+        )
+        for finding in findings
+    )
+
+
+def _sourced(part: Partition, extraction: Extraction) -> Iterator[Sourced]:
+    """A finding that quotes several passages becomes one of each: a side of a conflict is a source."""
+    shown = {e.passage.id: (part.first_rank + i, e.passage) for i, e in enumerate(part.excerpts)}
+    for finding in extraction.findings:
+        for passage_id in dict.fromkeys(c.passage_id for c in finding.citations):
+            citations = tuple(c for c in finding.citations if c.passage_id == passage_id)
+            if passage_id not in shown or any(
+                shown[passage_id][1].text[c.start : c.end] != c.quote for c in citations
+            ):
+                raise ValueError(f"a finding cites what {ranks(part)} do not hold: {passage_id}")
+            rank, passage = shown[passage_id]
+            yield Sourced(
+                statement=finding.statement, passage=passage, rank=rank, citations=citations
+            )
+
+
+def _unread_notes(failed: Sequence[tuple[Partition, Failure]]) -> tuple[str, ...]:
+    if not failed:
+        return ()
+    said = "; ".join(f"{ranks(p)} ({_WHY[failure]})" for p, failure in failed)
+    return (f"This is partial: not all passages could be read, namely {said}.",)
+
+
+def _dropped_notes(extractions: Sequence[Extraction]) -> tuple[str, ...]:
+    findings = sum(e.dropped_findings for e in extractions)
+    if not findings:
+        return ()
+    return (f"{findings} findings were dropped, because none of their quotes passed the check.",)
+
+
+def _cost_notes(coverage: Coverage) -> tuple[str, ...]:
+    if not coverage.partitions:
+        return ()
+    calls = f"{coverage.calls} model call{'s' if coverage.calls != 1 else ''}"
+    return (f"The passages were read in {coverage.partitions} partitions, with {calls} in all.",)
