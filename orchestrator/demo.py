@@ -13,13 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.ingesting import run_ingest
-from orchestrator.output import AskOutput, Status, ask_output
+from orchestrator.output import ask_output
 from orchestrator.pipeline import Request
 from orchestrator.service import open_service
 from orchestrator.settings import Settings
 from orchestrator.terminal import money, show_answer
 from posology.corpus.sample import SampleQuestion, notes_file, questions
 from posology.llm.accounting import Account
+from posology.published.answers import AskOutput, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,229 +1,114 @@
-"""What ``--json`` prints: one object, of a form that is published under ``docs/schema``."""
+"""From what the system computes to the forms that it publishes as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from decimal import Decimal
-from enum import StrEnum
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from orchestrator.pipeline import Report
 from posology.errors import BadFile, BadRecord, PosologyError
-from posology.index.report import IngestReport
-from posology.index.store import IndexInfo
 from posology.llm.accounting import Account
+from posology.published.answers import (
+    AskOutput,
+    Disagreement,
+    ErrorBody,
+    ErrorOutput,
+    Evidence,
+    Position,
+    Ranked,
+    Source,
+    Spending,
+    Status,
+)
+from posology.published.jobs import BatchOutput, JobOutput, JobPage
+from posology.published.tools import BadItem, IndexOutput, IngestOutput, SearchOutput
 from posology.types import (
     Answer,
-    Attempt,
     Citation,
+    Conflict,
     Decision,
-    Form,
+    Excerpt,
     Passage,
     Refusal,
     Retrieval,
-    Retrieved,
     Sentence,
-    Usage,
+    Side,
 )
 
-
-class _Output(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-class Status(StrEnum):
-    """What became of a question."""
-
-    ANSWERED = "answered"
-    #: answered, but no quote of it stands
-    UNSUPPORTED = "unsupported"
-    REFUSED = "refused"
-
-
-class Source(_Output):
-    """A passage, without its text."""
-
-    id: str
-    pmid: str | None
-    title: str
-    journal: str | None
-    year: int | None
-    publication_types: tuple[str, ...]
-    retracted: bool
-    source: str | None
-
-
-class Evidence(_Output):
-    """A verified quote."""
-
-    passage: Source
-    start: int
-    """first code point of the quote in the passage's text"""
-    end: int
-    """one past the last code point"""
-    quote: str
-    context_start: int
-    """first code point of the sentences that the quote stands in"""
-    context: str
-    """those sentences, whole, so that nothing around the quote is hidden"""
-
-
-class Ranked(_Output):
-    """A retrieved passage and its places in the rankings, counted from 1."""
-
-    passage: Source
-    dense: int | None
-    bm25: int | None
-    fused: int | None
-    dense_score: float | None
-    bm25_score: float | None
-    fused_score: float | None
-
-
-class Spending(_Output):
-    """What the model calls of a question took."""
-
-    attempts: tuple[Attempt, ...]
-    usage: Usage
-    """of all attempts whose usage is known"""
-    usage_complete: bool
-    """false when an attempt's usage is unknown: it may have been billed"""
-    cost_usd: Decimal | None
-    """null when usage or price of an attempt is unknown"""
-
-
-class AskOutput(_Output):
-    """What ``posology ask --json`` prints."""
-
-    status: Status
-    question: str
-    form: Form
-    model: str
-    answer: str | None
-    """null when refused"""
-    choice: str | None
-    """the verdict, where the question asked for one and the model gave one"""
-    refusal: str | None
-    """why not, null when answered"""
-    evidence: tuple[Evidence, ...]
-    dropped_quotes: int
-    """quotes that the model gave and that did not pass the check"""
-    notes: tuple[str, ...]
-    strategy: str
-    decision: Decision
-    spending: Spending
-    retrieved: tuple[Ranked, ...]
-    index: str
-    retrieval_seconds: float
-    seconds: float
-
-
-class SearchOutput(_Output):
-    """What ``posology search --json`` prints."""
-
-    query: str
-    mode: str
-    k: int
-    hits: tuple[Ranked, ...]
-    """in the order of the mode's ranking"""
-    dense: tuple[str, ...]
-    """ids, best first"""
-    bm25_rerank: tuple[str, ...]
-    """the passages of ``dense`` in BM25's order"""
-    bm25: tuple[str, ...]
-    fused: tuple[str, ...]
-    index: str
-    seconds: float
-
-
-class BadItem(_Output):
-    """A record or a file that cannot be read."""
-
-    path: str
-    line: int | None
-    reason: str
-
-
-class IngestOutput(_Output):
-    """What ``posology ingest --json`` prints."""
-
-    good: int
-    """records that can be read"""
-    written: int
-    """of these, records that were embedded and written in this run"""
-    unchanged: int
-    """of these, records that were in the index already"""
-    replaced: int
-    """of these, records whose id came again at once"""
-    bad: int
-    bad_records: tuple[BadItem, ...]
-    """the first of them"""
-    bad_files: tuple[BadItem, ...]
-    """files that cannot be read, or not to their end"""
-    files: int
-    seconds: float
-    written_per_second: float
-
-
-class IndexOutput(_Output):
-    """What ``posology index info --json`` prints."""
-
-    uri: str
-    version: str
-    passages: int
-    retracted: int
-    embedder: str
-    dim: int
-    format: int
-    splitter: int
-    created: str
-    vector_index: str | None
-    """null while the index is so small that every vector is compared"""
-
-
-class ErrorBody(_Output):
-    """An error as data."""
-
-    type: str
-    message: str
-    exit_code: int
-    details: dict[str, object]
-    spending: Spending | None
-    """what the failed work had spent, where it had begun to spend"""
-
-
-class ErrorOutput(_Output):
-    """What any command prints with ``--json`` when it fails."""
-
-    error: ErrorBody
+if TYPE_CHECKING:
+    from orchestrator.pipeline import Report, Request
+    from posology.index.report import IngestReport
+    from posology.index.store import IndexInfo
 
 
 def ask_output(report: Report) -> AskOutput:
     """The published form of a report."""
-    outcome = report.outcome
+    return answer_output(
+        request=report.request,
+        outcome=report.outcome,
+        decision=report.decision,
+        excerpts=[
+            Excerpt(passage=p.passage, sentences=p.sentences) for p in report.retrieval.passages
+        ],
+        retrieved=ranked(report.retrieval),
+        index=report.retrieval.index_version,
+        spending=spending(report.account),
+        retrieval_seconds=report.retrieval_seconds,
+        seconds=report.seconds,
+    )
+
+
+def answer_output(
+    *,
+    request: Request,
+    outcome: Answer | Refusal,
+    decision: Decision,
+    excerpts: Sequence[Excerpt],
+    retrieved: tuple[Ranked, ...],
+    index: str,
+    spending: Spending,
+    retrieval_seconds: float,
+    seconds: float,
+) -> AskOutput:
+    """The published form of an outcome, whoever put its parts together.
+
+    Args:
+        request: the question.
+        outcome: what became of it.
+        decision: which strategy ran, and why.
+        excerpts: every retrieved passage; citations point into them.
+        retrieved: the same passages with their places in the rankings.
+        index: name and version.
+        spending: what the model calls took.
+        retrieval_seconds: of the retrieval alone.
+        seconds: of the whole.
+    """
     answer = outcome if isinstance(outcome, Answer) else None
     refusal = outcome if isinstance(outcome, Refusal) else None
+    by_id = {excerpt.passage.id: excerpt for excerpt in excerpts}
     return AskOutput(
         status=status(outcome),
-        question=report.request.query.text,
-        form=report.request.query.form,
-        model=report.request.model,
+        question=request.query.text,
+        form=request.query.form,
+        model=request.model,
         answer=answer.text if answer else None,
         choice=answer.choice if answer else None,
         refusal=refusal.reason if refusal else None,
-        evidence=evidence(answer.citations, report.retrieval) if answer else (),
+        evidence=evidence(answer.citations, by_id) if answer else (),
         dropped_quotes=answer.dropped_quotes if answer else 0,
         notes=outcome.notes,
+        conflicts=tuple(_disagreement(c, by_id) for c in answer.conflicts) if answer else (),
+        coverage=outcome.coverage,
         strategy=outcome.strategy,
-        decision=report.decision,
-        spending=spending(report.account),
-        retrieved=ranked(report.retrieval),
-        index=report.retrieval.index_version,
-        retrieval_seconds=report.retrieval_seconds,
-        seconds=report.seconds,
+        decision=decision,
+        spending=spending,
+        retrieved=retrieved,
+        index=index,
+        retrieval_seconds=retrieval_seconds,
+        seconds=seconds,
     )
 
 
@@ -294,10 +179,16 @@ def spending(account: Account) -> Spending:
     )
 
 
-def evidence(citations: Sequence[Citation], retrieval: Retrieval) -> tuple[Evidence, ...]:
-    """Citations with their sources and the whole sentences that they stand in."""
-    by_id = {retrieved.passage.id: retrieved for retrieved in retrieval.passages}
-    return tuple(_evidence(citation, by_id[citation.passage_id]) for citation in citations)
+def evidence(
+    citations: Sequence[Citation], excerpts: Mapping[str, Excerpt]
+) -> tuple[Evidence, ...]:
+    """Citations with their sources and the whole sentences that they stand in.
+
+    Args:
+        citations: verified quotes.
+        excerpts: passage id to the passage with its sentences.
+    """
+    return tuple(_evidence(citation, excerpts[citation.passage_id]) for citation in citations)
 
 
 def ranked(retrieval: Retrieval) -> tuple[Ranked, ...]:
@@ -333,15 +224,35 @@ def _bad(item: BadRecord | BadFile) -> BadItem:
     return BadItem(path=item.path, line=item.line, reason=item.reason)
 
 
-def _evidence(citation: Citation, retrieved: Retrieved) -> Evidence:
-    start, end = context(citation, retrieved.sentences)
+def _disagreement(conflict: Conflict, excerpts: Mapping[str, Excerpt]) -> Disagreement:
+    def positions(sides: Sequence[Side]) -> tuple[Position, ...]:
+        return tuple(
+            Position(
+                passage=source(excerpts[side.passage_id].passage),
+                level=side.level,
+                quotes=tuple(citation.quote for citation in side.citations),
+            )
+            for side in sides
+        )
+
+    return Disagreement(
+        claim=conflict.claim,
+        supporting=positions(conflict.supporting),
+        opposing=positions(conflict.opposing),
+        resolution=conflict.resolution,
+        how=conflict.how,
+    )
+
+
+def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
+    start, end = context(citation, excerpt.sentences)
     return Evidence(
-        passage=source(retrieved.passage),
+        passage=source(excerpt.passage),
         start=citation.start,
         end=citation.end,
         quote=citation.quote,
         context_start=start,
-        context=retrieved.passage.text[start:end],
+        context=excerpt.passage.text[start:end],
     )
 
 
@@ -353,5 +264,8 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "ingest": IngestOutput,
         "index": IndexOutput,
         "error": ErrorOutput,
+        "job": JobOutput,
+        "jobs": JobPage,
+        "batch": BatchOutput,
     }
 )

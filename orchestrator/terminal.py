@@ -17,17 +17,15 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.output import (
+from posology.published.answers import (
     AskOutput,
     Evidence,
-    IndexOutput,
-    IngestOutput,
     Ranked,
-    SearchOutput,
     Source,
     Spending,
     Status,
 )
+from posology.published.tools import IndexOutput, IngestOutput, SearchOutput
 from posology.types import Usage
 
 _STYLES = {

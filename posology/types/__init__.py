@@ -35,6 +35,7 @@ from posology.types.calls import (
     Stage,
     Usage,
 )
+from posology.types.jobs import TRANSITIONS, JobState
 from posology.types.literature import (
     Encoded,
     Excerpt,
@@ -59,6 +60,7 @@ from posology.types.partitions import (
 )
 
 __all__ = [
+    "TRANSITIONS",
     "Answer",
     "Attempt",
     "Call",
@@ -76,6 +78,7 @@ __all__ = [
     "Finish",
     "Form",
     "Hit",
+    "JobState",
     "Level",
     "Message",
     "Opening",

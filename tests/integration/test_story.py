@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.output import Status, ask_output
+from orchestrator.output import ask_output
 from orchestrator.pipeline import Pipeline, Request
 from policies.fixed import Fixed
 from posology.budget.prices import price
@@ -16,6 +16,7 @@ from posology.index.store import Index
 from posology.llm.accounting import Account
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
+from posology.published.answers import Status
 from posology.query import make_query
 from posology.seams import Complete
 from posology.testing import ScriptedModel

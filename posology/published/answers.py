@@ -1,0 +1,145 @@
+"""Answers, evidence, spending and errors as JSON."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from posology.types import Attempt, Coverage, Decision, Form, Level, Resolution, Usage
+
+
+class Published(BaseModel):
+    """Base of everything that leaves the system as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Status(StrEnum):
+    """What became of a question."""
+
+    ANSWERED = "answered"
+    #: answered, but no quote of it stands
+    UNSUPPORTED = "unsupported"
+    REFUSED = "refused"
+
+
+class Source(Published):
+    """A passage, without its text."""
+
+    id: str
+    pmid: str | None
+    title: str
+    journal: str | None
+    year: int | None
+    publication_types: tuple[str, ...]
+    retracted: bool
+    source: str | None
+
+
+class Evidence(Published):
+    """A verified quote."""
+
+    passage: Source
+    start: int
+    """first code point of the quote in the passage's text"""
+    end: int
+    """one past the last code point"""
+    quote: str
+    context_start: int
+    """first code point of the sentences that the quote stands in"""
+    context: str
+    """those sentences, whole, so that nothing around the quote is hidden"""
+
+
+class Position(Published):
+    """One source on one side of a contradiction."""
+
+    passage: Source
+    level: Level
+    """how far its kind of publication carries"""
+    quotes: tuple[str, ...]
+    """verified quotes that put it there"""
+
+
+class Disagreement(Published):
+    """Sources that contradict each other on one claim, and what became of that."""
+
+    claim: str
+    supporting: tuple[Position, ...]
+    opposing: tuple[Position, ...]
+    resolution: Resolution
+    how: str
+    """how it was resolved, or why it could not be"""
+
+
+class Ranked(Published):
+    """A retrieved passage and its places in the rankings, counted from 1."""
+
+    passage: Source
+    dense: int | None
+    bm25: int | None
+    fused: int | None
+    dense_score: float | None
+    bm25_score: float | None
+    fused_score: float | None
+
+
+class Spending(Published):
+    """What the model calls of a question took."""
+
+    attempts: tuple[Attempt, ...]
+    usage: Usage
+    """of all attempts whose usage is known"""
+    usage_complete: bool
+    """false when an attempt's usage is unknown: it may have been billed"""
+    cost_usd: Decimal | None
+    """null when usage or price of an attempt is unknown"""
+
+
+class AskOutput(Published):
+    """An answer or a refusal, with its evidence: what ``posology ask --json`` prints."""
+
+    status: Status
+    question: str
+    form: Form
+    model: str
+    answer: str | None
+    """null when refused"""
+    choice: str | None
+    """the verdict, where the question asked for one and the model gave one"""
+    refusal: str | None
+    """why not, null when answered"""
+    evidence: tuple[Evidence, ...]
+    dropped_quotes: int
+    """quotes that the model gave and that did not pass the check"""
+    notes: tuple[str, ...]
+    conflicts: tuple[Disagreement, ...]
+    """contradictions among the sources, resolved or not"""
+    coverage: Coverage | None
+    """how many partitions were read; null for strategies that read all passages in one call"""
+    strategy: str
+    decision: Decision
+    spending: Spending
+    retrieved: tuple[Ranked, ...]
+    index: str
+    retrieval_seconds: float
+    seconds: float
+
+
+class ErrorBody(Published):
+    """An error as data."""
+
+    type: str
+    message: str
+    exit_code: int
+    details: dict[str, object]
+    spending: Spending | None
+    """what the failed work had spent, where it had begun to spend"""
+
+
+class ErrorOutput(Published):
+    """What any command prints with ``--json`` when it fails."""
+
+    error: ErrorBody

@@ -1,0 +1,133 @@
+"""Jobs, their events and batches as JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from pydantic import Field
+
+from posology.published.answers import AskOutput, ErrorBody, Published, Spending
+from posology.types import Decision, Form
+from posology.types.jobs import JobState
+
+
+class Progress(Published):
+    """How far the partitions of a BriefContext job are."""
+
+    partitions: int
+    read: int
+    """partitions that were read, whether or not they hold anything relevant"""
+    failed: int
+    """partitions that could not be read"""
+
+
+class Cancellation(Published):
+    """What a cancelled job had spent is in its spending; this is what it did not spend."""
+
+    calls_planned: int | None
+    """null when it was cancelled before it was decided how to answer"""
+    calls_made: int
+    calls_saved: int | None
+    cost_saved_usd: Decimal | None
+    """an estimate from the calls that were made; null when none was, or their cost is unknown"""
+
+
+class JobSummary(Published):
+    """A job without its result."""
+
+    id: str
+    tenant: str
+    state: JobState
+    question: str
+    form: Form
+    model: str
+    strategy: str | None
+    """the strategy that was asked for or decided for; null while it is not decided"""
+    created: datetime
+    started: datetime | None
+    """when a worker first took it up"""
+    ended: datetime | None
+    deadline: datetime
+    runs: int
+    """how often a worker took the job up from its beginning"""
+    losses: int
+    """how often a worker was lost that worked on it"""
+    progress: Progress | None
+    """null unless it is read in partitions"""
+    batch: str | None
+    row: int | None
+    """place in its batch, from 0"""
+    known_cost_usd: Decimal
+    """what it is known to have cost so far"""
+    unknown_costs: int
+    """attempts whose cost is unknown: they come on top"""
+
+
+class JobOutput(JobSummary):
+    """A job."""
+
+    request: dict[str, Any]
+    """as it was submitted"""
+    decision: Decision | None
+    result: AskOutput | None
+    """null until it has succeeded"""
+    error: ErrorBody | None
+    """null unless it has failed or expired"""
+    cancellation: Cancellation | None
+    """null unless it was cancelled"""
+    spending: Spending
+    """of all runs of the job, also those whose worker was lost"""
+
+
+class JobPage(Published):
+    """Some jobs, newest first."""
+
+    jobs: tuple[JobSummary, ...]
+    next: str | None
+    """cursor of the next page; null on the last"""
+
+
+class JobEvent(Published):
+    """Something that happened to a job."""
+
+    id: str = Field(examples=["1760000000000-0"])
+    """place in the job's stream; give it back to go on after it"""
+    type: str = Field(examples=["state"])
+    """state, decided, partition or call"""
+    at: datetime
+    data: dict[str, Any]
+
+
+class BatchOutput(Published):
+    """A batch of jobs."""
+
+    id: str
+    tenant: str
+    created: datetime
+    total: int
+    """rows, bad ones included"""
+    rejected: int
+    """rows that are no valid request, and so no jobs"""
+    states: dict[JobState, int]
+    """how many of its jobs are in which state"""
+    known_cost_usd: Decimal
+    unknown_costs: int
+    """attempts whose cost is unknown: they come on top"""
+    over: bool
+    """whether nothing more happens to any row"""
+
+
+class BatchRow(Published):
+    """One row of a batch's output."""
+
+    row: int
+    """from 0"""
+    id: Any
+    """the row's own ``id``, where it has one"""
+    job: str | None
+    """null for a row that is no valid request"""
+    state: JobState | None
+    result: AskOutput | None
+    error: ErrorBody | None

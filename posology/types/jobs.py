@@ -1,0 +1,55 @@
+"""The states of a job, and how they follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class JobState(StrEnum):
+    """Where a job is."""
+
+    #: waits for a worker
+    QUEUED = "queued"
+    #: a worker retrieves, decides, and answers unless it decides for partitions
+    RUNNING = "running"
+    #: workers read the partitions
+    EXTRACTING = "extracting"
+    #: every partition is read or has failed; a worker concludes
+    REDUCING = "reducing"
+    #: nothing more is sent; what is on its way is let settle
+    CANCELLING = "cancelling"
+    #: it has an answer or a refusal
+    SUCCEEDED = "succeeded"
+    #: it has an error, and stands in the dead-letter list
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    #: its deadline passed
+    EXPIRED = "expired"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more happens, unless somebody asks for another try."""
+        return self in OVER
+
+
+OVER = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
+
+_S = JobState
+#: what may follow what; the store's scripts refuse anything else
+TRANSITIONS: Mapping[JobState, frozenset[JobState]] = MappingProxyType(
+    {
+        _S.QUEUED: frozenset({_S.RUNNING, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
+        _S.RUNNING: frozenset(
+            {_S.EXTRACTING, _S.SUCCEEDED, _S.FAILED, _S.CANCELLING, _S.CANCELLED, _S.EXPIRED}
+        ),
+        _S.EXTRACTING: frozenset({_S.REDUCING, _S.FAILED, _S.CANCELLING, _S.CANCELLED, _S.EXPIRED}),
+        _S.REDUCING: frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELLING, _S.CANCELLED, _S.EXPIRED}),
+        _S.CANCELLING: frozenset({_S.CANCELLED}),
+        _S.SUCCEEDED: frozenset(),
+        _S.FAILED: frozenset({_S.QUEUED}),
+        _S.CANCELLED: frozenset({_S.QUEUED}),
+        _S.EXPIRED: frozenset({_S.QUEUED}),
+    }
+)
