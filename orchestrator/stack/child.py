@@ -15,8 +15,6 @@ import anyio
 
 from orchestrator.stack import launch
 
-#: bytes after which a log is put aside
-_LOG_LIMIT = 5_000_000
 #: of a log, read for its last lines
 _TAIL = 8_192
 #: seconds between looks, where the system cannot report an end
@@ -36,6 +34,8 @@ class Command:
     environment: Mapping[str, str] = field(repr=False)
     #: the file that gets what it writes
     log: Path
+    #: bytes from which on the log is put aside at the next start
+    log_limit: int = 5_000_000
     #: working directory, ``None`` for ours
     folder: Path | None = None
     #: seconds from SIGTERM to SIGKILL
@@ -70,7 +70,7 @@ class Child:
         command = self.command
         parent, orphaned = str(os.getpid()), str(int(command.orphaned))
         launcher = [sys.executable, "-I", "-S", launch.__file__, parent, orphaned]
-        with os.fdopen(_open_log(command.log), "wb", buffering=0) as log:
+        with os.fdopen(_open_log(command.log, command.log_limit), "wb", buffering=0) as log:
             self._log_start = os.fstat(log.fileno()).st_size
             self._process = subprocess.Popen(  # noqa: S603 - our own commands, no shell
                 [*launcher, *command.argv],
@@ -153,10 +153,10 @@ def _pidfd(pid: int) -> int:
     return os.pidfd_open(pid)
 
 
-def _open_log(path: Path) -> int:
+def _open_log(path: Path, limit: int) -> int:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
-        if path.stat().st_size > _LOG_LIMIT:
+        if path.stat().st_size > limit:
             path.replace(path.with_name(f"{path.name}.1"))
     # what workers log may name questions
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from orchestrator.stack.errors import StackRuns
+from posology.errors import ConfigurationError
 
 DEFAULT_FOLDER = ".posology"
 _LOCK, _STATE = "lock", "stack.json"
@@ -51,8 +52,15 @@ def own_folder(folder: Path) -> Iterator[None]:
 
     Raises:
         StackRuns: another process has it.
+        ConfigurationError: it cannot be made or written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _LOCK).touch(mode=0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the data folder {folder} cannot be written ({error.strerror}): choose another"
+        ) from None
     with opened_lock(folder / _LOCK) as lock:
         deadline = time.monotonic() + _LOOK
         while not try_lock(lock):

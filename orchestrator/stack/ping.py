@@ -57,4 +57,4 @@ async def ping(url: str) -> Ping:
 def address(url: str) -> str:
     """The URL without user and password."""
     parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,168 @@
+"""The whole stack: Redis, workers and the API, until somebody ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+
+import anyio
+
+from orchestrator.stack.child import Child
+from orchestrator.stack.folder import StackInfo, own_folder, write_stack
+from orchestrator.stack.options import StackOptions, api_command, worker_command
+from orchestrator.stack.ping import Ping, address, ping
+from orchestrator.stack.ports import free_port, port_is_free
+from orchestrator.stack.ready import api_answers, workers_announced
+from orchestrator.stack.redis_server import own_redis
+from orchestrator.stack.supervisor import Tell, failure, kept, silent, single_errors
+from posology import __version__
+from posology.errors import ConfigurationError, StoreUnavailable
+
+
+async def run_stack(
+    options: StackOptions,
+    *,
+    ready: Callable[[StackInfo], None] | None = None,
+    tell: Tell = silent,
+) -> signal.Signals | None:
+    """Run a stack until SIGINT, SIGTERM or SIGHUP; a second signal hastens the stop.
+
+    Call it in the main thread.
+
+    Args:
+        options: what to run.
+        ready: called once, when everything answers.
+        tell: gets a line for each process that ended by itself and is started again.
+
+    Returns:
+        The signal that ended it.
+
+    Raises:
+        ConfigurationError: see :func:`running_stack`.
+        StoreUnavailable: likewise.
+    """
+    hurry, running = anyio.Event(), anyio.CancelScope()
+    received: list[signal.Signals] = []
+
+    async def listen() -> None:
+        async for number in signals:
+            received.append(number)
+            running.cancel()
+            if len(received) > 1:
+                hurry.set()
+
+    ending = [signal.SIGINT, signal.SIGTERM]
+    # under nohup, a terminal that closes is no end
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        ending.append(signal.SIGHUP)
+    # before anything is started: a signal in between would leave processes behind
+    with single_errors(), anyio.open_signal_receiver(*ending) as signals:
+        async with anyio.create_task_group() as listening:
+            listening.start_soon(listen)
+            with running:
+                async with running_stack(options, hurry=hurry, tell=tell) as info:
+                    if ready:
+                        ready(info)
+                    await anyio.sleep_forever()
+            listening.cancel_scope.cancel()
+    return received[0] if received else None
+
+
+@asynccontextmanager
+async def running_stack(
+    options: StackOptions, *, hurry: anyio.Event | None = None, tell: Tell = silent
+) -> AsyncIterator[StackInfo]:
+    """A stack that is ready in the block, and gone after it: API first, then workers, then Redis.
+
+    Errors and cancellation end it the same way. Must be entered and left in one task.
+
+    Raises:
+        StackRuns: another stack has the folder.
+        ChildFailed: a process ends again and again, or is not ready in time.
+        StoreUnavailable: the Redis of ``options.redis_url`` does not answer.
+        ConfigurationError: there is no ``redis-server``, or the API's port is taken.
+    """
+    hurry = hurry or anyio.Event()
+    folder = options.folder.absolute()
+    with single_errors(), own_folder(folder):
+        async with AsyncExitStack() as stack:
+            if options.redis_url is None:
+                redis = own_redis(
+                    folder / "redis",
+                    environment=options.environment,
+                    log=folder / "log" / "redis.log",
+                    hurry=hurry,
+                    seconds=options.start_timeout,
+                    tell=tell,
+                )
+                url = await stack.enter_async_context(redis)
+            else:
+                url = await _answering(options.redis_url)
+            commands = [worker_command(options, url, number) for number in options.numbers]
+            workers = await stack.enter_async_context(kept(commands, hurry=hurry, tell=tell))
+            servers: tuple[Child, ...] = ()
+            if options.api:
+                port = _api_port(options)
+                api = api_command(options, url, port)
+                servers = await stack.enter_async_context(kept([api], hurry=hurry, tell=tell))
+                api_url: str | None = _api_url(options.host, port)
+            else:
+                api_url = None
+            info = StackInfo(
+                pid=os.getpid(),
+                redis_url=url,
+                api_url=api_url,
+                started=datetime.now(UTC).isoformat(timespec="seconds"),
+                version=__version__,
+            )
+            workers_ready = options.workers_ready or workers_announced
+            api_ready = options.api_ready or api_answers
+            if workers:
+                await _until_ready(options, workers, lambda: workers_ready(info, workers))
+            if servers:
+                await _until_ready(options, servers, lambda: api_ready(info, servers))
+            write_stack(folder, info)
+            yield info
+
+
+async def _until_ready(
+    options: StackOptions, children: tuple[Child, ...], check: Callable[[], Awaitable[bool]]
+) -> None:
+    seconds = options.start_timeout
+    with anyio.move_on_after(seconds):
+        while not await check():  # noqa: ASYNC110 - another process gets ready
+            await anyio.sleep(0.05)
+        return
+    names = ", ".join(child.command.name for child in children)
+    raise failure(children[-1], f"not ready after {seconds:g} s: {names}")
+
+
+async def _answering(url: str) -> str:
+    if await ping(url) is Ping.SILENT:
+        place = address(url)
+        raise StoreUnavailable(
+            f"no Redis answers at {place}: start it, or unset POSOLOGY_REDIS_URL to let "
+            "Posology start one",
+            address=place,
+        )
+    return url
+
+
+def _api_port(options: StackOptions) -> int:
+    if options.port == 0:
+        return free_port(options.host)
+    if not port_is_free(options.host, options.port):
+        raise ConfigurationError(
+            f"{options.host}:{options.port} is taken or not an address of this machine: "
+            "choose another port, or 0 for any"
+        )
+    return options.port
+
+
+def _api_url(host: str, port: int) -> str:
+    # a server that listens on all addresses is reached on this machine by its loopback one
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
