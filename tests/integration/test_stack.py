@@ -1,0 +1,342 @@
+"""The whole stack as processes: what it starts, what it survives, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from redis import Redis
+
+from orchestrator.stack.child import Child
+from orchestrator.stack.errors import ChildFailed, StackRuns
+from orchestrator.stack.folder import StackInfo, read_stack
+from orchestrator.stack.options import API, WORKER, StackOptions, api_command, worker_command
+from orchestrator.stack.up import running_stack
+from posology.errors import ConfigurationError, StoreUnavailable
+
+ROOT = Path(__file__).resolve().parents[2]
+#: announces itself as a worker does
+WORKER_CODE = """
+import os, socket, time, redis
+with redis.Redis.from_url(os.environ["POSOLOGY_REDIS_URL"]) as client:
+    client.hset("posology:workers", "worker{number}@" + socket.gethostname(), os.getpid())
+print("index", os.environ.get("POSOLOGY_INDEX"), flush=True)
+time.sleep(600)
+"""
+API_ARGV = (sys.executable, "-m", "http.server", "{port}", "--bind", "{host}")
+STUBBORN = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "print('up', flush=True); time.sleep(600)"
+)
+#: ``posology up`` without its command line: prints a line when ready, and how it ended
+UP = """
+import os, sys
+from pathlib import Path
+import anyio
+from orchestrator.stack.options import StackOptions
+from orchestrator.stack.up import run_stack
+
+async def always(info, children):
+    return True
+
+folder, worker, workers, grace = sys.argv[1:]
+options = StackOptions(
+    environment=dict(os.environ), folder=Path(folder), workers=int(workers), port=0,
+    worker_argv=(sys.executable, "-c", worker), worker_grace=float(grace),
+    workers_ready=None if "posology:workers" in worker else always,
+    api_argv=(sys.executable, "-m", "http.server", "{port}", "--bind", "{host}"),
+)
+ready = lambda info: print("ready", flush=True)
+tell = lambda line: print(line, flush=True)
+print(anyio.run(lambda: run_stack(options, ready=ready, tell=tell)).name)
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Up:
+    """A stack in a process of its own."""
+
+    process: subprocess.Popen[str]
+    folder: Path
+    #: in the environment of each of its processes
+    mark: str
+
+    @property
+    def info(self) -> StackInfo:
+        found = read_stack(self.folder)
+        assert found is not None
+        return found
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def running(self) -> dict[int, str]:
+        """Its processes that still run, and their command lines."""
+        found = {}
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                # Redis writes its title over its environment, and is known by where it works
+                here = (place / "cwd").readlink() == self.folder / "redis"
+                if here or self.mark.encode() in (place / "environ").read_bytes():
+                    found[int(place.name)] = (place / "cmdline").read_text().replace("\0", " ")
+        return found
+
+    def children(self) -> dict[int, str]:
+        return {pid: c for pid, c in self.running().items() if pid != self.process.pid}
+
+    def pid_if_one(self, part: str) -> int | None:
+        pids = [pid for pid, command in self.children().items() if part in command]
+        return pids[0] if len(pids) == 1 else None
+
+    def has_new(self, part: str, old: int) -> bool:
+        return self.pid_if_one(part) not in (None, old)
+
+    def pid_of(self, part: str) -> int:
+        pid = self.pid_if_one(part)
+        assert pid is not None
+        return pid
+
+
+@contextmanager
+def up(
+    folder: Path, *, worker: str = WORKER_CODE, workers: int = 1, grace: float = 10
+) -> Iterator[Up]:
+    mark = uuid.uuid4().hex
+    command = [sys.executable, "-c", UP, str(folder), worker, str(workers), str(grace)]
+    environment = {**os.environ, "POSOLOGY_TEST_MARK": mark}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=None, text=True
+    ) as process:
+        running = Up(process=process, folder=folder, mark=mark)
+        try:
+            assert running.line() == "ready"
+            yield running
+        finally:
+            process.kill()
+            process.wait(20)
+            for pid in running.running():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def until(done: Callable[[], Any], seconds: float = 20.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (value := done()):
+        assert time.monotonic() < deadline, "not in time"
+        time.sleep(0.02)
+    return value
+
+
+def workers_of(info: StackInfo) -> dict[bytes, bytes]:
+    with Redis.from_url(info.redis_url) as client:
+        announced: dict[bytes, bytes] = client.hgetall("posology:workers")
+        return announced
+
+
+def answers(url: str | None) -> bool:
+    assert url is not None
+    with urllib.request.urlopen(url, timeout=10) as reply:
+        return bool(reply.status == 200)
+
+
+def test_everything_runs_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    with up(tmp_path, workers=2) as stack:
+        info = stack.info
+        assert info.pid == stack.process.pid
+        assert answers(info.api_url)
+        assert len(workers_of(info)) == 2
+        processes = stack.running()
+        # itself, Redis, two workers, the API
+        assert len(processes) == 5
+        password = info.redis_url.split("@")[0].rpartition(":")[2]
+        assert not any(password in command for command in processes.values())
+        # a terminal's Ctrl-C reaches the supervisor alone
+        assert {os.getsid(pid) == pid for pid in processes if pid != info.pid} == {True}
+        stack.process.send_signal(signal.SIGINT)
+        assert stack.line() == "SIGINT"
+        assert stack.process.wait(20) == 0
+        assert stack.running() == {}
+        assert read_stack(tmp_path) is None
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.log")}
+    assert modes == dict.fromkeys(["redis.log", "worker1.log", "worker2.log", "api.log"], 0o600)
+
+
+def test_sigterm_is_a_ctrl_c(tmp_path: Path) -> None:
+    with up(tmp_path) as stack:
+        stack.process.terminate()
+        assert stack.line() == "SIGTERM"
+        assert stack.process.wait(20) == 0
+        assert stack.running() == {}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
+def test_a_killed_supervisor_leaves_nothing_and_the_next_one_finds_the_data(tmp_path: Path) -> None:
+    with up(tmp_path) as stack:
+        info = stack.info
+        with Redis.from_url(info.redis_url) as client:
+            client.set("job", "1")
+        stack.process.kill()
+        stack.process.wait(20)
+        until(lambda: not stack.running())
+        assert (tmp_path / "stack.json").exists()
+        assert read_stack(tmp_path) is None
+    with up(tmp_path) as stack:
+        assert stack.info.redis_url == info.redis_url
+        with Redis.from_url(stack.info.redis_url) as client:
+            assert client.get("job") == b"1"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
+def test_the_next_stack_may_come_at_once(tmp_path: Path) -> None:
+    with up(tmp_path) as first:
+        first.process.kill()
+        first.process.wait(20)
+        with up(tmp_path) as second:
+            assert answers(second.info.api_url)
+
+
+def test_whatever_is_killed_comes_back(tmp_path: Path) -> None:
+    with up(tmp_path) as stack:
+        info = stack.info
+        with Redis.from_url(info.redis_url) as client:
+            client.set("job", "1")
+        for name, part in (("redis", "redis-server"), ("worker1", "hset"), ("api", "http.server")):
+            pid = stack.pid_of(part)
+            os.kill(pid, signal.SIGKILL)
+            assert stack.line().startswith(f"{name} ended by SIGKILL; it is started again in 0.1 s")
+            until(partial(stack.has_new, part, pid))
+        with Redis.from_url(info.redis_url) as client:
+            assert until(lambda: client.get("job")) == b"1"
+        worker = str(stack.pid_of("hset")).encode()
+        until(lambda: worker in workers_of(info).values())
+        assert stack.info == info
+
+
+def test_a_second_ctrl_c_hastens(tmp_path: Path) -> None:
+    with up(tmp_path, worker=STUBBORN, grace=600) as stack:
+        until(lambda: "up" in (tmp_path / "log" / "worker1.log").read_text(encoding="utf-8"))
+        stack.process.send_signal(signal.SIGINT)
+        # the API ends first; the worker does not, and Redis stays for it
+        until(lambda: stack.pid_if_one("http.server") is None)
+        time.sleep(0.2)
+        assert stack.pid_of("SIG_IGN")
+        assert stack.pid_of("redis-server")
+        stack.process.send_signal(signal.SIGINT)
+        assert stack.process.wait(20) == 0
+        assert stack.running() == {}
+
+
+def options(folder: Path, **more: Any) -> StackOptions:
+    plain = StackOptions(
+        environment=dict(os.environ),
+        folder=folder,
+        port=0,
+        worker_argv=(sys.executable, "-c", WORKER_CODE),
+        api_argv=API_ARGV,
+    )
+    return replace(plain, **more)
+
+
+@pytest.mark.anyio
+async def test_a_second_stack_on_the_folder_is_refused(tmp_path: Path) -> None:
+    async with running_stack(options(tmp_path, index="data/index")) as info:
+        assert read_stack(tmp_path) == info
+        with pytest.raises(StackRuns, match=rf"pid {os.getpid()}, API at {info.api_url}"):
+            async with running_stack(options(tmp_path)):
+                pytest.fail("two stacks on one folder")
+        said = (tmp_path / "log" / "worker1.log").read_text(encoding="utf-8")
+        assert said.split() == ["index", "data/index"]
+    assert read_stack(tmp_path) is None
+
+
+@pytest.mark.anyio
+async def test_a_redis_that_runs_already_is_used_and_left_alone(tmp_path: Path) -> None:
+    async with running_stack(options(tmp_path / "a", workers=0, api=False)) as first:
+        assert first.api_url is None
+        mine = options(tmp_path / "b", redis_url=first.redis_url, workers=1)
+        async with running_stack(mine) as second:
+            assert second.redis_url == first.redis_url
+            assert not (tmp_path / "b" / "redis").exists()
+            assert await anyio.to_thread.run_sync(answers, second.api_url)
+        assert len(workers_of(first)) == 1
+
+
+@pytest.mark.anyio
+async def test_a_redis_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
+    url = "redis://:secret@127.0.0.1:1/0"
+    with pytest.raises(StoreUnavailable) as silent:
+        async with running_stack(options(tmp_path, redis_url=url)):
+            pytest.fail("started")
+    assert silent.value.address == "redis://127.0.0.1:1/0"
+    assert "secret" not in str(silent.value)
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_cannot_start_ends_the_stack_with_its_words(tmp_path: Path) -> None:
+    code = "raise SystemExit('the index is missing')"
+    with pytest.raises(ChildFailed, match=r"worker1 ended 5 times.*exit status 1: the index is m"):
+        async with running_stack(options(tmp_path, worker_argv=(sys.executable, "-c", code))):
+            pytest.fail("ready")
+    assert read_stack(tmp_path) is None
+
+
+@pytest.mark.anyio
+async def test_a_worker_that_is_never_ready_ends_the_stack(tmp_path: Path) -> None:
+    async def never(info: StackInfo, workers: tuple[Child, ...]) -> bool:
+        return False
+
+    slow = options(tmp_path, workers_ready=never, start_timeout=0.3, api=False)
+    with pytest.raises(ChildFailed, match=r"not ready after 0.3 s: worker1"):
+        async with running_stack(slow):
+            pytest.fail("ready")
+
+
+@pytest.mark.anyio
+async def test_a_taken_port_is_named_before_somebody_else_is_mistaken_for_the_api(
+    tmp_path: Path,
+) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port} is taken"):
+            async with running_stack(options(tmp_path, port=port, workers=0)):
+                pytest.fail("started")
+
+
+def test_the_commands_are_those_of_celery_and_uvicorn(tmp_path: Path) -> None:
+    plain = options(tmp_path, worker_argv=WORKER, api_argv=API, concurrency=3, index="i",
+                    environment={"A": "1"}, overrides={"B": "2"})  # fmt: skip
+    worker = worker_command(plain, "redis://:secret@h:1/0", 2)
+    assert worker.argv[:6] == (sys.executable, "-m", "celery", "-A", "workers.app", "worker")
+    assert worker.argv[worker.argv.index("--concurrency") + 1] == "3"
+    assert worker.argv[worker.argv.index("-Q") + 1] == "posology.jobs,posology.calls"
+    assert worker.argv[-1] == "worker2@%h"
+    assert worker.environment == {
+        "A": "1",
+        "B": "2",
+        "POSOLOGY_INDEX": "i",
+        "POSOLOGY_REDIS_URL": "redis://:secret@h:1/0",
+    }
+    assert "secret" not in repr(worker) + repr(worker.argv)
+    api = api_command(plain, "redis://:secret@h:1/0", 8123)
+    assert api.argv[1:] == ("-m", "uvicorn", "--factory", "orchestrator.api.app:from_environment",
+                            "--host", "127.0.0.1", "--port", "8123", "--no-access-log")  # fmt: skip
+    assert json.dumps(api.argv)
