@@ -13,6 +13,7 @@ from posology.index.retriever import Mode
 from posology.llm.models import parse
 from posology.query import make_query
 from posology.types import Form
+from strategies import STRATEGIES
 
 #: passages; more than this is a literature search, not a question's context
 MAX_K = 200
@@ -35,6 +36,10 @@ class AskRequest(BaseModel):
     retracted: bool = False
     #: bound on output tokens of one call; ``None``: as configured
     max_tokens: int | None = Field(default=None, ge=64)
+    #: ``None``: the policy decides
+    strategy: str | None = None
+    #: passages a partition, where the strategy has partitions; ``None``: the strategy's own
+    partition_size: int | None = Field(default=None, ge=1, le=MAX_K)
 
     @classmethod
     def parse(cls, data: Any) -> Self:
@@ -54,9 +59,15 @@ class AskRequest(BaseModel):
         """The request with the settings' defaults filled in.
 
         Raises:
-            InvalidQuery: the question, its form and its options do not fit together.
+            InvalidQuery: the question, its form and its options do not fit together, or there is no
+                such strategy.
             UnknownModel: no such provider, or a name without a provider.
         """
+        if self.strategy is not None and self.strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise InvalidQuery(
+                f"no strategy {self.strategy!r}: choose one of {known}", field="strategy"
+            )
         return Request(
             query=make_query(self.question, form=self.form, options=self.options),
             model=str(parse(self.model or settings.model)),
@@ -64,4 +75,23 @@ class AskRequest(BaseModel):
             mode=self.mode,
             retracted=self.retracted,
             max_tokens=self.max_tokens or settings.max_tokens,
+            strategy=self.strategy,
+            partition_size=self.partition_size,
         )
+
+
+class JobRequest(AskRequest):
+    """A question that is put into the queue."""
+
+    #: seconds from submission after which nothing more is done for it
+    deadline_seconds: float = Field(default=900.0, ge=1.0, le=86_400.0)
+
+    def settled(self, settings: Settings) -> Self:
+        """The same with every default filled in, so that no worker's settings change the question.
+
+        Raises:
+            InvalidQuery: the question, its form and its options do not fit together.
+            UnknownModel: no such provider, or a name without a provider.
+        """
+        request = self.to_request(settings)
+        return self.model_copy(update={"model": request.model, "max_tokens": request.max_tokens})

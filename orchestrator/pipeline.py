@@ -30,6 +30,10 @@ class Request:
     retracted: bool = False
     #: bound on output tokens of one call
     max_tokens: int = 2_000
+    #: ``None``: the policy decides
+    strategy: str | None = None
+    #: passages a partition; ``None``: the strategy's own
+    partition_size: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -1,0 +1,41 @@
+"""The names under which things stand in Redis.
+
+All keys of a tenant carry its name as hash tag, so that they share one slot of a cluster and one script
+can change them together.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+
+from posology.errors import InvalidQuery
+
+#: the names of all tenants that ever submitted
+TENANTS = "posology:tenants"
+#: a token for whoever waits for jobs
+WAKE = "posology:wake"
+#: worker processes by when they last told of themselves, milliseconds
+WORKERS = "posology:workers"
+DEFAULT_TENANT = "default"
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def prefix(tenant: str) -> str:
+    """What every key of a tenant starts with.
+
+    Raises:
+        InvalidQuery: no tenant can have that name.
+    """
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidQuery(
+            f"no tenant can be called {tenant!r}: up to 64 letters, digits, '_', '.' and '-'",
+            field="tenant",
+        )
+    return f"posology:{{{tenant}}}:"
+
+
+def new_id(kind: str) -> str:
+    """An id that sorts by the time it was made, e.g. ``job_0199…``."""
+    return f"{kind}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"

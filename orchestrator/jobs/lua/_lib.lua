@@ -1,0 +1,154 @@
+-- What every script of the job store begins with.
+--
+-- KEYS[1] is the tenant's prefix, e.g. "posology:{acme}:". All keys of a tenant share its hash tag and so
+-- one slot of a cluster; scripts build them from the prefix. ARGV[1] is the time in milliseconds, or 0 for
+-- the server's own. ALLOWED and OVER (posology.types.jobs) and BUCKETS are written in front of this file.
+local P = KEYS[1]
+local now = tonumber(ARGV[1])
+if now == 0 then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function key(id, part)
+  return P .. 'job:' .. id .. (part and (':' .. part) or '')
+end
+
+local function get(id, field)
+  return redis.call('HGET', key(id), field) or nil
+end
+
+-- Units that were sent to the broker and that nobody has claimed, by the queue that they wait in.
+local function unclaimed(name)
+  return P .. 'unclaimed:' .. (name == 'answer' and 'jobs' or 'calls')
+end
+
+-- An event of a job. The stream is bounded: a job with thousands of calls must not fill the store.
+local function event(id, kind, data)
+  redis.call('XADD', key(id, 'events'), 'MAXLEN', '~', 2000, '*',
+    'type', kind, 'at', string.format('%d', now), 'data', cjson.encode(data))
+end
+
+local function set_state(id, new)
+  local old = get(id, 'state')
+  if old == new then return end
+  if not ALLOWED[old][new] then
+    error('a job cannot go from ' .. old .. ' to ' .. new)
+  end
+  redis.call('HSET', key(id), 'state', new)
+  redis.call('ZREM', P .. 'state:' .. old, id)
+  redis.call('ZADD', P .. 'state:' .. new, now, id)
+  local batch = get(id, 'batch')
+  if batch then
+    redis.call('HINCRBY', P .. 'batch:' .. batch, 'state:' .. old, -1)
+    redis.call('HINCRBY', P .. 'batch:' .. batch, 'state:' .. new, 1)
+  end
+  event(id, 'state', {state = new})
+end
+
+-- Units: the pieces of a job's work, 'answer', 'extract:0' … and 'reduce'. A unit is waiting (sent to the
+-- broker, or about to be), running (a worker holds a lease on it) or done.
+local function unit(id, name)
+  local raw = redis.call('HGET', key(id, 'units'), name)
+  return raw and cjson.decode(raw) or nil
+end
+
+local function put_unit(id, name, value)
+  redis.call('HSET', key(id, 'units'), name, cjson.encode(value))
+end
+
+local function member(id, name)
+  return id .. '|' .. name
+end
+
+local function split(m)
+  local at = string.find(m, '|', 1, true)
+  return string.sub(m, 1, at - 1), string.sub(m, at + 1)
+end
+
+-- The unit is to be sent to the broker; if nobody claims it, the sweep sends it again.
+local function dispatch(id, name, u)
+  u.s = 'waiting'
+  put_unit(id, name, u)
+  redis.call('ZREM', P .. 'leases', member(id, name))
+  redis.call('ZADD', unclaimed(name), now, member(id, name))
+end
+
+local function unit_done(id, name, u)
+  u.s = 'done'
+  put_unit(id, name, u)
+  redis.call('ZREM', P .. 'leases', member(id, name))
+  redis.call('ZREM', unclaimed(name), member(id, name))
+end
+
+-- Attempts that were opened and not closed, of one unit's holder or (without a name) of all: the process that
+-- made them is gone, and nobody knows whether they were billed.
+local function lose_attempts(id, name, token)
+  local open = redis.call('SMEMBERS', key(id, 'open'))
+  for _, attempt in ipairs(open) do
+    local entry = cjson.decode(redis.call('HGET', key(id, 'calls'), attempt))
+    if name == nil or (entry.unit == name and entry.token <= token) then
+      entry.outcome = 'lost'
+      entry.latency = (now / 1000) - entry.started
+      redis.call('HSET', key(id, 'calls'), attempt, cjson.encode(entry))
+      redis.call('SREM', key(id, 'open'), attempt)
+      redis.call('HINCRBY', key(id), 'unknown_costs', 1)
+      redis.call('HINCRBY', P .. 'metrics', 'attempts|' .. entry.stage .. '|' .. entry.model .. '|lost', 1)
+      local batch = get(id, 'batch')
+      if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'unknown_costs', 1) end
+      event(id, 'call', {stage = entry.stage, call = entry.call, attempt = entry.attempt, outcome = 'lost'})
+    end
+  end
+end
+
+-- The end of a job. What is needed for another try is kept until the record expires. Units that still run keep
+-- their leases: what they have sent is let settle, or lost when the lease ends.
+local function finalize(id, state, field, payload)
+  local units = redis.call('HGETALL', key(id, 'units'))
+  for i = 1, #units, 2 do
+    local u = cjson.decode(units[i + 1])
+    if u.s == 'waiting' then unit_done(id, units[i], u) end
+  end
+  redis.call('ZREM', P .. 'deadlines', id)
+  redis.call('HSET', key(id), 'ended', now)
+  if field then redis.call('HSET', key(id), field, payload) end
+  redis.call('DEL', key(id, 'context'), key(id, 'extractions'))
+  if state == 'succeeded' then
+    redis.call('DEL', key(id, 'memo'), key(id, 'unusable'))
+  end
+  if state == 'failed' or state == 'expired' then
+    redis.call('ZADD', P .. 'dead', now, id)
+  end
+  set_state(id, state)
+  local ends = now + tonumber(get(id, 'retention'))
+  redis.call('ZADD', P .. 'retention', ends, id)
+end
+
+-- Whether a worker holds any unit of the job.
+local function running(id)
+  local units = redis.call('HGETALL', key(id, 'units'))
+  for i = 2, #units, 2 do
+    if cjson.decode(units[i]).s == 'running' then return true end
+  end
+  return false
+end
+
+-- A cancelled job ends when what was on its way has settled.
+local function settle_cancel(id)
+  if get(id, 'state') == 'cancelling' and not running(id) then
+    finalize(id, 'cancelled')
+  end
+end
+
+-- The unit if the caller still holds it; else nil and why not. A unit whose job is over is let go.
+local function held(id, name, token)
+  local state = get(id, 'state')
+  if not state then return nil, 'gone' end
+  local u = unit(id, name)
+  if not u or u.s ~= 'running' or u.t ~= token then return nil, 'superseded' end
+  if OVER[state] then
+    unit_done(id, name, u)
+    return nil, 'over'
+  end
+  return u
+end

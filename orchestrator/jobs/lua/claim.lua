@@ -1,0 +1,28 @@
+-- A worker takes up a unit whose message it was given.
+-- ARGV: now, id, unit, delivery (unique to this delivery), worker, lease in ms
+local id, name, delivery, worker = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local lease = tonumber(ARGV[6])
+local state = get(id, 'state')
+if not state then return {'gone'} end
+if OVER[state] then return {'over', state} end
+local u = unit(id, name)
+if not u or u.s == 'done' then return {'done'} end
+if state == 'cancelling' then
+  if u.s == 'waiting' then unit_done(id, name, u) end
+  settle_cancel(id)
+  return {'over', get(id, 'state')}
+end
+if u.s == 'running' then
+  if u.d == delivery then return {'claimed', u.t} end  -- the reply to this very claim was lost
+  return {'held'}  -- if its holder is lost, the sweep finds out and sends the unit again
+end
+local token = redis.call('HINCRBY', key(id), 'token', 1)
+redis.call('ZREM', unclaimed(name), member(id, name))
+redis.call('ZADD', P .. 'leases', now + lease, member(id, name))
+put_unit(id, name, {s = 'running', t = token, d = delivery, w = worker, n = u.n})
+if name == 'answer' then
+  redis.call('HINCRBY', key(id), 'runs', 1)
+  redis.call('HSETNX', key(id), 'started', now)
+  if state == 'queued' then set_state(id, 'running') end
+end
+return {'claimed', token}

@@ -1,0 +1,49 @@
+-- After a model was called: the truth of what it cost is taken from whoever tells it, also from a worker
+-- whose unit has gone to another. The reply is kept in the same step, so that none is paid for and forgotten.
+-- ARGV: now, id, attempt id, outcome, closing (JSON), nano-dollars or '' where unknown,
+-- tokens in, tokens out, latency in ms, reply (JSON) or ''
+local id, attempt, outcome = ARGV[2], ARGV[3], ARGV[4]
+local raw = redis.call('HGET', key(id, 'calls'), attempt)
+if not raw then return {'gone'} end
+local entry = cjson.decode(raw)
+local was_lost = entry.outcome == 'lost'
+if entry.outcome and not was_lost then return {'closed'} end  -- told before
+for name, value in pairs(cjson.decode(ARGV[5])) do entry[name] = value end
+redis.call('HSET', key(id, 'calls'), attempt, cjson.encode(entry))
+redis.call('SREM', key(id, 'open'), attempt)
+local batch = get(id, 'batch')
+local function count(field, n)
+  redis.call('HINCRBY', key(id), field, n)
+  if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, field, n) end
+end
+local labels = '|' .. entry.stage .. '|' .. entry.model
+local M = P .. 'metrics'
+if was_lost then
+  count('unknown_costs', -1)
+  redis.call('HINCRBY', M, 'attempts' .. labels .. '|lost', -1)
+end
+if ARGV[6] == '' then
+  count('unknown_costs', 1)
+  redis.call('HINCRBY', M, 'unknown' .. labels, 1)
+else
+  count('known_nano', ARGV[6])
+  redis.call('HINCRBY', M, 'nano' .. labels, ARGV[6])
+end
+redis.call('HINCRBY', M, 'attempts' .. labels .. '|' .. outcome, 1)
+redis.call('HINCRBY', M, 'input' .. labels, ARGV[7])
+redis.call('HINCRBY', M, 'output' .. labels, ARGV[8])
+local ms = tonumber(ARGV[9])
+redis.call('HINCRBY', M, 'latency_ms|' .. entry.stage, ms)
+for _, bound in ipairs(BUCKETS) do
+  if ms <= bound * 1000 then
+    redis.call('HINCRBY', M, 'latency_le|' .. entry.stage .. '|' .. bound, 1)
+    break
+  end
+end
+redis.call('HINCRBY', M, 'latency_count|' .. entry.stage, 1)
+if ARGV[10] ~= '' then
+  redis.call('HSET', key(id, 'memo'), entry.key, ARGV[10])
+  if outcome ~= 'ok' then redis.call('SADD', key(id, 'unusable'), entry.key) end
+end
+event(id, 'call', {stage = entry.stage, call = entry.call, attempt = entry.attempt, outcome = outcome})
+return {'closed'}

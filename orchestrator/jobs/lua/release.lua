@@ -1,0 +1,14 @@
+-- A worker hands back what it does not finish. ARGV: now, id, unit, token
+local id, name = ARGV[2], ARGV[3]
+local u, why = held(id, name, tonumber(ARGV[4]))
+if not u then return {why} end
+lose_attempts(id, name, u.t)
+if get(id, 'state') == 'cancelling' then
+  unit_done(id, name, u)
+  settle_cancel(id)
+  return {'cancelled'}
+end
+dispatch(id, name, u)
+-- it is sent again at the next sweep, by whoever is still at work
+redis.call('ZADD', unclaimed(name), 0, member(id, name))
+return {'released'}

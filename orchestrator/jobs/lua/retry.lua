@@ -1,0 +1,21 @@
+-- Another try for a job that failed, expired or was cancelled. What was paid for is replayed, but for
+-- replies that could not be used: those would fail it again. ARGV: now, id, patience in ms
+local id = ARGV[2]
+local state = get(id, 'state')
+if not state then return {'gone'} end
+if not ALLOWED[state]['queued'] then return {'refused', state} end
+for _, k in ipairs(redis.call('SMEMBERS', key(id, 'unusable'))) do
+  redis.call('HDEL', key(id, 'memo'), k)
+end
+lose_attempts(id)
+redis.call('DEL', key(id, 'unusable'), key(id, 'units'), key(id, 'context'), key(id, 'extractions'))
+redis.call('HDEL', key(id), 'error', 'result', 'ended', 'started', 'decision', 'draft', 'partitions', 'read',
+  'unread', 'calls_planned')
+redis.call('HSET', key(id), 'losses', 0, 'deadline', now + tonumber(ARGV[3]))
+redis.call('ZREM', P .. 'dead', id)
+redis.call('ZREM', P .. 'retention', id)
+redis.call('ZADD', P .. 'deadlines', now + tonumber(ARGV[3]), id)
+put_unit(id, 'answer', {s = 'waiting', t = 0})
+set_state(id, 'queued')
+redis.call('RPUSH', P .. 'waiting', id)
+return {'queued'}

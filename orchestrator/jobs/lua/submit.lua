@@ -1,0 +1,34 @@
+-- Creates a job, or finds the one that the idempotency key stands for.
+-- ARGV: now, id, record (JSON object of strings), idempotency key or '', digest, batch or ''
+local id, record, idem, digest, batch = ARGV[2], cjson.decode(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
+if redis.call('EXISTS', key(id)) == 1 then
+  return {'existing', id}  -- this very submission, sent again after a lost reply
+end
+if idem ~= '' then
+  local known = redis.call('HMGET', P .. 'idem:' .. idem, 'job', 'digest')
+  if known[1] then
+    if known[2] ~= digest then return {'conflict', known[1]} end
+    return {'existing', known[1]}
+  end
+  redis.call('HSET', P .. 'idem:' .. idem, 'job', id, 'digest', digest)
+end
+local fields = {'id', id, 'state', 'queued', 'created', now, 'token', 0, 'runs', 0, 'losses', 0,
+  'known_nano', 0, 'unknown_costs', 0, 'digest', digest, 'idem', idem}
+for name, value in pairs(record) do
+  fields[#fields + 1] = name
+  fields[#fields + 1] = value
+end
+redis.call('HSET', key(id), unpack(fields))
+redis.call('HSET', key(id), 'deadline', now + tonumber(record.patience))
+if batch ~= '' then
+  redis.call('HSET', key(id), 'batch', batch)
+  redis.call('HINCRBY', P .. 'batch:' .. batch, 'state:queued', 1)
+  redis.call('HSET', P .. 'batch:' .. batch .. ':jobs', record.row, id)
+end
+redis.call('ZADD', P .. 'jobs', 0, id)
+redis.call('ZADD', P .. 'state:queued', now, id)
+redis.call('ZADD', P .. 'deadlines', now + tonumber(record.patience), id)
+put_unit(id, 'answer', {s = 'waiting', t = 0})
+redis.call('RPUSH', P .. 'waiting', id)
+event(id, 'state', {state = 'queued'})
+return {'created', id}

@@ -1,0 +1,67 @@
+-- Finds what nobody works on any more. ARGV: now, losses that a unit bears, error (JSON) for a job that has
+-- one with more, error (JSON) for one whose deadline passed, then the times before which unclaimed units of
+-- the jobs' and of the calls' queue must have been lost by the broker.
+-- Returns the units that are to be sent again.
+local sent = {}
+local LIMIT = 500  -- a sweep is one script, and holds up everybody else
+
+local function again(id, name, u)
+  dispatch(id, name, u)
+  sent[#sent + 1] = member(id, name)
+end
+
+for _, m in ipairs(redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, LIMIT)) do
+  local id, name = split(m)
+  local state, u = get(id, 'state'), unit(id, name)
+  if not state or not u or u.s ~= 'running' then
+    redis.call('ZREM', P .. 'leases', m)
+  else
+    lose_attempts(id, name, u.t)
+    event(id, 'lost', {unit = name, worker = u.w})
+    redis.call('HINCRBY', key(id), 'losses', 1)
+    u.n = (u.n or 0) + 1
+    if OVER[state] then
+      unit_done(id, name, u)
+    elseif state == 'cancelling' then
+      unit_done(id, name, u)
+      settle_cancel(id)
+    elseif u.n > tonumber(ARGV[2]) then
+      unit_done(id, name, u)
+      finalize(id, 'failed', 'error', ARGV[3])
+    else
+      again(id, name, u)
+    end
+  end
+end
+
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'deadlines', '-inf', now, 'LIMIT', 0, LIMIT)) do
+  local state = get(id, 'state')
+  if not state or OVER[state] then
+    redis.call('ZREM', P .. 'deadlines', id)
+  elseif state ~= 'cancelling' and not running(id) then
+    -- a worker that holds a unit knows the deadline itself
+    finalize(id, 'expired', 'error', ARGV[4])
+  end
+end
+
+for queue, cutoff in pairs({jobs = ARGV[5], calls = ARGV[6]}) do
+  local lost = redis.call('ZRANGEBYSCORE', P .. 'unclaimed:' .. queue, '-inf', '(' .. cutoff, 'LIMIT', 0, LIMIT)
+  for _, m in ipairs(lost) do
+    local id, name = split(m)
+    local u = unit(id, name)
+    if u and u.s == 'waiting' then again(id, name, u)
+    else redis.call('ZREM', P .. 'unclaimed:' .. queue, m) end
+  end
+end
+
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, 'LIMIT', 0, LIMIT)) do
+  local state, idem = get(id, 'state'), get(id, 'idem')
+  if idem and idem ~= '' then redis.call('DEL', P .. 'idem:' .. idem) end
+  if state then redis.call('ZREM', P .. 'state:' .. state, id) end
+  redis.call('ZREM', P .. 'retention', id)
+  redis.call('ZREM', P .. 'jobs', id)
+  redis.call('ZREM', P .. 'dead', id)
+  redis.call('DEL', key(id), key(id, 'units'), key(id, 'context'), key(id, 'extractions'), key(id, 'calls'),
+    key(id, 'open'), key(id, 'memo'), key(id, 'unusable'), key(id, 'events'))
+end
+return sent

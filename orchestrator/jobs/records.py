@@ -1,0 +1,148 @@
+"""From what Redis holds of a job to what is published of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from orchestrator.input import JobRequest
+from orchestrator.output import spending
+from posology.llm.accounting import Account
+from posology.published.answers import AskOutput, ErrorBody
+from posology.published.jobs import (
+    Cancellation,
+    JobEvent,
+    JobOutput,
+    JobSummary,
+    Progress,
+)
+from posology.types import Attempt, Decision, JobState, Outcome, Stage
+
+#: a dollar in the counters' unit
+NANO = 1_000_000_000
+_attempt = TypeAdapter(Attempt)
+_decision = TypeAdapter(Decision)
+_ATTEMPT_FIELDS = tuple(field.name for field in fields(Attempt))
+
+
+def at(milliseconds: str | float) -> datetime:
+    """A time as it stands in Redis."""
+    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)
+
+
+def attempts(calls: Mapping[str, str]) -> tuple[Attempt, ...]:
+    """The attempts that have ended, in the order in which they began."""
+    entries = [entry for raw in calls.values() if (entry := json.loads(raw)).get("outcome")]
+    found = [
+        _attempt.validate_python({name: entry.get(name) for name in _ATTEMPT_FIELDS})
+        for entry in entries
+    ]
+    return tuple(
+        sorted(found, key=lambda attempt: (attempt.started, attempt.call, attempt.attempt))
+    )
+
+
+def summary(record: Mapping[str, str]) -> JobSummary:
+    """A job without its result.
+
+    Args:
+        record: the job's hash.
+    """
+    return JobSummary(**_shared(record, JobRequest.model_validate_json(record["request"])))
+
+
+def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
+    """A job with everything.
+
+    Args:
+        record: the job's hash.
+        calls: the hash of its attempts.
+    """
+    request = JobRequest.model_validate_json(record["request"])
+    made = attempts(calls)
+    spent = spending(Account(made))
+    result = AskOutput.model_validate_json(record["result"]) if "result" in record else None
+    error = ErrorBody.model_validate_json(record["error"]) if "error" in record else None
+    return JobOutput(
+        **_shared(record, request),
+        request=request.model_dump(mode="json"),
+        decision=_decision.validate_json(record["decision"]) if "decision" in record else None,
+        # the account goes on after the result was written, when a late reply tells what it cost
+        result=result.model_copy(update={"spending": spent}) if result else None,
+        error=error.model_copy(update={"spending": spent}) if error else None,
+        cancellation=_cancellation(record, made)
+        if record["state"] in (JobState.CANCELLING, JobState.CANCELLED)
+        else None,
+        spending=spent,
+    )
+
+
+def event(stream_id: str, entry: Mapping[str, str]) -> JobEvent:
+    """An entry of a job's stream."""
+    data = json.loads(entry["data"])
+    return JobEvent(
+        id=stream_id,
+        type=entry["type"],
+        at=at(entry["at"]),
+        # Lua has one kind of table, and writes an empty one as a list or as an object
+        data=data if isinstance(data, dict) else {},
+    )
+
+
+def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
+    decided = json.loads(record["decision"])["strategy"] if "decision" in record else None
+    return {
+        "id": record["id"],
+        "tenant": record["tenant"],
+        "state": JobState(record["state"]),
+        "question": request.question,
+        "form": request.form,
+        "model": request.model,
+        "strategy": decided or request.strategy,
+        "created": at(record["created"]),
+        "started": at(record["started"]) if "started" in record else None,
+        "ended": at(record["ended"]) if "ended" in record else None,
+        "deadline": at(record["deadline"]),
+        "runs": int(record["runs"]),
+        "losses": int(record["losses"]),
+        "progress": Progress(
+            partitions=int(record["partitions"]),
+            read=int(record["read"]),
+            failed=int(record["unread"]),
+        )
+        if "partitions" in record
+        else None,
+        "batch": record.get("batch"),
+        "row": int(record["row"]) if "row" in record else None,
+        "known_cost_usd": Decimal(record["known_nano"]) / NANO,
+        "unknown_costs": int(record["unknown_costs"]),
+    }
+
+
+def _cancellation(record: Mapping[str, str], made: Sequence[Attempt]) -> Cancellation:
+    calls = {attempt.call for attempt in made}
+    planned = int(record["calls_planned"]) if "calls_planned" in record else None
+    saved = None if planned is None else max(0, planned - len(calls))
+    return Cancellation(
+        calls_planned=planned,
+        calls_made=len(calls),
+        calls_saved=saved,
+        cost_saved_usd=None if saved is None else _estimate(saved, made),
+    )
+
+
+def _estimate(saved: int, made: Sequence[Attempt]) -> Decimal | None:
+    """The mean of the same kind of call that was made; the reduce counts as one of them."""
+    if not saved:
+        return Decimal(0)
+    alike = [a for a in made if a.outcome is Outcome.OK and a.stage is not Stage.REDUCE]
+    known = [a.cost for a in alike if a.cost is not None]
+    if not known or len(known) < len(alike):
+        return None
+    return (sum(known, Decimal(0)) / len(known) * saved).quantize(Decimal("1e-9"))

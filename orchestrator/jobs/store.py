@@ -1,0 +1,329 @@
+"""The submitter's side of the job store: submit, look, watch, cancel, try again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+from redis.asyncio import Redis
+
+from orchestrator.input import JobRequest
+from orchestrator.jobs import keys, records
+from orchestrator.jobs.connection import connect, translated
+from orchestrator.jobs.keys import DEFAULT_TENANT
+from orchestrator.jobs.scripts import Scripts
+from posology.errors import (
+    IdempotencyConflict,
+    InvalidQuery,
+    JobFinished,
+    JobNotFailed,
+    JobNotFound,
+)
+from posology.published.jobs import JobEvent, JobOutput, JobPage
+from posology.types import JobState
+
+#: seconds for which the record of a job is kept after its end
+RETENTION = 7 * 24 * 3_600
+#: characters of an idempotency key
+MAX_KEY = 200
+#: jobs on one page
+MAX_PAGE = 500
+#: seconds that one wait for events lasts, after which the job is looked at again
+_LISTEN = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Submitted:
+    """What became of a submission."""
+
+    #: the job's id
+    job: str
+    #: false where the idempotency key stood for this job already
+    created: bool
+
+
+class JobStore:
+    """Jobs of all tenants on one Redis. It may be shared by concurrent callers.
+
+    Args:
+        redis: see :func:`~orchestrator.jobs.connection.connect`.
+        url: for messages.
+        clock: milliseconds; ``None``: the server's own.
+        retention: seconds for which records are kept after a job's end.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        url: str,
+        *,
+        clock: Callable[[], int] | None = None,
+        retention: float = RETENTION,
+    ) -> None:
+        self.redis = redis
+        self.url = url
+        self.run = Scripts(redis, url, clock)
+        self._retention = int(retention * 1000)
+
+    async def submit(
+        self,
+        request: JobRequest,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        key: str | None = None,
+        batch: str | None = None,
+        row: int | None = None,
+    ) -> Submitted:
+        """Put a question into the queue.
+
+        Args:
+            request: with its defaults filled in, see :meth:`JobRequest.settled`.
+            tenant: whose job it is.
+            key: an idempotency key: the same key and request give the same job, for as long as its
+                record is kept.
+            batch: the batch that it is a row of.
+            row: its place there, from 0.
+
+        Raises:
+            IdempotencyConflict: the key stands for another request.
+            InvalidQuery: tenant or key cannot be one.
+            StoreUnavailable: nothing was submitted, or it is not known; the same key finds out.
+        """
+        prefix = keys.prefix(tenant)
+        if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
+            raise InvalidQuery(
+                f"an idempotency key has 1 to {MAX_KEY} printable characters", field="key"
+            )
+        body = request.model_dump_json()
+        record = {
+            "tenant": tenant,
+            "request": body,
+            "patience": str(int(request.deadline_seconds * 1000)),
+            "retention": str(self._retention),
+        }
+        if row is not None:
+            record["row"] = str(row)
+        job = keys.new_id("job")
+        with translated(self.url):
+            # first, so that no job is ever in a tenant that nobody looks after
+            await self.redis.sadd(keys.TENANTS, tenant)
+        said, found = await self.run(
+            "submit",
+            prefix,
+            job,
+            json.dumps(record),
+            key or "",
+            hashlib.sha256(body.encode()).hexdigest(),
+            batch or "",
+        )
+        if said == "conflict":
+            raise IdempotencyConflict(
+                f"the idempotency key {key!r} was used for another request, job {found}: use a new key",
+                job=found,
+            )
+        # the reply to a script may be lost and the script repeated: our own id is then there already
+        created = said == "created" or found == job
+        if created:
+            await self.wake()
+        return Submitted(job=found, created=created)
+
+    async def wake(self) -> None:
+        """Tell whoever waits for jobs that there is one."""
+        with translated(self.url):
+            async with self.redis.pipeline(transaction=False) as pipe:
+                pipe.lpush(keys.WAKE, "1")
+                pipe.ltrim(keys.WAKE, 0, 0)
+                await pipe.execute()
+
+    async def get(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
+        """A job as it is now.
+
+        Raises:
+            JobNotFound: the tenant has no such job (any more).
+            StoreUnavailable: Redis is out of reach.
+        """
+        name = f"{keys.prefix(tenant)}job:{job}"
+        with translated(self.url):
+            async with self.redis.pipeline(transaction=True) as pipe:
+                pipe.hgetall(name)
+                pipe.hgetall(f"{name}:calls")
+                record, calls = await pipe.execute()
+        if not record:
+            raise self._missing(job)
+        return records.output(record, calls)
+
+    async def state(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobState:
+        """A job's state alone.
+
+        Raises:
+            JobNotFound: the tenant has no such job (any more).
+            StoreUnavailable: Redis is out of reach.
+        """
+        with translated(self.url):
+            found = await cast(
+                "Awaitable[str | None]", self.redis.hget(f"{keys.prefix(tenant)}job:{job}", "state")
+            )
+        if found is None:
+            raise self._missing(job)
+        return JobState(found)
+
+    async def page(
+        self,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        state: JobState | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> JobPage:
+        """Some jobs, newest first (by their last change where a state is asked for).
+
+        Args:
+            tenant: whose.
+            state: only jobs in it; ``FAILED`` is the dead-letter list.
+            cursor: of a page before; jobs that come meanwhile do not shift the pages.
+            limit: jobs at most, up to :data:`MAX_PAGE`.
+
+        Raises:
+            InvalidQuery: ``cursor`` or ``limit`` cannot be one.
+            StoreUnavailable: Redis is out of reach.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidQuery(f"limit is 1 to {MAX_PAGE}, not {limit}", field="limit")
+        prefix = keys.prefix(tenant)
+        ids = await self._ids(prefix, state, cursor, limit)
+        with translated(self.url):
+            async with self.redis.pipeline(transaction=False) as pipe:
+                for job in ids:
+                    pipe.hgetall(f"{prefix}job:{job}")
+                found = await pipe.execute()
+        jobs = tuple(records.summary(record) for record in found if record)
+        return JobPage(jobs=jobs, next=ids[-1] if len(ids) == limit else None)
+
+    async def _ids(
+        self, prefix: str, state: JobState | None, cursor: str | None, limit: int
+    ) -> list[str]:
+        if cursor is not None and not cursor.replace("_", "").isalnum():
+            raise InvalidQuery(f"{cursor!r} is no cursor of a page before", field="cursor")
+        # ids sort by the time they were made
+        below = f"({cursor}" if cursor else "+"
+        with translated(self.url):
+            if state is None:
+                return cast(
+                    "list[str]",
+                    await self.redis.zrevrangebylex(f"{prefix}jobs", below, "-", 0, limit),
+                )
+            members = cast("list[str]", await self.redis.zrange(f"{prefix}state:{state}", 0, -1))
+        return sorted((m for m in members if cursor is None or m < cursor), reverse=True)[:limit]
+
+    async def cancel(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
+        """Send nothing more for a job, and let what is on its way settle.
+
+        Once this returns, no further model call of the job is begun, by any worker. Cancelling what is
+        cancelled already changes nothing.
+
+        Raises:
+            JobNotFound: the tenant has no such job (any more).
+            JobFinished: it is over.
+            StoreUnavailable: Redis is out of reach.
+        """
+        said, *rest = await self.run("cancel", keys.prefix(tenant), job)
+        if said == "gone":
+            raise self._missing(job)
+        if said == "over":
+            raise JobFinished(f"job {job} is over: it has {rest[0]}", job=job)
+        return await self.get(job, tenant=tenant)
+
+    async def retry(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
+        """Try a failed, expired or cancelled job again; what it paid for is replayed.
+
+        Raises:
+            JobNotFound: the tenant has no such job (any more).
+            JobNotFailed: it has succeeded, or is under way.
+            StoreUnavailable: Redis is out of reach.
+        """
+        before = await self.get(job, tenant=tenant)
+        patience = int(JobRequest.model_validate(before.request).deadline_seconds * 1000)
+        said, *rest = await self.run("retry", keys.prefix(tenant), job, patience)
+        if said == "gone":
+            raise self._missing(job)
+        if said == "refused":
+            raise JobNotFailed(
+                f"job {job} is {rest[0]}: only a failed, expired or cancelled job is tried again",
+                job=job,
+            )
+        await self.wake()
+        return await self.get(job, tenant=tenant)
+
+    async def events(
+        self, job: str, *, tenant: str = DEFAULT_TENANT, after: str = "0"
+    ) -> AsyncIterator[JobEvent]:
+        """What happened to a job and what happens, until it is over.
+
+        Args:
+            job: its id.
+            tenant: whose.
+            after: the id of the last event that is known.
+
+        Raises:
+            JobNotFound: the tenant has no such job (any more).
+            InvalidQuery: ``after`` is no event's id.
+            StoreUnavailable: Redis is out of reach.
+        """
+        if not after.replace("-", "", 1).isdigit():
+            raise InvalidQuery(f"{after!r} is no event's id", field="after")
+        stream = f"{keys.prefix(tenant)}job:{job}:events"
+        while True:
+            # asked before the events are read: what a job that is over has to tell is all there
+            over = (await self.state(job, tenant=tenant)).over
+            with translated(self.url):
+                read = await self.redis.xread(
+                    {stream: after}, count=100, block=None if over else int(_LISTEN * 1000)
+                )
+            for stream_id, entry in _entries(read):
+                after = stream_id
+                yield records.event(stream_id, entry)
+            if over and not read:
+                return
+
+    async def wait(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
+        """A job when it is over.
+
+        Raises:
+            JobNotFound: the tenant has no such job (any more).
+            StoreUnavailable: Redis is out of reach.
+        """
+        async for _ in self.events(job, tenant=tenant):
+            pass
+        return await self.get(job, tenant=tenant)
+
+    def _missing(self, job: str) -> JobNotFound:
+        return JobNotFound(f"there is no job {job} (any more)", job=job)
+
+
+def _entries(read: Any) -> list[tuple[str, Mapping[str, str]]]:
+    """The entries of one stream, in either form that the client gives them."""
+    if not read:
+        return []
+    ((_, entries),) = read.items() if isinstance(read, dict) else read
+    # RESP3 wraps the entries once more
+    while entries and isinstance(entries[0], list):
+        entries = entries[0]
+    return cast("list[tuple[str, Mapping[str, str]]]", entries)
+
+
+@asynccontextmanager
+async def open_store(url: str, *, retention: float = RETENTION) -> AsyncIterator[JobStore]:
+    """A store for as long as it is needed.
+
+    Raises:
+        ConfigurationError: the address cannot be one.
+    """
+    redis = connect(url)
+    try:
+        yield JobStore(redis, url, retention=retention)
+    finally:
+        await redis.aclose()
