@@ -190,12 +190,13 @@ def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
     Redirects are not followed: they would carry the question, and a wrong base URL is better told.
     Proxies and certificates of the surroundings apply, but not to this machine. The number of
     connections is not bounded here: the limiter owns that, and a pool that queues looks like a
-    slow provider.
+    slow provider. Nor is the number of idle ones, which end after a few seconds: with a bound, a wave
+    of calls would close what the next wave has to open again.
     """
     trust_env = not switch.is_loopback(base_url)
     return httpx2.AsyncClient(
         timeout=timeouts(timeout),
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         follow_redirects=False,
         verify=_certificates(trust_env=trust_env),
         trust_env=trust_env,

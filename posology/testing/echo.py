@@ -1,0 +1,134 @@
+"""A replier that needs no model: it quotes the first sentence of what it is shown.
+
+It works from the request alone, as a provider would: the JSON schema tells which of Posology's replies
+is wanted, and the fences of the prompt hold what can be quoted. It shares no code with the prompts and
+the replies that it stands against.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_FENCE = re.compile(r"\[\[([PF]\d+) (\w+)\]\]\n(.*?)\n\[\[/\1 \2\]\]", re.DOTALL)
+#: what stands in a fence from the literature: the rest of the block, or one line
+_TEXT = re.compile(r"^text: (.*)", re.DOTALL | re.MULTILINE)
+_STATEMENT = re.compile(r"^statement: (.*)", re.MULTILINE)
+#: a full stop that a capital follows, so that most abbreviations do not end a sentence
+_SENTENCE = re.compile(r"\S.*?[.!?](?=\s+[A-Z]|\s*$)|\S.*", re.DOTALL)
+_OMISSION = "[…]"
+_FEWEST_WORDS = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shown:
+    label: str
+    #: of its text; empty where there is none to quote
+    sentence: str
+
+
+def echo(asked: Any) -> str:
+    """The reply to one of Posology's requests, in either provider's format.
+
+    Args:
+        asked: the request's body.
+
+    Returns:
+        JSON of the form that the request's schema wants. Without a schema: of the answer's, or of the
+        summary's where findings are shown.
+    """
+    schema = _schema(asked)
+    shown = _shown(asked)
+    wanted = schema.get("properties", {})
+    findings = any(item.label.startswith("F") for item in shown)
+    if "findings" in wanted:
+        reply = _extract(shown)
+    elif "evidence" in wanted or (not wanted and findings):
+        reply = _reduce(shown, wanted)
+    else:
+        reply = _answer(shown, wanted)
+    return json.dumps(reply, ensure_ascii=False)
+
+
+def _answer(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    first = next((item for item in shown if item.sentence), None)
+    if first is None:
+        return {"answerable": False, "answer": "Nothing is shown.", "choice": None, "quotes": []}
+    return {
+        "answerable": True,
+        "answer": first.sentence,
+        "choice": _choice(wanted),
+        "quotes": [_quote(first)],
+    }
+
+
+def _extract(shown: Sequence[_Shown]) -> dict[str, Any]:
+    quotable = [item for item in shown if item.sentence]
+    findings = [{"statement": item.sentence, "quotes": [_quote(item)]} for item in quotable]
+    return {"found": bool(findings), "findings": findings}
+
+
+def _reduce(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    labels = [item.label for item in shown]
+    agreed = {
+        "claim": shown[0].sentence if shown else "",
+        "supporting": labels[:2],
+        "opposing": [],
+        "resolution": "none",
+        "reason": "They say the same.",
+    }
+    return {
+        "answerable": bool(shown),
+        "answer": shown[0].sentence if shown else "Nothing is shown.",
+        "choice": _choice(wanted) if shown else None,
+        "evidence": labels[:2],
+        "claims": [agreed] if len(labels) > 1 else [],
+    }
+
+
+def _quote(item: _Shown) -> dict[str, str]:
+    return {"passage": item.label, "quote": item.sentence}
+
+
+def _choice(wanted: Mapping[str, Any]) -> str | None:
+    """The first of the choices that the schema allows; ``None`` where it names none."""
+    node = wanted.get("choice", {})
+    for option in (node, *node.get("anyOf", ())):
+        allowed = [*option.get("enum", ()), option.get("const")]
+        for value in allowed:
+            if isinstance(value, str):
+                return value
+    return None
+
+
+def _schema(asked: Any) -> Mapping[str, Any]:
+    for outer, inner in (("response_format", "json_schema"), ("output_config", "format")):
+        node = (asked.get(outer) or {}).get(inner) or {}
+        if isinstance(node.get("schema"), dict):
+            return dict(node["schema"])
+    return {}
+
+
+def _shown(asked: Any) -> list[_Shown]:
+    said = (m.get("content") for m in asked.get("messages", ()) if m.get("role") == "user")
+    return [
+        _Shown(label=fence[1], sentence=_first_sentence(fence[3]))
+        for text in said
+        if isinstance(text, str)
+        for fence in _FENCE.finditer(text)
+    ]
+
+
+def _first_sentence(body: str) -> str:
+    found = _TEXT.search(body) or _STATEMENT.search(body)
+    if found is None:
+        return ""
+    for part in found[1].split(_OMISSION):
+        for sentence in _SENTENCE.finditer(part.strip()):
+            # a shorter quote is taken for none
+            if len(sentence[0].split()) >= _FEWEST_WORDS:
+                return sentence[0]
+    return ""
