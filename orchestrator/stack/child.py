@@ -19,6 +19,8 @@ from orchestrator.stack import launch
 _TAIL = 8_192
 #: seconds between looks, where the system cannot report an end
 _LOOK = 0.05
+#: seconds to end after the signal that insists
+_INSIST = 3.0
 #: seconds for a killed process to be gone; only one stuck in the kernel takes longer
 _KILLED = 5.0
 
@@ -38,8 +40,10 @@ class Command:
     log_limit: int = 5_000_000
     #: working directory, ``None`` for ours
     folder: Path | None = None
-    #: seconds from SIGTERM to SIGKILL
+    #: seconds to end after SIGTERM
     grace: float = 10.0
+    #: sent when they are over, some seconds before SIGKILL; ``None`` is SIGKILL at once
+    insist: signal.Signals | None = None
     #: what it gets when the supervisor is gone (Linux)
     orphaned: signal.Signals = signal.SIGKILL
     #: open files that it inherits
@@ -117,7 +121,7 @@ class Child:
         return process.wait(_KILLED)
 
     async def stop(self, hurry: anyio.Event) -> None:
-        """End the process: SIGTERM, then SIGKILL after its grace, or as soon as ``hurry`` is set."""
+        """End the process: SIGTERM, and more when its grace is over or ``hurry`` is set."""
         if self._process is None:
             return
         try:
@@ -127,6 +131,10 @@ class Child:
                     waiting.start_soon(_then_cancel, hurry, waiting.cancel_scope)
                     await self.ended()
                     waiting.cancel_scope.cancel()
+            if self.command.insist:
+                self._process.send_signal(self.command.insist)
+                with anyio.move_on_after(_INSIST):
+                    await self.ended()
         finally:
             self.reap()
 

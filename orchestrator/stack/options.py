@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -70,8 +71,16 @@ class StackOptions:
 def worker_command(options: StackOptions, redis_url: str, number: int) -> Command:
     """The command of a worker."""
     fields = {"{number}": str(number), "{concurrency}": str(options.concurrency)}
+    # Celery gives what it has not finished back to the queue at SIGQUIT; after SIGKILL it would stay
+    # with nobody until the broker's visibility timeout
     return _command(
-        options, f"worker{number}", options.worker_argv, fields, redis_url, options.worker_grace
+        options,
+        f"worker{number}",
+        options.worker_argv,
+        fields,
+        redis_url,
+        options.worker_grace,
+        signal.SIGQUIT,
     )
 
 
@@ -88,6 +97,7 @@ def _command(
     fields: Mapping[str, str],
     redis_url: str,
     grace: float,
+    insist: signal.Signals | None = None,
 ) -> Command:
     index = {"POSOLOGY_INDEX": options.index} if options.index else {}
     # in the environment and not among the arguments, which every user of the machine can read
@@ -98,6 +108,7 @@ def _command(
         environment={**options.environment, **index, **redis, **options.overrides},
         log=options.folder.absolute() / "log" / f"{name}.log",
         grace=grace,
+        insist=insist,
     )
 
 

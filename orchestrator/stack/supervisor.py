@@ -48,7 +48,7 @@ async def kept(
 
     Args:
         commands: what to run.
-        hurry: when it is set, stopping goes straight to SIGKILL.
+        hurry: when it is set, stopping does not wait for anybody's grace.
         policy: when to start again.
         tell: gets a line for each process that ended by itself.
 

@@ -254,6 +254,59 @@ def options(folder: Path, **more: Any) -> StackOptions:
     return replace(plain, **more)
 
 
+IN_A_BLOCK = """
+import os, sys
+from pathlib import Path
+import anyio
+from orchestrator.stack.options import StackOptions
+from orchestrator.stack.up import running_stack
+
+async def always(info, children):
+    return True
+
+async def main():
+    options = StackOptions(
+        environment=dict(os.environ), folder=Path(sys.argv[1]), api=False, workers_ready=always,
+        worker_argv=(sys.executable, "-c", sys.argv[2]), worker_grace=600,
+    )
+    async with running_stack(options):
+        print("ready", flush=True)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            print("stopping", flush=True)
+
+try:
+    anyio.run(main)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("worker", [WORKER_CODE, STUBBORN])
+def test_ctrl_c_in_a_block_that_receives_no_signals_leaves_nothing(
+    tmp_path: Path, worker: str
+) -> None:
+    mark = uuid.uuid4().hex
+    command = [sys.executable, "-c", IN_A_BLOCK, str(tmp_path), worker]
+    environment = {**os.environ, "POSOLOGY_TEST_MARK": mark}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        stack = Up(process=process, folder=tmp_path, mark=mark)
+        assert stack.line() == "ready"
+        log = tmp_path / "log" / "worker1.log"
+        until(lambda: log.read_text(encoding="utf-8"))
+        process.send_signal(signal.SIGINT)
+        assert stack.line() == "stopping"
+        if worker == STUBBORN:
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+        assert stack.line() == "interrupted"
+        assert process.wait(20) == 0
+        assert stack.running() == {}
+
+
 @pytest.mark.anyio
 async def test_a_second_stack_on_the_folder_is_refused(tmp_path: Path) -> None:
     async with running_stack(options(tmp_path, index="data/index")) as info:

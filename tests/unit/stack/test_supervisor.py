@@ -150,6 +150,19 @@ async def test_a_hurry_does_not_wait_for_the_grace(python: Python) -> None:
     assert [child.pid for child in children] == [None, None]
 
 
+async def test_before_it_is_killed_a_process_may_give_back_its_work(python: Python) -> None:
+    code = (
+        "import signal, sys, time\n"
+        "def give_back(*_):\n    print('given back', flush=True); sys.exit()\n"
+        "signal.signal(signal.SIGQUIT, give_back)\n"
+        f"{STUBBORN}"
+    )
+    command = replace(python(code, grace=0.05), insist=signal.SIGQUIT)
+    async with kept([command], hurry=anyio.Event()) as (child,):
+        await until(is_up(child))
+    assert child.last_lines() == ("up", "given back")
+
+
 async def _set_soon(event: anyio.Event) -> None:
     await anyio.sleep(0.05)
     event.set()
