@@ -28,6 +28,8 @@ from posology.types import Usage
 
 #: seconds for a connection, at most
 MAX_CONNECT = 10.0
+#: reply forms whose JSON schema an adapter keeps; there is one for each set of choices
+MAX_SCHEMAS = 256
 #: carries the id that we chose for an attempt; OpenAI logs it, and others pass over it
 ATTEMPT_HEADER = "X-Client-Request-Id"
 #: what an HTTP library may raise although its SDK wraps most of it
