@@ -6,7 +6,9 @@ import socket
 from urllib.parse import urlsplit
 
 import anyio
+from redis.exceptions import RedisError
 
+from orchestrator.jobs.connection import connect
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo
 
@@ -19,11 +21,8 @@ async def workers_announced(info: StackInfo, workers: tuple[Child, ...]) -> bool
 
     By name and process id: what an earlier process of that name left there does not count.
     """
-    from redis.asyncio import Redis
-    from redis.exceptions import RedisError
-
     host = socket.gethostname()
-    async with Redis.from_url(info.redis_url, decode_responses=True) as client:
+    async with connect(info.redis_url, patience=0) as client:
         try:
             announced = await client.hgetall(WORKERS_KEY)
         except (RedisError, OSError):

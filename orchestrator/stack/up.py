@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 
 import anyio
 
+from orchestrator.jobs.connection import shown
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.options import StackOptions, api_command, worker_command
-from orchestrator.stack.ping import Ping, address, ping
+from orchestrator.stack.ping import Ping, ping
 from orchestrator.stack.ports import free_port, port_is_free
 from orchestrator.stack.ready import api_answers, workers_announced
 from orchestrator.stack.redis_server import own_redis
@@ -142,7 +143,7 @@ async def _until_ready(
 
 async def _answering(url: str) -> str:
     if await ping(url) is Ping.SILENT:
-        place = address(url)
+        place = shown(url)
         raise StoreUnavailable(
             f"no Redis answers at {place}: start it, or unset POSOLOGY_REDIS_URL to let "
             "Posology start one",

@@ -37,6 +37,7 @@ with redis.Redis.from_url(os.environ["POSOLOGY_REDIS_URL"]) as client:
 print("index", os.environ.get("POSOLOGY_INDEX"), flush=True)
 time.sleep(600)
 """
+WAIT = "import time; time.sleep(600)"
 API_ARGV = (sys.executable, "-m", "http.server", "{port}", "--bind", "{host}")
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
@@ -116,7 +117,12 @@ class Up:
 
 @contextmanager
 def up(
-    folder: Path, *, worker: str = WORKER_CODE, workers: int = 1, grace: float = 10
+    folder: Path,
+    *,
+    worker: str = WORKER_CODE,
+    workers: int = 1,
+    grace: float = 10,
+    ready: bool = True,
 ) -> Iterator[Up]:
     mark = uuid.uuid4().hex
     command = [sys.executable, "-c", UP, str(folder), worker, str(workers), str(grace)]
@@ -126,7 +132,8 @@ def up(
     ) as process:
         running = Up(process=process, folder=folder, mark=mark)
         try:
-            assert running.line() == "ready"
+            if ready:
+                assert running.line() == "ready"
             yield running
         finally:
             process.kill()
@@ -176,6 +183,18 @@ def test_everything_runs_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         assert read_stack(tmp_path) is None
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.log")}
     assert modes == dict.fromkeys(["redis.log", "worker1.log", "worker2.log", "api.log"], 0o600)
+
+
+def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    code = "'posology:workers is not written to'; print('up', flush=True);" + WAIT
+    with up(tmp_path, worker=code, ready=False) as stack:
+        log = tmp_path / "log" / "worker1.log"
+        until(lambda: log.exists() and log.read_text(encoding="utf-8"))
+        assert read_stack(tmp_path) is None
+        stack.process.send_signal(signal.SIGINT)
+        assert stack.line() == "SIGINT"
+        assert stack.process.wait(20) == 0
+        assert stack.running() == {}
 
 
 def test_sigterm_is_a_ctrl_c(tmp_path: Path) -> None:
