@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -13,7 +12,6 @@ from posology.errors import AuthenticationFailed, ProviderError, ProviderUnreach
 from posology.llm.translate import from_response, from_transport, named
 from posology.llm.wire import (
     MAX_SCHEMAS,
-    RawReply,
     Reply,
     Wire,
     attempt_headers,
@@ -76,12 +74,11 @@ class AnthropicAdapter:
         key = checked_key(api_key, variable=KEY_VARIABLE)
         url = checked_url(base_url or DEFAULT_BASE_URL, variable="ANTHROPIC_BASE_URL")
         self._native_schema = native_schema
-        self._timeout = timeouts(timeout)
         self._owned = http_client(url, timeout=timeout) if client is None else None
         self._sdk = anthropic.AsyncAnthropic(
             api_key=key,
             base_url=url,
-            timeout=self._timeout,
+            timeout=timeouts(timeout),
             max_retries=0,
             http_client=client or self._owned,
             # unless told so the SDK asks the environment whether to trace
@@ -110,32 +107,30 @@ class AnthropicAdapter:
         if self._owned is not None:
             await self._owned.aclose()
 
-    def _request(self, name: str, call: Call) -> Awaitable[RawReply]:
-        arguments: dict[str, Any] = {}
-        extra: dict[str, Any] = {}
+    async def _request(self, name: str, call: Call) -> httpx2.Response:
+        body: dict[str, Any] = {
+            "model": name,
+            "messages": [
+                {"role": str(m.role), "content": m.content}
+                for m in call.messages
+                if m.role is not Role.SYSTEM
+            ],
+            "max_tokens": call.max_tokens,
+        }
         system = [m.content for m in call.messages if m.role is Role.SYSTEM]
         if system:
-            arguments["system"] = "\n\n".join(system)
+            body["system"] = "\n\n".join(system)
         if call.temperature is not None:
-            # the SDK has no parameter for it any more, since current models refuse it
-            extra["temperature"] = call.temperature
+            body["temperature"] = call.temperature
         if call.schema is not None and self._native_schema:
-            # past the SDK's parameter, which walks the whole schema in every call
-            extra["output_config"] = _output_config(call.schema)
-        messages: Any = [
-            {"role": str(m.role), "content": m.content}
-            for m in call.messages
-            if m.role is not Role.SYSTEM
-        ]
-        return self._sdk.messages.with_raw_response.create(
-            model=name,
-            messages=messages,
-            max_tokens=call.max_tokens,
-            # said again, or the SDK takes a long time-out for a reason to insist on streaming
-            timeout=self._timeout,
-            extra_headers=attempt_headers(),
-            extra_body=extra or None,
-            **arguments,
+            body["output_config"] = _output_config(call.schema)
+        # not through the SDK's method for messages: it has no temperature any more, takes a long
+        # time-out for a reason to insist on streaming, and walks every message and schema
+        return await self._sdk.post(
+            "/v1/messages",
+            cast_to=httpx2.Response,
+            body=body,
+            options={"headers": attempt_headers() or {}},
         )
 
     def _completion(self, reply: Reply, model: str, name: str) -> Completion:
@@ -167,7 +162,7 @@ class AnthropicAdapter:
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
 def _output_config(schema: type[BaseModel]) -> dict[str, Any]:
-    """Made once: pydantic takes a fifth of a whole call's time to write a schema."""
+    """Made once: pydantic would write it anew for every call."""
     return {"format": {"type": "json_schema", "schema": anthropic.transform_schema(schema)}}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -20,7 +19,6 @@ from posology.llm.schema import response_schema
 from posology.llm.translate import from_response, from_transport, named
 from posology.llm.wire import (
     MAX_SCHEMAS,
-    RawReply,
     Reply,
     Wire,
     attempt_headers,
@@ -115,17 +113,23 @@ class OpenAIAdapter:
         if self._owned is not None:
             await self._owned.aclose()
 
-    def _request(self, name: str, call: Call) -> Awaitable[RawReply]:
-        limit = "max_tokens" if self._legacy_max_tokens else "max_completion_tokens"
-        arguments: dict[str, Any] = {limit: call.max_tokens}
+    async def _request(self, name: str, call: Call) -> httpx2.Response:
+        body: dict[str, Any] = {
+            "model": name,
+            "messages": [{"role": str(m.role), "content": m.content} for m in call.messages],
+            "max_tokens" if self._legacy_max_tokens else "max_completion_tokens": call.max_tokens,
+        }
         if call.temperature is not None:
-            arguments["temperature"] = call.temperature
+            body["temperature"] = call.temperature
         if call.schema is not None and self._native_schema:
-            # past the SDK's parameter, which walks the whole schema in every call
-            arguments["extra_body"] = {"response_format": _response_format(call.schema)}
-        messages: Any = [{"role": str(m.role), "content": m.content} for m in call.messages]
-        return self._sdk.chat.completions.with_raw_response.create(
-            model=name, messages=messages, extra_headers=attempt_headers(), **arguments
+            body["response_format"] = _response_format(call.schema)
+        # not through the SDK's method for chats, which compares every message with every form that
+        # one may have, schemas too; figures: evals.provider_load
+        return await self._sdk.post(
+            "/chat/completions",
+            cast_to=httpx2.Response,
+            body=body,
+            options={"headers": attempt_headers() or {}},
         )
 
     def _completion(self, reply: Reply, model: str, name: str) -> Completion:
@@ -156,7 +160,7 @@ class OpenAIAdapter:
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
 def _response_format(schema: type[BaseModel]) -> dict[str, Any]:
-    """Made once: pydantic takes a fifth of a whole call's time to write a schema."""
+    """Made once: pydantic would write it anew for every call."""
     wanted = response_schema(schema)
     inner = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
     return {"type": "json_schema", "json_schema": inner}

@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -43,13 +43,6 @@ TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
     OSError,
     ValueError,
 )
-
-
-class RawReply(Protocol):
-    """What an SDK's ``with_raw_response`` returns."""
-
-    @property
-    def http_response(self) -> Any: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +81,7 @@ class Wire:
             raise UnknownModel(f"{model!r} was sent to the {self.provider} adapter", model=model)
         return parsed.name
 
-    async def send(self, model: str, request: Callable[[], Awaitable[RawReply]]) -> Reply:
+    async def send(self, model: str, request: Callable[[], Awaitable[httpx2.Response]]) -> Reply:
         """Make one request and read its body.
 
         The time limit is on the whole: an HTTP library's own time-outs start again with every
@@ -102,11 +95,11 @@ class Wire:
         switch.check(self.base_url)
         expected: tuple[type[Exception], ...] = (*self.vendor_errors, *TRANSPORT_ERRORS)
         failure: ProviderError | None = None
-        response: Any = None
+        response: httpx2.Response | None = None
         started = time.perf_counter()
         with anyio.move_on_after(self.timeout) as scope:
             try:
-                response = (await request()).http_response
+                response = await request()
             except expected as error:
                 failure = self.translate(error, model)
         if scope.cancelled_caught:
@@ -117,6 +110,7 @@ class Wire:
             )
         if failure is not None:
             raise failure
+        assert response is not None
         request_id: str | None = response.headers.get(self.id_header)
         return Reply(
             body=self._json(response, model, request_id),
