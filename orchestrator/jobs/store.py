@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -34,6 +35,9 @@ MAX_KEY = 200
 MAX_PAGE = 500
 #: seconds that one wait for events lasts, after which the job is looked at again
 _LISTEN = 5.0
+#: where an event stands in its stream: milliseconds and a number
+_EVENT = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
+_MAX_PART = 2**64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +150,7 @@ class JobStore:
             JobNotFound: the tenant has no such job (any more).
             StoreUnavailable: Redis is out of reach.
         """
-        name = f"{keys.prefix(tenant)}job:{job}"
+        name = self._key(job, tenant)
         with translated(self.url):
             async with self.redis.pipeline(transaction=True) as pipe:
                 pipe.hgetall(name)
@@ -163,10 +167,9 @@ class JobStore:
             JobNotFound: the tenant has no such job (any more).
             StoreUnavailable: Redis is out of reach.
         """
+        name = self._key(job, tenant)
         with translated(self.url):
-            found = await cast(
-                "Awaitable[str | None]", self.redis.hget(f"{keys.prefix(tenant)}job:{job}", "state")
-            )
+            found = await cast("Awaitable[str | None]", self.redis.hget(name, "state"))
         if found is None:
             raise self._missing(job)
         return JobState(found)
@@ -230,6 +233,7 @@ class JobStore:
             JobFinished: it is over.
             StoreUnavailable: Redis is out of reach.
         """
+        self._key(job, tenant)
         said, *rest = await self.run("cancel", keys.prefix(tenant), job)
         if said == "gone":
             raise self._missing(job)
@@ -260,7 +264,7 @@ class JobStore:
 
     async def events(
         self, job: str, *, tenant: str = DEFAULT_TENANT, after: str = "0"
-    ) -> AsyncIterator[JobEvent]:
+    ) -> AsyncGenerator[JobEvent]:
         """What happened to a job and what happens, until it is over.
 
         Args:
@@ -273,9 +277,8 @@ class JobStore:
             InvalidQuery: ``after`` is no event's id.
             StoreUnavailable: Redis is out of reach.
         """
-        if not after.replace("-", "", 1).isdigit():
-            raise InvalidQuery(f"{after!r} is no event's id", field="after")
-        stream = f"{keys.prefix(tenant)}job:{job}:events"
+        check_event(after)
+        stream = f"{self._key(job, tenant)}:events"
         while True:
             # asked before the events are read: what a job that is over has to tell is all there
             over = (await self.state(job, tenant=tenant)).over
@@ -300,8 +303,25 @@ class JobStore:
             pass
         return await self.get(job, tenant=tenant)
 
+    def _key(self, job: str, tenant: str) -> str:
+        # an id with a colon would name one of the keys that stand beside a job's record
+        if not job.isascii() or not job.replace("_", "").isalnum():
+            raise self._missing(job)
+        return f"{keys.prefix(tenant)}job:{job}"
+
     def _missing(self, job: str) -> JobNotFound:
         return JobNotFound(f"there is no job {job} (any more)", job=job)
+
+
+def check_event(after: str) -> None:
+    """Check what claims to be the id of an event.
+
+    Raises:
+        InvalidQuery: it is none.
+    """
+    given = _EVENT.fullmatch(after)
+    if given is None or any(int(part or 0) >= _MAX_PART for part in given.groups()):
+        raise InvalidQuery(f"{after!r} is no event's id", field="after")
 
 
 def _entries(read: Any) -> list[tuple[str, Mapping[str, str]]]:

@@ -1,0 +1,1 @@
+"""The HTTP API: jobs, batches, health and metrics over one job store."""

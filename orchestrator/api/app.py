@@ -1,0 +1,76 @@
+"""Makes the HTTP API: ``uvicorn --factory orchestrator.api.app:from_environment``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from orchestrator.api import documents, health, jobs, problems
+from orchestrator.api.context import Context, Limits
+from orchestrator.api.traffic import TrafficMiddleware
+from orchestrator.jobs.connection import connect
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings, load_settings
+from posology import __version__
+
+#: where Redis is unless the settings say so
+DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
+#: tries at a command: a few seconds, after which a client knows better than we how long to wait
+_PATIENCE = 8
+
+
+def create_app(
+    settings: Settings, store: JobStore | None = None, *, limits: Limits | None = None
+) -> FastAPI:
+    """The API.
+
+    Args:
+        settings: for the defaults of a question.
+        store: where jobs are; ``None`` opens the settings' own for as long as the app runs.
+        limits: of one request.
+    """
+    context = Context(settings=settings, limits=limits or Limits(), store=store)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if context.store is not None:
+            yield
+            return
+        url = settings.redis_url.get_secret_value() if settings.redis_url else DEFAULT_REDIS
+        redis = connect(url, patience=_PATIENCE)
+        context.store = JobStore(redis, url, retention=settings.retention_days * 24 * 3_600)
+        try:
+            yield
+        finally:
+            context.store = None
+            await redis.aclose()
+
+    app = FastAPI(
+        title="Posology",
+        version=__version__,
+        summary="Question answering over the medical literature, from a queue.",
+        license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        lifespan=lifespan,
+        redirect_slashes=False,
+        # these pages load scripts from elsewhere
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.context = context
+    app.include_router(jobs.router)
+    app.include_router(health.router)
+    app.add_middleware(TrafficMiddleware, traffic=context.traffic)
+    problems.register(app)
+    app.openapi = lambda: documents.document(app)  # type: ignore[method-assign]  # FastAPI's own way
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The API with what the environment says.
+
+    Raises:
+        ConfigurationError: a variable is wrong.
+    """
+    return create_app(load_settings())

@@ -1,0 +1,191 @@
+"""What the OpenAPI document says beyond what follows from the code: examples, problems, bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from orchestrator.api import problems
+from orchestrator.input import JobRequest
+from posology import errors
+from posology.errors import PosologyError
+from posology.published.problems import MEDIA_TYPE, Problem, urn
+
+Responses = dict[int | str, dict[str, Any]]
+
+JOB = "job_0199a1b2c3d45f6e7a8b9c0d1e2f"
+REQUEST = {
+    "question": "Does aspirin reduce the risk of preeclampsia?",
+    "form": "yes_no_maybe",
+    "k": 8,
+}
+SUMMARY: dict[str, Any] = {
+    "id": JOB,
+    "tenant": "acme",
+    "state": "queued",
+    "question": REQUEST["question"],
+    "form": "yes_no_maybe",
+    "model": "offline:extractive",
+    "strategy": None,
+    "created": "2026-01-15T09:30:00Z",
+    "started": None,
+    "ended": None,
+    "deadline": "2026-01-15T09:45:00Z",
+    "runs": 0,
+    "losses": 0,
+    "progress": None,
+    "batch": None,
+    "row": None,
+    "known_cost_usd": "0",
+    "unknown_costs": 0,
+}
+_USAGE = {
+    "input": 0,
+    "cache_read": 0,
+    "cache_write_5m": 0,
+    "cache_write_1h": 0,
+    "output": 0,
+    "reasoning": 0,
+}
+QUEUED: dict[str, Any] = {
+    **SUMMARY,
+    "request": {
+        **REQUEST,
+        "options": None,
+        "model": "offline:extractive",
+        "mode": "fused",
+        "retracted": False,
+        "max_tokens": 2000,
+        "strategy": None,
+        "partition_size": None,
+        "deadline_seconds": 900.0,
+    },
+    "decision": None,
+    "result": None,
+    "error": None,
+    "cancellation": None,
+    "spending": {"attempts": [], "usage": _USAGE, "usage_complete": True, "cost_usd": "0"},
+}
+CANCELLED: dict[str, Any] = {
+    **QUEUED,
+    "state": "cancelled",
+    "ended": "2026-01-15T09:30:04Z",
+    "cancellation": {
+        "calls_planned": None,
+        "calls_made": 0,
+        "calls_saved": None,
+        "cost_saved_usd": None,
+    },
+}
+EVENTS = (
+    "id: 1768469400000-0\r\nevent: state\r\n"
+    'data: {"id":"1768469400000-0","type":"state","at":"2026-01-15T09:30:00Z",'
+    '"data":{"state":"queued"}}\r\n\r\n'
+)
+
+#: problems of HTTP itself, by status
+_OF_HTTP: Mapping[int, tuple[str, str, str]] = {
+    400: ("MalformedBody", "The body is no JSON", "the body is no JSON: EOF at line 1 column 0"),
+    413: (
+        "BodyTooLarge",
+        "The body is longer than is allowed",
+        "the body is longer than 1048576 bytes: send less at once",
+    ),
+    415: (
+        "UnsupportedMediaType",
+        "The body is of a media type that is not accepted here",
+        "send the body as application/json, and say so in Content-Type",
+    ),
+    500: (
+        "Defect",
+        "A defect of Posology",
+        "this is a fault of the service: report it with the instance's id",
+    ),
+    503: ("StoreUnavailable", "Redis is out of reach", "try again"),
+}
+_MEANINGS = {
+    400: "The body cannot be read.",
+    404: "There is none of that id (any more).",
+    409: "What is asked does not fit what there is.",
+    413: "The body is longer than is allowed.",
+    415: "The body is of another media type.",
+    422: "Something in the request is wrong; `field` says what.",
+    500: "A defect of the service.",
+    503: "The service cannot do this now; `Retry-After` says when to try again.",
+}
+
+
+def fails(*kinds: int | PosologyError) -> Responses:
+    """The problems that an operation may answer with; 422, 500 and 503 may come from every one.
+
+    Args:
+        kinds: errors to show as examples, or statuses of HTTP's own problems.
+    """
+    shown: dict[int, dict[str, Any]] = {}
+    generic = errors.InvalidQuery("limit: Input should be at most 500", field="limit")
+    for kind in (*kinds, generic, 500, 503):
+        name, example = _example(kind)
+        shown.setdefault(example["status"], {}).setdefault(name, {"value": example})
+    return {status: _problem(status, examples) for status, examples in sorted(shown.items())}
+
+
+def _problem(status: int, examples: Mapping[str, Any]) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    found: dict[str, Any] = {
+        "description": _MEANINGS[status],
+        "content": {MEDIA_TYPE: {"schema": schema, "examples": dict(examples)}},
+    }
+    if status == 503:
+        seconds = {"schema": {"type": "integer"}, "description": "Seconds."}
+        found["headers"] = {"Retry-After": seconds}
+    return found
+
+
+def _example(kind: int | PosologyError) -> tuple[str, dict[str, Any]]:
+    if isinstance(kind, PosologyError):
+        name = type(kind).__name__
+        title = (type(kind).__doc__ or "").splitlines()[0].rstrip(".")
+        status = problems.status_of(type(kind)) or 500
+        fields = {"detail": kind.message, **kind.details}
+    else:
+        (name, title, detail), status = _OF_HTTP[kind], kind
+        fields = {"detail": detail}
+    return name, {"type": urn(name), "title": title, "status": status, **fields}
+
+
+def shows(description: str, example: Any, **rest: Any) -> dict[str, Any]:
+    """A response in JSON with its example."""
+    return {
+        "description": description,
+        "content": {"application/json": {"example": example}},
+        **rest,
+    }
+
+
+def takes(model: type[BaseModel], example: Any) -> dict[str, Any]:
+    """A body in JSON that a route reads by itself."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content = {"application/json": {"schema": schema, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, made once."""
+    if app.openapi_schema is None:
+        made = FastAPI.openapi(app)
+        _, extra = models_json_schema(
+            [(JobRequest, "validation"), (Problem, "serialization")],
+            ref_template="#/components/schemas/{model}",
+        )
+        schemas = made.setdefault("components", {}).setdefault("schemas", {})
+        for name, schema in extra["$defs"].items():
+            schemas.setdefault(name, schema)
+        # FastAPI's own form of an error, which is never sent
+        schemas.pop("HTTPValidationError", None)
+        schemas.pop("ValidationError", None)
+        app.openapi_schema = made
+    return app.openapi_schema

@@ -1,0 +1,201 @@
+"""What Redis knows of all tenants' jobs, as numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from orchestrator.jobs import keys
+from orchestrator.jobs.connection import translated
+from orchestrator.jobs.scripts import BUCKETS
+from orchestrator.jobs.store import JobStore
+from posology.types import JobState, Outcome
+
+#: the broker's queues
+QUEUES = ("posology.jobs", "posology.calls")
+#: milliseconds after which a worker that says nothing is taken for dead
+ALIVE = 30_000
+#: tenants that are asked for in one round trip
+_AT_ONCE = 100
+_NANO = 1_000_000_000
+
+
+@dataclass(kw_only=True, slots=True)
+class Snapshot:
+    """What was read at one time."""
+
+    #: jobs by state, of all tenants
+    states: Counter[JobState] = field(default_factory=Counter)
+    #: jobs that wait for a place at the broker
+    waiting: int = 0
+    #: messages by queue
+    queues: dict[str, int] = field(default_factory=dict)
+    #: sums over all tenants, by the names that the scripts give them
+    counters: Counter[str] = field(default_factory=Counter)
+    #: workers that live
+    workers: int = 0
+
+
+async def read(store: JobStore) -> Snapshot:
+    """Read everything.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    found = Snapshot(workers=await live_workers(store))
+    with translated(store.url):
+        async with store.redis.pipeline(transaction=False) as pipe:
+            pipe.smembers(keys.TENANTS)
+            for queue in QUEUES:
+                pipe.llen(queue)
+            tenants, *lengths = await pipe.execute()
+    found.queues = dict(zip(QUEUES, map(int, lengths), strict=True))
+    names = sorted(tenants)
+    for start in range(0, len(names), _AT_ONCE):
+        await _add(store, names[start : start + _AT_ONCE], found)
+    return found
+
+
+async def live_workers(store: JobStore) -> int:
+    """How many workers told of themselves lately, by the clock of Redis.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    with translated(store.url):
+        seconds, micros = await store.redis.time()
+        now = seconds * 1000 + micros // 1000
+        return int(await store.redis.zcount(keys.WORKERS, now - ALIVE, "+inf"))
+
+
+async def _add(store: JobStore, tenants: Sequence[str], found: Snapshot) -> None:
+    with translated(store.url):
+        async with store.redis.pipeline(transaction=False) as pipe:
+            for tenant in tenants:
+                prefix = keys.prefix(tenant)
+                pipe.hgetall(f"{prefix}metrics")
+                pipe.llen(f"{prefix}waiting")
+                for state in JobState:
+                    pipe.zcard(f"{prefix}state:{state}")
+            replies = iter(await pipe.execute())
+    for _ in tenants:
+        found.counters.update({name: int(n) for name, n in next(replies).items()})
+        found.waiting += next(replies)
+        found.states.update({state: next(replies) for state in JobState})
+
+
+class JobsCollector(Collector):
+    """A snapshot in Prometheus's terms.
+
+    Args:
+        snapshot: ``None`` where Redis did not answer; that is then all there is to tell.
+    """
+
+    def __init__(self, snapshot: Snapshot | None) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterator[Metric]:
+        """One family after the other."""
+        found = self._snapshot
+        yield GaugeMetricFamily(
+            "posology_store_up", "Whether Redis answered.", value=0 if found is None else 1
+        )
+        if found is None:
+            return
+        yield GaugeMetricFamily(
+            "posology_workers", "Workers that told of themselves lately.", value=found.workers
+        )
+        states = GaugeMetricFamily(
+            "posology_jobs", "Jobs whose records are kept, by state.", labels=["state"]
+        )
+        for state in JobState:
+            states.add_metric([state.value], found.states[state])
+        yield states
+        yield GaugeMetricFamily(
+            "posology_jobs_waiting",
+            "Jobs that wait for a place at the broker.",
+            value=found.waiting,
+        )
+        queues = GaugeMetricFamily(
+            "posology_queue_messages", "Messages at the broker, by queue.", labels=["queue"]
+        )
+        for queue, length in found.queues.items():
+            queues.add_metric([queue], length)
+        yield queues
+        yield from _attempts(found.counters)
+        yield _latency(found.counters)
+
+
+def _attempts(counters: Counter[str]) -> Iterator[Metric]:
+    # a loss is taken back when the attempt's end is told late, and a counter must never fall
+    lost = GaugeMetricFamily(
+        "posology_attempts_lost",
+        "Attempts whose end nobody told: billed or not, nobody knows.",
+        labels=["stage", "model"],
+    )
+    ended = CounterMetricFamily(
+        "posology_attempts",
+        "Attempts at model calls whose end is known.",
+        labels=["stage", "model", "outcome"],
+    )
+    for stage, rest, value in _labelled(counters, "attempts"):
+        # a model's name may hold the separator, an outcome cannot
+        model, _, outcome = rest.rpartition("|")
+        if outcome == Outcome.LOST:
+            lost.add_metric([stage, model], value)
+        else:
+            ended.add_metric([stage, model, outcome], value)
+    yield ended
+    yield lost
+    tokens = CounterMetricFamily(
+        "posology_tokens", "Tokens of model calls.", labels=["stage", "model", "direction"]
+    )
+    for direction in ("input", "output"):
+        for stage, model, value in _labelled(counters, direction):
+            tokens.add_metric([stage, model, direction], value)
+    yield tokens
+    spend = CounterMetricFamily(
+        "posology_spend_usd", "Dollars, as far as they are known.", labels=["stage", "model"]
+    )
+    for stage, model, value in _labelled(counters, "nano"):
+        spend.add_metric([stage, model], value / _NANO)
+    yield spend
+    unknown = CounterMetricFamily(
+        "posology_unknown_costs",
+        "Attempts that ended and whose cost is unknown; those that are lost come on top.",
+        labels=["stage", "model"],
+    )
+    for stage, model, value in _labelled(counters, "unknown"):
+        unknown.add_metric([stage, model], value)
+    yield unknown
+
+
+def _latency(counters: Counter[str]) -> Metric:
+    family = HistogramMetricFamily(
+        "posology_attempt_seconds", "Seconds that attempts took.", labels=["stage"]
+    )
+    for stage, _, count in _labelled(counters, "latency_count"):
+        below, buckets = 0, []
+        for bound in BUCKETS:
+            below += counters[f"latency_le|{stage}|{bound}"]
+            buckets.append((str(float(bound)), below))
+        buckets.append(("+Inf", count))
+        family.add_metric([stage], buckets, counters[f"latency_ms|{stage}"] / 1000)
+    return family
+
+
+def _labelled(counters: Counter[str], kind: str) -> Iterator[tuple[str, str, int]]:
+    """The counters of a kind, with their stage and what follows it."""
+    for name in sorted(counters):
+        if name.startswith(f"{kind}|"):
+            stage, _, rest = name.removeprefix(f"{kind}|").partition("|")
+            yield stage, rest, counters[name]

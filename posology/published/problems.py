@@ -1,0 +1,29 @@
+"""What the HTTP API answers when it does not do as asked (RFC 9457)."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: what every problem's ``type`` starts with
+URN = "urn:posology:problem:"
+MEDIA_TYPE = "application/problem+json"
+
+
+def urn(name: str) -> str:
+    """The ``type`` of an error's class: ``JobNotFound`` is ``urn:posology:problem:job-not-found``."""
+    words = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name)
+    return URN + words.removeprefix("-")
+
+
+class Problem(BaseModel):
+    """A problem document. Further members are the fields of the error, such as ``job``."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
+
+    type: str = Field(examples=[urn("JobNotFound")])
+    """stable; what a program tells problems apart by"""
+    title: str
+    """the same for every problem of the type"""
+    status: int
+    detail: str
+    """what is wrong here, and what to do"""
