@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from posology.errors import RequestRejected, TruncatedReply
 from posology.llm.offline_choice import choose
+from posology.llm.offline_contrast import contrast
 from posology.llm.offline_replies import REPLIES, Found
 from posology.llm.offline_scoring import SentenceScorer
 from posology.seams import TokenCounter, TokenEncoder
@@ -61,11 +63,12 @@ class ExtractiveReader:
         if self._scorer is None:
             self._scorer = SentenceScorer(self._encoder)
         scored = self._scorer(call.query.text, call.excerpts)
+        reducing = call.stage is Stage.REDUCE
         found = Found(
             call=call,
             scored=scored,
-            chosen=choose(scored, judged=call.stage is Stage.REDUCE),
-            alike=self._scorer,
+            chosen=choose(scored, judged=reducing),
+            contrast=contrast(call, scored) if reducing else None,
         )
         text, reply = self._fitting(found)
         return Completion(
@@ -79,11 +82,9 @@ class ExtractiveReader:
 
     def _fitting(self, found: Found) -> tuple[str, dict[str, Any]]:
         """The reply with as many of the chosen quotes as ``max_tokens`` allows."""
-        call, chosen = found.call, found.chosen
-        for n in range(len(chosen), -1, -1):
-            if chosen and not n:
-                break
-            reply = REPLIES[call.stage](replace(found, chosen=chosen[:n]))
+        call = found.call
+        for candidate in _shorter(found):
+            reply = REPLIES[call.stage](candidate)
             text = json.dumps(reply, ensure_ascii=False)
             if self._count(text) <= call.max_tokens:
                 return text, reply
@@ -96,6 +97,15 @@ class ExtractiveReader:
 
     def _input(self, call: Call) -> int:
         return sum(self._count(message.content) for message in call.messages)
+
+
+def _shorter(found: Found) -> Iterator[Found]:
+    """What was found, then ever less of it: fewer quotes, and last no contrast."""
+    for pair in dict.fromkeys((found.contrast, None)):
+        for n in range(len(found.chosen), 0, -1):
+            yield replace(found, chosen=found.chosen[:n], contrast=pair)
+    if not found.chosen:
+        yield found
 
 
 def _validated(call: Call, reply: dict[str, Any]) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from posology.llm.offline_choice import THRESHOLD
-from posology.llm.offline_scoring import Scored, SentenceScorer
+from posology.llm.offline_contrast import Contrast
+from posology.llm.offline_scoring import Scored
 from posology.types import Call, Passage, Stage
 
 NOTICE = "Quoted by an extractive reader; no language model judged this."
@@ -23,8 +24,8 @@ class Found:
     scored: list[Scored]
     #: those to quote, best first
     chosen: list[Scored]
-    #: tells how like two texts are
-    alike: SentenceScorer
+    #: of a ``REDUCE`` call, where sentences contradict each other by their wording
+    contrast: Contrast | None = None
 
 
 def _answer(found: Found) -> dict[str, Any]:
@@ -48,13 +49,43 @@ def _extract(found: Found) -> dict[str, Any]:
 
 
 def _reduce(found: Found) -> dict[str, Any]:
+    pair = found.contrast
+    # what contradicts is evidence too, wherever it ranks
+    shown = found.chosen + ([pair.speaking_for[0], pair.speaking_against[0]] if pair else [])
+    shown = list(dict.fromkeys(shown))
+    said = _said(replace(found, chosen=shown))
     return {
-        "answerable": bool(found.chosen),
-        "answer": f"{_said(found)} ({NOTICE})",
+        "answerable": bool(shown),
+        "answer": " ".join([said, *([_contrasted(found, pair)] if pair else []), f"({NOTICE})"]),
         "choice": None,
-        "evidence": list(dict.fromkeys(f"F{one.excerpt + 1}" for one in found.chosen)),
-        "claims": [],
+        "evidence": list(dict.fromkeys(_finding(one) for one in shown)),
+        "claims": [_claim(found, pair)] if pair else [],
     }
+
+
+def _contrasted(found: Found, pair: Contrast) -> str:
+    one, other = (
+        _passage(found, side[0]).id for side in (pair.speaking_for, pair.speaking_against)
+    )
+    return (
+        f"By their wording alone, {one} and {other} contradict each other; whether they do, and on "
+        "what, is for a reader to judge."
+    )
+
+
+def _claim(found: Found, pair: Contrast) -> dict[str, Any]:
+    return {
+        "claim": _words(found, pair.speaking_for[0]),
+        "supporting": list(dict.fromkeys(_finding(one) for one in pair.speaking_for)),
+        "opposing": list(dict.fromkeys(_finding(one) for one in pair.speaking_against)),
+        # the reader has no view of who is right
+        "resolution": "none",
+        "reason": "Grouped by wording alone: words of benefit against words of harm or denial.",
+    }
+
+
+def _finding(one: Scored) -> str:
+    return f"F{one.excerpt + 1}"
 
 
 #: what each stage's reply is made of
