@@ -59,8 +59,24 @@ class Settings(BaseSettings):
     #: whether the schema of a reply is sent; off for servers and models that refuse it, where the
     #: prompt and one repair have to do
     native_schema: bool = Field(default=True, alias="POSOLOGY_NATIVE_SCHEMA")
-    #: the broker and result store of the workers
+    #: where jobs are kept; ``None``: on the stack that runs on ``home``
     redis_url: SecretStr | None = Field(default=None, alias="POSOLOGY_REDIS_URL")
+    #: the data folder of the embedded stack
+    home: str = Field(default=".posology", alias="POSOLOGY_HOME")
+    #: days for which the record of a job is kept after its end
+    retention_days: float = Field(
+        default=7.0, gt=0, le=3_650, allow_inf_nan=False, alias="POSOLOGY_RETENTION_DAYS"
+    )
+    #: whose jobs they are, unless a command says so
+    tenant: str = Field(default="default", alias="POSOLOGY_TENANT")
+    #: seconds that a worker has for what it is at when it is told to stop
+    shutdown_grace: float = Field(
+        default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_SHUTDOWN_GRACE"
+    )
+    #: seconds after which a worker that does not tell of itself counts as lost
+    lease: float = Field(default=15.0, ge=2, allow_inf_nan=False, alias="POSOLOGY_LEASE")
+    #: jobs and partitions under way at once, for each worker process
+    worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
 
 
 def load_settings() -> Settings:

@@ -10,7 +10,9 @@
     ├── ConfigurationError          what Posology was set up with is wrong
     │   ├── UnknownModel            no such provider, or a name without a provider
     │   ├── MissingKey              the provider's key is not set
-    │   └── EmbedderUnavailable     the embedder's files cannot be loaded
+    │   ├── EmbedderUnavailable     the embedder's files cannot be loaded
+    │   ├── StackRuns               another stack has the data folder
+    │   └── ChildFailed             a process of the stack ends again and again
     ├── IndexFault                  the index cannot serve
     │   ├── IndexMissing            there is none at that place
     │   ├── IndexMismatch           it was made with another embedder, or by another format
@@ -33,6 +35,7 @@
     │   └── NothingRead             not one partition of a question could be read
     ├── JobError                    a job cannot be worked on as asked
     │   ├── JobNotFound             there is none of that id (any more)
+    │   ├── BatchNotFound           there is no batch of that id (any more)
     │   ├── IdempotencyConflict     the key was used for another question
     │   ├── JobFinished             what was asked needs a job that has not ended
     │   ├── JobNotFailed            only a failed, cancelled or expired job can be tried again
@@ -157,6 +160,30 @@ class EmbedderUnavailable(ConfigurationError):
         super().__init__(message, embedder=embedder)
 
     embedder: str
+
+
+class StackRuns(ConfigurationError):
+    """Another stack has the data folder."""
+
+    def __init__(self, message: str, *, pid: int | None, api: str | None) -> None:
+        super().__init__(message, pid=pid, api=api)
+
+    #: of the stack that runs, ``None`` when it has not said so yet
+    pid: int | None
+    #: where its API is, ``None`` without one
+    api: str | None
+
+
+class ChildFailed(ConfigurationError):
+    """A process of the stack ends again and again, or is not ready in time."""
+
+    def __init__(self, message: str, *, child: str, lines: tuple[str, ...]) -> None:
+        super().__init__(message, child=child, lines=lines)
+
+    #: the process's name in the stack, such as ``worker1``
+    child: str
+    #: the last lines that it wrote
+    lines: tuple[str, ...]
 
 
 class IndexFault(PosologyError):
@@ -304,6 +331,16 @@ class JobError(PosologyError):
 
 class JobNotFound(JobError):
     """There is no job of that id, or no longer."""
+
+
+class BatchNotFound(JobError):
+    """There is no batch of that id, or no longer."""
+
+    def __init__(self, message: str, *, batch: str) -> None:
+        PosologyError.__init__(self, message, batch=batch)
+
+    #: the batch's id
+    batch: str
 
 
 class IdempotencyConflict(JobError):

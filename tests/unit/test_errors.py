@@ -33,6 +33,11 @@ FIELDS: dict[str, object] = {
     "seconds": 2.0,
     "failures": {"provider": 2},
     "job": "job_1",
+    "pid": 7,
+    "api": "http://127.0.0.1:8000",
+    "child": "worker1",
+    "lines": ("the index is missing",),
+    "batch": "batch_1",
     "address": "redis://127.0.0.1:6379/0",
 }
 

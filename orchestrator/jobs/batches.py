@@ -1,0 +1,342 @@
+"""Batches: many questions under one id, each a job of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import anyio
+from anyio import to_thread
+
+from orchestrator.jobs import keys, records
+from orchestrator.jobs.connection import translated
+from orchestrator.jobs.rows import Row, check_defaults, read_row
+from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
+from orchestrator.settings import Settings
+from posology.errors import (
+    BatchNotFound,
+    IdempotencyConflict,
+    InvalidQuery,
+    JobCancelled,
+    JobNotFound,
+    PosologyError,
+)
+from posology.published.answers import ErrorBody, Spending
+from posology.published.jobs import BatchOutput, BatchRow
+from posology.types.jobs import OVER, JobState
+
+#: rows of one batch
+MAX_ROWS = 100_000
+#: rows that are read, or written to the store, in one go
+_CHUNK = 500
+#: submissions under way at once: the server works while the client prepares the next
+_AT_ONCE = 32
+#: batches looked at when one is submitted, and milliseconds until each is looked at again
+_LOOK_AT, _LOOK_AGAIN = 10, 24 * 3_600_000
+_ID = re.compile(r"batch_[0-9a-f]{28}")
+_STATE: Final = "state:"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Batches:
+    """Batches of all tenants. It may be shared by concurrent callers.
+
+    A batch holds only what its jobs do not: their order, the rows' own ids, the rows that are no
+    requests. It is kept as long as any of its jobs.
+
+    Args:
+        store: of the jobs.
+        settings: for what neither rows nor defaults say.
+    """
+
+    def __init__(self, store: JobStore, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    async def submit(
+        self,
+        rows: Iterable[str | bytes] | AsyncIterable[str | bytes],
+        *,
+        tenant: str,
+        key: str | None = None,
+        defaults: Mapping[str, Any] = _NOTHING,
+    ) -> BatchOutput:
+        """Put many questions into the queue.
+
+        A row that is no valid request becomes a rejected row, and its neighbours go on. Blank lines
+        are no rows. A submission that broke off is completed by repeating it with the same key.
+
+        Args:
+            rows: JSON Lines, each a :class:`~orchestrator.input.JobRequest` with an optional ``id``
+                of its own, a JSON scalar, that stands again in its output row.
+            tenant: whose.
+            key: an idempotency key: the same key and rows give the same batch and the same jobs, for
+                as long as any of them is kept.
+            defaults: for fields that a row does not say.
+
+        Raises:
+            IdempotencyConflict: the key stands for other rows.
+            InvalidQuery: tenant, key or defaults cannot be such, or there are too many rows.
+            StoreUnavailable: not all was submitted; the same key goes on.
+        """
+        prefix = keys.prefix(tenant)
+        batch = keys.new_id("batch") if key is None else batch_id(tenant, key)
+        check_defaults(defaults, self._settings)
+        found = await self._read(rows, defaults)
+        digest = await to_thread.run_sync(_digest, found)
+        keep = int(self._settings.retention_days * 24 * 3_600_000)
+        bad = sum(row.request is None for row in found)
+        await self.forget(tenant=tenant)
+        (said,) = await self._store.run("open_batch", prefix, batch, digest, len(found), bad, keep)
+        if said == "conflict":
+            raise IdempotencyConflict(
+                f"the idempotency key {key!r} was used for other rows, {batch}: use a new key",
+                job=batch,
+            )
+        name = f"{prefix}batch:{batch}"
+        await self._note(name, found)
+        with translated(self._store.url):
+            known = set(await cast("Awaitable[list[str]]", self._store.redis.hkeys(f"{name}:jobs")))
+        await self._submit([r for r in found if str(r.number) not in known], tenant, batch)
+        return await self.get(batch, tenant=tenant)
+
+    async def get(self, batch: str, *, tenant: str) -> BatchOutput:
+        """A batch as it is now.
+
+        Raises:
+            BatchNotFound: the tenant has no such batch (any more).
+            StoreUnavailable: Redis is out of reach.
+        """
+        record = await self._record(batch, tenant)
+        states = {
+            JobState(name.removeprefix(_STATE)): int(count)
+            for name, count in record.items()
+            if name.startswith(_STATE) and count != "0"
+        }
+        total, rejected = int(record["total"]), int(record["rejected"])
+        ended = sum(count for state, count in states.items() if state in OVER)
+        return BatchOutput(
+            id=batch,
+            tenant=tenant,
+            created=records.at(record["created"]),
+            total=total,
+            rejected=rejected,
+            states=states,
+            known_cost_usd=Decimal(record["known_nano"]) / records.NANO,
+            unknown_costs=int(record["unknown_costs"]),
+            over=ended + rejected == total,
+        )
+
+    async def rows(
+        self, batch: str, *, tenant: str, after: int = -1, limit: int = 100
+    ) -> list[BatchRow]:
+        """Some rows in the order of the input, each as it is now.
+
+        A row has a result or an error once it is over, and neither before.
+
+        Args:
+            batch: its id.
+            tenant: whose.
+            after: the number of the last row that is known.
+            limit: rows at most, up to :data:`~orchestrator.jobs.store.MAX_PAGE`.
+
+        Raises:
+            BatchNotFound: the tenant has no such batch (any more).
+            InvalidQuery: ``limit`` cannot be one.
+            StoreUnavailable: Redis is out of reach.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidQuery(f"limit is 1 to {MAX_PAGE}, not {limit}", field="limit")
+        total = int((await self._record(batch, tenant))["total"])
+        first = max(after + 1, 0)
+        numbers = range(first, min(first + limit, total))
+        if not numbers:
+            return []
+        prefix = keys.prefix(tenant)
+        name, fields = f"{prefix}batch:{batch}", [str(number) for number in numbers]
+        with translated(self._store.url):
+            async with self._store.redis.pipeline(transaction=False) as pipe:
+                for part in ("jobs", "rejected", "ids"):
+                    pipe.hmget(f"{name}:{part}", fields)
+                jobs, rejected, ids = await pipe.execute()
+            async with self._store.redis.pipeline(transaction=False) as pipe:
+                for job in filter(None, jobs):
+                    pipe.hgetall(f"{prefix}job:{job}")
+                    pipe.hgetall(f"{prefix}job:{job}:calls")
+                found = iter(await pipe.execute())
+        return [
+            _row(number, own, error, job, next(found) if job else {}, next(found) if job else {})
+            for number, own, error, job in zip(numbers, ids, rejected, jobs, strict=True)
+        ]
+
+    async def forget(self, *, tenant: str) -> int:
+        """Forget batches all of whose jobs are forgotten.
+
+        Every submission does so, too, so that nothing piles up.
+
+        Returns:
+            How many.
+
+        Raises:
+            StoreUnavailable: Redis is out of reach.
+        """
+        return int(
+            await self._store.run("forget_batches", keys.prefix(tenant), _LOOK_AT, _LOOK_AGAIN)
+        )
+
+    async def _record(self, batch: str, tenant: str) -> dict[str, str]:
+        prefix = keys.prefix(tenant)
+        if _ID.fullmatch(batch):
+            with translated(self._store.url):
+                record = await cast(
+                    "Awaitable[dict[str, str]]", self._store.redis.hgetall(f"{prefix}batch:{batch}")
+                )
+            if "digest" in record:
+                return record
+        raise BatchNotFound(f"there is no batch {batch} (any more)", batch=batch)
+
+    async def _read(
+        self,
+        rows: Iterable[str | bytes] | AsyncIterable[str | bytes],
+        defaults: Mapping[str, Any],
+    ) -> list[Row]:
+        found: list[Row] = []
+        chunk: list[tuple[int, str | bytes]] = []
+
+        async def read() -> None:
+            if len(found) + len(chunk) > MAX_ROWS:
+                raise InvalidQuery(
+                    f"the batch has more than {MAX_ROWS:,} rows: split it", field="rows"
+                )
+            first = len(found)
+            # checking takes a while, in which the event loop has others to serve
+            found.extend(
+                await to_thread.run_sync(
+                    lambda: [
+                        read_row(first + i, line, raw, defaults, self._settings)
+                        for i, (line, raw) in enumerate(chunk)
+                    ]
+                )
+            )
+            chunk.clear()
+
+        line = 0
+        async for raw in _each(rows):
+            line += 1
+            if raw.strip():
+                chunk.append((line, raw))
+            if len(chunk) == _CHUNK:
+                await read()
+        await read()
+        return found
+
+    async def _note(self, name: str, rows: Sequence[Row]) -> None:
+        """Keep what no job keeps. It is the same each time, so that repeating it changes nothing."""
+        errors = [(str(r.number), r.error.model_dump_json()) for r in rows if r.error]
+        ids = [(str(r.number), r.id) for r in rows if r.id is not None]
+        with translated(self._store.url):
+            for part, pairs in (("rejected", errors), ("ids", ids)):
+                for i in range(0, len(pairs), _CHUNK):
+                    chunk: dict[Any, Any] = dict(pairs[i : i + _CHUNK])
+                    await self._store.redis.hset(f"{name}:{part}", mapping=chunk)
+
+    async def _submit(self, rows: Sequence[Row], tenant: str, batch: str) -> None:
+        waiting = iter(rows)
+        failed: list[PosologyError] = []
+
+        async def work() -> None:
+            for row in waiting:
+                if row.request is None:
+                    continue
+                try:
+                    await self._store.submit(
+                        row.request,
+                        tenant=tenant,
+                        key=f"{batch}:{row.number}",
+                        batch=batch,
+                        row=row.number,
+                    )
+                except PosologyError as error:
+                    failed.append(error)
+                    group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            for _ in range(_AT_ONCE):
+                group.start_soon(work)
+        if failed:
+            raise failed[0]
+
+
+def batch_id(tenant: str, key: str) -> str:
+    """The id of the batch that a key stands for.
+
+    Raises:
+        InvalidQuery: no key can be that.
+    """
+    if not (0 < len(key) <= MAX_KEY and key.isprintable()):
+        raise InvalidQuery(
+            f"an idempotency key has 1 to {MAX_KEY} printable characters", field="key"
+        )
+    return f"batch_{hashlib.sha256(f'{tenant} {key}'.encode()).hexdigest()[:28]}"
+
+
+def _digest(rows: Iterable[Row]) -> str:
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(row.content)
+    return digest.hexdigest()
+
+
+def _row(
+    number: int,
+    own: str | None,
+    rejected: str | None,
+    job: str | None,
+    record: Mapping[str, str],
+    calls: Mapping[str, str],
+) -> BatchRow:
+    out = records.output(record, calls) if record else None
+    if rejected is not None:
+        error: ErrorBody | None = ErrorBody.model_validate_json(rejected)
+    elif out is not None:
+        error = out.error
+        if out.state is JobState.CANCELLED:
+            error = _error(JobCancelled(f"job {job} was cancelled", job=out.id), out.spending)
+    elif job is not None:
+        error = _error(JobNotFound(f"there is no job {job} any more", job=job), None)
+    else:
+        error = None
+    return BatchRow(
+        row=number,
+        id=None if own is None else json.loads(own),
+        job=job,
+        state=out.state if out else None,
+        result=out.result if out else None,
+        error=error,
+    )
+
+
+def _error(error: PosologyError, spent: Spending | None) -> ErrorBody:
+    return ErrorBody(
+        type=type(error).__name__,
+        message=error.message,
+        exit_code=error.exit_code,
+        details=error.details,
+        spending=spent,
+    )
+
+
+async def _each(
+    rows: Iterable[str | bytes] | AsyncIterable[str | bytes],
+) -> AsyncIterator[str | bytes]:
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield row
+    else:
+        for row in rows:
+            yield row

@@ -1,0 +1,138 @@
+"""The rows of a batch: lines from outside, each a request or an error of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestrator.input import JobRequest
+from orchestrator.settings import Settings
+from posology.errors import InvalidQuery, PosologyError
+from posology.published.answers import ErrorBody
+
+#: bytes of one row: the longest question with its options, every character escaped
+MAX_ROW = 65_536
+#: characters of a row's own id, as JSON
+MAX_ID = 1_000
+#: characters of an error's texts that are kept
+_LONGEST = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """A row as it was handed in."""
+
+    #: place among the rows, from 0
+    number: int
+    #: the row's own id as JSON; ``None`` where it has none
+    id: str | None
+    #: with its defaults filled in; ``None`` where the row cannot be asked
+    request: JobRequest | None
+    #: why not; ``None`` for a good row
+    error: ErrorBody | None
+
+    @property
+    def content(self) -> bytes:
+        """What makes it another row than another: equal for the same row of the same batch."""
+        what = self.request or self.error
+        assert what is not None
+        return f"{self.id}\n{what.model_dump_json()}\n".encode()
+
+
+def read_row(
+    number: int, line: int, raw: str | bytes, defaults: Mapping[str, Any], settings: Settings
+) -> Row:
+    """Read one line. It never raises for what stands there.
+
+    Args:
+        number: the row's place, from 0.
+        line: where it stood, from 1, for the error.
+        raw: the line.
+        defaults: for what the row does not say.
+        settings: for what neither says.
+    """
+    own: str | None = None
+    try:
+        data = _object(raw)
+        own = _own_id(data)
+        request = JobRequest.parse({**defaults, **data}).settled(settings)
+    except PosologyError as error:
+        return Row(number=number, id=own, request=None, error=_body(error, line))
+    return Row(number=number, id=own, request=request, error=None)
+
+
+def check_defaults(defaults: Mapping[str, Any], settings: Settings) -> None:
+    """Find out once what else every row would be rejected for.
+
+    Raises:
+        InvalidQuery: no row can have these values.
+        UnknownModel: no such provider, or a name without a provider.
+    """
+    # form and options belong together, and only a row has both
+    alone = {k: v for k, v in defaults.items() if k not in ("form", "options")}
+    JobRequest.parse({**alone, "question": "?"}).settled(settings)
+
+
+def _object(raw: str | bytes) -> dict[str, Any]:
+    if len(raw) > MAX_ROW:
+        raise _bad(f"the row has more than {MAX_ROW:,} bytes")
+    try:
+        text = raw.decode() if isinstance(raw, bytes) else raw
+    except UnicodeDecodeError as error:
+        raise _bad(f"the row is not UTF-8 (byte {error.start + 1})") from None
+    try:
+        data = json.loads(text.removeprefix("\ufeff"), parse_constant=_no_constant)
+    except RecursionError:
+        raise _bad("the row is nested too deeply") from None
+    except ValueError as error:
+        raise _bad(f"the row is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise _bad(f"the row is no JSON object but {type(data).__name__}")
+    return data
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _own_id(data: dict[str, Any]) -> str | None:
+    if "id" not in data:
+        return None
+    own = data.pop("id")
+    if not (own is None or isinstance(own, str | int | float)):
+        raise InvalidQuery("id is a string, a number, true, false or null", field="id")
+    # 1e999 is valid JSON that no float can hold
+    if isinstance(own, float) and not math.isfinite(own):
+        raise InvalidQuery("id is not a finite number", field="id")
+    written = json.dumps(own, ensure_ascii=False)
+    if len(written) > MAX_ID:
+        raise InvalidQuery(f"id has more than {MAX_ID:,} characters", field="id")
+    try:
+        written.encode()
+    except UnicodeEncodeError:
+        raise InvalidQuery("id is not valid Unicode", field="id") from None
+    return written
+
+
+def _bad(message: str) -> InvalidQuery:
+    return InvalidQuery(message, field="row")
+
+
+def _body(error: PosologyError, line: int) -> ErrorBody:
+    details = {k: _valid(v) if isinstance(v, str) else v for k, v in error.details.items()}
+    return ErrorBody(
+        type=type(error).__name__,
+        # it may name a field of the row, which may be called anything
+        message=_valid(error.message),
+        exit_code=error.exit_code,
+        details={**details, "line": line},
+        spending=None,
+    )
+
+
+def _valid(text: str) -> str:
+    """The text without what UTF-8 cannot write, and no longer than a message."""
+    return text[:_LONGEST].encode(errors="replace").decode()
