@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
 from orchestrator.settings import Settings
 from posology.budget.prices import price
-from posology.llm.accounting import Account
 from posology.llm.models import parse
 from posology.llm.providers import FACTORIES, Adapter, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
-from posology.seams import Complete
+from posology.seams import Complete, Journal, Recall
 
 
 class Connections:
@@ -31,8 +30,21 @@ class Connections:
         self._remote: list[Adapter] = []
         self._limits: dict[str, anyio.CapacityLimiter] = {}
 
-    def complete(self, model: str, account: Account) -> Complete:
-        """The whole stack for a model, accounting to ``account``.
+    def complete(
+        self,
+        model: str,
+        journal: Journal,
+        *,
+        recall: Recall | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> Complete:
+        """The whole stack for a model.
+
+        Args:
+            model: ``provider:name``.
+            journal: takes the account of every attempt.
+            recall: gives the replies that the same work was given before.
+            sleep: waits between attempts.
 
         Raises:
             UnknownModel: no such provider, or a name without a provider.
@@ -45,7 +57,9 @@ class Connections:
             self._limits[provider] = anyio.CapacityLimiter(settings.concurrency)
         return build(
             self._adapters[provider],
-            journal=account,
+            journal=journal,
+            recall=recall,
+            sleep=sleep,
             price=price,
             retry=RetryPolicy(attempts=settings.attempts, deadline=settings.call_deadline),
             limit=self._limits[provider],

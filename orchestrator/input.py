@@ -15,6 +15,8 @@ from posology.query import make_query
 from posology.types import Form
 from strategies import STRATEGIES
 
+#: seconds; the longest that a job may wait and work
+MAX_DEADLINE = 86_400.0
 #: passages; more than this is a literature search, not a question's context
 MAX_K = 200
 
@@ -84,7 +86,7 @@ class JobRequest(AskRequest):
     """A question that is put into the queue."""
 
     #: seconds from submission after which nothing more is done for it
-    deadline_seconds: float = Field(default=900.0, ge=1.0, le=86_400.0)
+    deadline_seconds: float = Field(default=900.0, ge=1.0, le=MAX_DEADLINE)
 
     def settled(self, settings: Settings) -> Self:
         """The same with every default filled in, so that no worker's settings change the question.

@@ -151,14 +151,17 @@ def index_output(info: IndexInfo) -> IndexOutput:
 
 def error_output(error: PosologyError, account: Account | None) -> ErrorOutput:
     """The published form of an error."""
-    return ErrorOutput(
-        error=ErrorBody(
-            type=type(error).__name__,
-            message=error.message,
-            exit_code=error.exit_code,
-            details={k: v for k, v in error.details.items() if k != "usage"},
-            spending=spending(account) if account else None,
-        )
+    return ErrorOutput(error=error_body(error, account))
+
+
+def error_body(error: PosologyError, account: Account | None) -> ErrorBody:
+    """An error as data, with what was spent until then."""
+    return ErrorBody(
+        type=type(error).__name__,
+        message=error.message,
+        exit_code=error.exit_code,
+        details={k: v for k, v in error.details.items() if k != "usage"},
+        spending=spending(account) if account else None,
     )
 
 

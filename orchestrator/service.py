@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cached_property
 
 from anyio import to_thread
 
 from orchestrator.connections import Connections
-from orchestrator.pipeline import Pipeline, Report, Request
+from orchestrator.models import Models
+from orchestrator.pipeline import Pipeline, Prepared, Report, Request
 from orchestrator.settings import Settings
 from policies import POLICIES
 from posology.errors import ConfigurationError
-from posology.index.embedders import DEFAULT, PACKAGED
-from posology.index.embedders import load as load_embedder
 from posology.index.retriever import Mode, Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
-from posology.seams import Complete, TokenEncoder
-from posology.text.tokens import wordpiece_counter
-from posology.types import Query, Retrieval, TokenVectors
+from posology.types import Query, Retrieval
 from strategies import STRATEGIES
 
 
@@ -38,6 +34,10 @@ class Service:
     async def ask(self, request: Request, account: Account) -> Report:
         """Answer one question; see :meth:`Pipeline.run`."""
         return await self._pipeline.run(request, account)
+
+    async def prepare(self, request: Request) -> Prepared:
+        """Retrieve and decide, and spend nothing; see :meth:`Pipeline.prepare`."""
+        return await self._pipeline.prepare(request)
 
     async def search(
         self, query: Query, *, k: int, mode: Mode, retracted: bool = False
@@ -59,8 +59,19 @@ def index_place(settings: Settings, given: str | None = None) -> str:
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, place: str | None = None) -> AsyncIterator[Service]:
-    """Open the index, load the embedder, and be ready to connect to providers.
+async def open_connections(settings: Settings, models: Models) -> AsyncIterator[Connections]:
+    """Be ready to connect to providers; closes what was connected."""
+    connections = Connections(settings, offline=models.reader)
+    try:
+        yield connections
+    finally:
+        await connections.aclose()
+
+
+async def make_service(
+    settings: Settings, models: Models, connections: Connections, place: str | None = None
+) -> Service:
+    """Open the index and load the embedder.
 
     Raises:
         ConfigurationError: nobody says where the index is.
@@ -69,42 +80,29 @@ async def open_service(settings: Settings, place: str | None = None) -> AsyncIte
     """
     where = index_place(settings, place)
     index = await to_thread.run_sync(Index.open, where)
-    embedder = await to_thread.run_sync(load_embedder, settings.embedder)
-    # the offline reader's threshold and weights hold for the packaged encoder, whatever the index's
-    packaged = settings.embedder in (None, DEFAULT)
-    encoder = embedder if packaged else _PackagedEncoder()
-    retriever = Retriever(index, embedder)
-    connections = Connections(settings, offline=lambda: _reader(encoder))
-    try:
-        yield Service(
-            settings=settings,
-            index=index,
+    retriever = Retriever(index, await to_thread.run_sync(models.embedder))
+    return Service(
+        settings=settings,
+        index=index,
+        retriever=retriever,
+        pipeline=Pipeline(
             retriever=retriever,
-            pipeline=Pipeline(
-                retriever=retriever,
-                policy=POLICIES["fixed"](),
-                strategies=STRATEGIES,
-                completes=connections.complete,
-            ),
-        )
-    finally:
-        await connections.aclose()
+            policy=POLICIES["fixed"](),
+            strategies=STRATEGIES,
+            completes=connections.complete,
+        ),
+    )
 
 
-class _PackagedEncoder:
-    """The packaged encoder, loaded when the reader first reads, in the reader's own thread."""
+@asynccontextmanager
+async def open_service(settings: Settings, place: str | None = None) -> AsyncIterator[Service]:
+    """A service for as long as it is needed, with models and connections of its own.
 
-    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        return self._encoder.token_vectors(texts)
-
-    @cached_property
-    def _encoder(self) -> TokenEncoder:
-        return load_embedder(DEFAULT)
-
-
-def _reader(encoder: TokenEncoder) -> Complete:
-    """The offline reader, which counts tokens with the packaged encoder's own tokenizer."""
-    from posology.llm.offline import ExtractiveReader
-
-    tokenizer = PACKAGED[DEFAULT]() / "tokenizer.json"
-    return ExtractiveReader(encoder, wordpiece_counter(tokenizer))
+    Raises:
+        ConfigurationError: nobody says where the index is.
+        IndexFault: there is no usable index, or another embedder made it.
+        EmbedderUnavailable: the embedder's files cannot be loaded.
+    """
+    models = Models(settings.embedder)
+    async with open_connections(settings, models) as connections:
+        yield await make_service(settings, models, connections, place)

@@ -9,6 +9,6 @@ from posology.seams import Strategy
 from strategies import briefcontext, direct
 
 #: name → how to make it
-STRATEGIES: Mapping[str, Callable[[], Strategy]] = MappingProxyType(
+STRATEGIES: Mapping[str, Callable[..., Strategy]] = MappingProxyType(
     {direct.NAME: direct.Direct, briefcontext.NAME: briefcontext.BriefContext}
 )

@@ -147,6 +147,10 @@ class BriefContext:
             raise ValueError(f"a partition holds at least one passage, not {size}")
         self._size = size
 
+    def partition(self, passages: Sequence[Retrieved]) -> tuple[Partition, ...]:
+        """The parts that it reads, see :func:`partition`; for callers that have them read elsewhere."""
+        return partition(passages, self._size)
+
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from the passages in their order.
 
@@ -154,7 +158,7 @@ class BriefContext:
             ProviderError: the reduce call failed, or every extraction did.
             DeadlineExceeded: the time was over.
         """
-        parts = partition(task.retrieval.passages, self._size)
+        parts = self.partition(task.retrieval.passages)
         done: list[Extraction] = []
         raised: list[Exception] = []
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from celery import Celery
 
+from orchestrator.housekeeping import JOBS
+from orchestrator.input import MAX_DEADLINE
 from orchestrator.settings import Settings, load_settings, prepare_libraries
 
 #: where the broker is, unless ``POSOLOGY_REDIS_URL`` says so
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
-#: seconds after which the broker hands an unacknowledged message to another worker; well over the
-#: longest time that one question may take, or it would run twice while the first is still at it
-VISIBILITY_TIMEOUT = 3_600
+#: Seconds after which the broker hands an unacknowledged message to another worker: longer than any job may
+#: take. It is the last resort; the work of a dead worker is found by its lease, within seconds.
+VISIBILITY_TIMEOUT = int(MAX_DEADLINE) + 3_600
 
 
 def make_app(settings: Settings) -> Celery:
@@ -20,21 +22,27 @@ def make_app(settings: Settings) -> Celery:
     forks after LanceDB or torch was loaded.
     """
     redis = settings.redis_url.get_secret_value() if settings.redis_url else DEFAULT_REDIS
-    app = Celery("posology", broker=redis, backend=redis, include=["workers.tasks"])
+    app = Celery("posology", broker=redis, include=["workers.tasks"])
     app.conf.update(
-        task_default_queue="posology.jobs",
+        task_default_queue=JOBS,
+        task_create_missing_queues=True,
         # only JSON is sent, and only JSON is accepted: a pickle from the broker would be code
         task_serializer="json",
         result_serializer="json",
         accept_content=["json"],
+        # results are in the job records, where they outlive a message
+        task_ignore_result=True,
         # a message is acknowledged after its work, and comes again if the worker was lost
         task_acks_late=True,
         task_reject_on_worker_lost=True,
         broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT},
         broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
         worker_pool="threads",
+        worker_concurrency=settings.worker_concurrency,
+        # no more messages are taken than there are threads: what is taken is begun
         worker_prefetch_multiplier=1,
-        result_expires=24 * 3_600,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
     )
     return app
 

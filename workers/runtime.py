@@ -2,46 +2,155 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
-from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack
 
+import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from orchestrator.service import Service, open_service
+from orchestrator.housekeeping import JOBS, Housekeeping
+from orchestrator.jobs import keys
+from orchestrator.jobs.store import open_store
+from orchestrator.jobs.units import Send, Unit
+from orchestrator.jobs.work import WorkStore
+from orchestrator.models import Models
+from orchestrator.runner import Runner
+from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
+from posology.errors import PosologyError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+logger = logging.getLogger(__name__)
+
+
+class Process:
+    """What a worker process holds, on its loop.
+
+    Args:
+        settings: of this worker.
+        send: hands a unit to the broker; blocking.
+        url: of Redis.
+    """
+
+    def __init__(self, settings: Settings, send: Send, url: str) -> None:
+        self._settings = settings
+        self._send = send
+        self._url = url
+        self._stack = AsyncExitStack()
+        self._opening = anyio.Lock()
+        self._service: Service | None = None
+        self.runner: Runner
+        self._housekeeping: anyio.CancelScope | None = None
+
+    async def __aenter__(self) -> Process:
+        """Connect; models and index are opened when they are first needed."""
+        settings = self._settings
+        self._models = Models(settings.embedder)
+        self._connections = await self._stack.enter_async_context(
+            open_connections(settings, self._models)
+        )
+        store = await self._stack.enter_async_context(open_store(self._url))
+        self._work = WorkStore(store, worker=keys.worker(os.getpid()), lease=settings.lease)
+        self.runner = Runner(self._work, settings, self._connections, self.service)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop the loops and close every connection."""
+        if self._housekeeping is not None:
+            self._housekeeping.cancel()
+        await self._stack.aclose()
+
+    async def service(self) -> Service:
+        """The index and its encoder, opened once.
+
+        Raises:
+            PosologyError: they cannot be opened; the next call tries again.
+        """
+        async with self._opening:
+            if self._service is None:
+                self._service = await make_service(self._settings, self._models, self._connections)
+            return self._service
+
+    async def keep_house(self, *, dispatches: bool) -> None:
+        """Run the loops until this is closed.
+
+        Args:
+            dispatches: whether this worker answers jobs; it then opens the index before it takes any.
+        """
+        house = Housekeeping(self._work, self.runner, self._send)
+        with anyio.CancelScope() as self._housekeeping:
+            async with anyio.create_task_group() as group:
+                group.start_soon(house.keep)
+                if dispatches:
+                    await self._warm()
+                    group.start_soon(house.dispatch)
+                group.start_soon(house.announce)
+
+    async def _warm(self) -> None:
+        try:
+            await self.service()
+        except PosologyError as error:
+            # a worker that cannot answer still keeps the records; its jobs fail with this error
+            logger.error("%s", error)
 
 
 class Runtime:
-    """Starts the loop and opens the service at the first task; closes both once."""
+    """Starts the loop when the worker is ready, or at the first task; closes it once.
 
-    def __init__(self, settings: Callable[[], Settings]) -> None:
+    Args:
+        settings: reads them, in the worker's process.
+        send: hands a unit to the broker; blocking.
+    """
+
+    def __init__(self, settings: Callable[[], Settings], send: Send) -> None:
         self._settings = settings
+        self._send = send
         self._lock = threading.Lock()
         self._stack = ExitStack()
-        self._started: tuple[BlockingPortal, Service] | None = None
+        self._started: tuple[BlockingPortal, Process] | None = None
+        self._grace = 0.0
 
-    def start(self) -> tuple[BlockingPortal, Service]:
-        """The process's loop and service. Called from any thread.
+    def start(self, *, queues: set[str] | None = None) -> tuple[BlockingPortal, Process]:
+        """The process's loop and what it holds. Called from any thread.
 
-        Raises:
-            PosologyError: the index, the embedder or the settings are unusable; the next call
-                tries again.
+        Args:
+            queues: what this worker consumes; with it, the loops beside the tasks are started.
         """
         with self._lock:
             if self._started is None:
+                settings = self._settings()
+                self._grace = settings.shutdown_grace
+                from workers.app import DEFAULT_REDIS
+
+                url = settings.redis_url.get_secret_value() if settings.redis_url else DEFAULT_REDIS
                 with ExitStack() as stack:
                     portal = stack.enter_context(start_blocking_portal("asyncio"))
-                    opening = portal.wrap_async_context_manager(open_service(self._settings()))
-                    self._started = (portal, stack.enter_context(opening))
+                    process = Process(settings, self._send, url)
+                    stack.enter_context(portal.wrap_async_context_manager(process))
+                    self._started = (portal, process)
                     self._stack = stack.pop_all()
-            return self._started
+            portal, process = self._started
+        if queues is not None:
+            portal.start_task_soon(lambda: process.keep_house(dispatches=JOBS in queues))
+        return portal, process
+
+    def run(self, unit: Unit) -> tuple[Unit, ...]:
+        """Work on a unit; the calling thread waits."""
+        portal, process = self.start()
+        return portal.call(process.runner.run, unit)
+
+    def drain(self) -> None:
+        """Begin no more units, let those that run finish, and hand back what takes too long."""
+        with self._lock:
+            started = self._started
+        if started is not None:
+            portal, process = started
+            portal.start_task_soon(process.runner.drain, self._grace)
 
     def close(self) -> None:
-        """Close the service, then the loop. Idempotent."""
+        """Close everything, the loop last. Idempotent."""
         with self._lock:
             self._started = None
             self._stack.close()

@@ -1,43 +1,69 @@
-"""Tasks: decode, run, encode, and nothing else."""
+"""Tasks: decode, run, send what is next, and nothing else.
+
+A message names a unit of a job's work by ids; the question, the passages and the result are in the job's
+record. What goes wrong with a unit goes there, too, so no task fails or is retried by Celery.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from celery.signals import worker_shutdown
-from celery.utils.log import get_task_logger
+from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from orchestrator.input import AskRequest
-from orchestrator.output import ask_output, error_output
+from orchestrator.housekeeping import CALLS, JOBS
+from orchestrator.jobs.units import Unit
 from orchestrator.settings import load_settings
-from posology.errors import PosologyError
-from posology.llm.accounting import Account
 from workers.app import app
 from workers.runtime import Runtime
 
-logger = get_task_logger(__name__)
-runtime = Runtime(load_settings)
+#: a unit's kind → its queue; jobs and leaf calls wait apart, so that neither stands before the other
+QUEUES = {"answer": JOBS, "extract": CALLS, "reduce": CALLS}
+
+
+def send(unit: Unit) -> None:
+    """Hand a unit to the broker."""
+    app.send_task(
+        f"posology.{unit.kind}",
+        args=[unit.tenant, unit.job, unit.name],
+        queue=QUEUES[unit.kind],
+        ignore_result=True,
+    )
+
+
+runtime = Runtime(load_settings, send)
 
 
 @app.task(name="posology.answer")  # type: ignore[untyped-decorator]  # Celery ships no types
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Answer one question.
+def answer(tenant: str, job: str, name: str) -> None:
+    """Retrieve and decide; answer, or replace itself with one ``extract`` a partition and a ``reduce``."""
+    _work(tenant, job, name)
 
-    Takes an ``AskRequest`` and returns an ``AskOutput`` or an ``ErrorOutput``, all as JSON objects: a
-    failure is a result that says what was spent, not a lost message.
-    """
-    account = Account()
-    try:
-        portal, service = runtime.start()
-        asked = AskRequest.parse(request)
-        report = portal.call(service.ask, asked.to_request(service.settings), account)
-    except PosologyError as error:
-        return error_output(error, account).model_dump(mode="json")
-    except Exception as error:
-        logger.exception("a defect of Posology")
-        defect = PosologyError(f"a defect of Posology: {type(error).__name__}: {error}")
-        return error_output(defect, account).model_dump(mode="json")
-    return ask_output(report).model_dump(mode="json")
+
+@app.task(name="posology.extract")  # type: ignore[untyped-decorator]  # Celery ships no types
+def extract(tenant: str, job: str, name: str) -> None:
+    """Read one partition; the last one sends the ``reduce``."""
+    _work(tenant, job, name)
+
+
+@app.task(name="posology.reduce")  # type: ignore[untyped-decorator]  # Celery ships no types
+def reduce(tenant: str, job: str, name: str) -> None:
+    """Make one answer of what the partitions gave."""
+    _work(tenant, job, name)
+
+
+def _work(tenant: str, job: str, name: str) -> None:
+    for unit in runtime.run(Unit(tenant=tenant, job=job, name=name)):
+        send(unit)
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def _ready(sender: Any, **_: object) -> None:
+    runtime.start(queues=set(sender.app.amqp.queues.consume_from))
+
+
+@worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def _drain(**_: object) -> None:
+    runtime.drain()
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]  # Celery ships no types

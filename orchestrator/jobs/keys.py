@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import socket
 import time
 
 from posology.errors import InvalidQuery
@@ -34,6 +35,11 @@ def prefix(tenant: str) -> str:
             field="tenant",
         )
     return f"posology:{{{tenant}}}:"
+
+
+def worker(pid: int) -> str:
+    """The name of a worker process of this machine."""
+    return f"{socket.gethostname()}:{pid}"
 
 
 def new_id(kind: str) -> str:

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from orchestrator.stack.errors import StackRuns
-from posology.errors import ConfigurationError
+from posology.errors import ConfigurationError, StackRuns
 
 DEFAULT_FOLDER = ".posology"
 _LOCK, _STATE = "lock", "stack.json"

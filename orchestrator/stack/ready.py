@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import socket
 from urllib.parse import urlsplit
 
 import anyio
 from redis.exceptions import RedisError
 
+from orchestrator.jobs import keys
 from orchestrator.jobs.connection import connect
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo
 
-#: a Redis hash: a worker that takes jobs is a field, its node name, with its process id
-WORKERS_KEY = "posology:workers"
-
 
 async def workers_announced(info: StackInfo, workers: tuple[Child, ...]) -> bool:
-    """Whether every worker has announced itself in Redis.
+    """Whether every worker has told of itself in Redis, as it does once it can answer.
 
-    By name and process id: what an earlier process of that name left there does not count.
+    By host and process id: what an earlier process left there does not count.
     """
-    host = socket.gethostname()
     async with connect(info.redis_url, patience=0) as client:
         try:
-            announced = await client.hgetall(WORKERS_KEY)
+            announced = set(await client.zrange(keys.WORKERS, 0, -1))
         except (RedisError, OSError):
             return False
     return all(
-        worker.pid is not None and announced.get(f"{worker.command.name}@{host}") == str(worker.pid)
-        for worker in workers
+        worker.pid is not None and keys.worker(worker.pid) in announced for worker in workers
     )
 
 

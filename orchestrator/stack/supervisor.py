@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import anyio
 
 from orchestrator.stack.child import Child, Command
-from orchestrator.stack.errors import ChildFailed
+from posology.errors import ChildFailed
 
 Tell = Callable[[str], None]
 

@@ -22,11 +22,10 @@ import pytest
 from redis import Redis
 
 from orchestrator.stack.child import Child
-from orchestrator.stack.errors import ChildFailed, StackRuns
 from orchestrator.stack.folder import StackInfo, read_stack
 from orchestrator.stack.options import API, WORKER, StackOptions, api_command, worker_command
 from orchestrator.stack.up import running_stack
-from posology.errors import ConfigurationError, StoreUnavailable
+from posology.errors import ChildFailed, ConfigurationError, StackRuns, StoreUnavailable
 
 ROOT = Path(__file__).resolve().parents[2]
 #: announces itself as a worker does

@@ -2,6 +2,20 @@
 -- ARGV: now, id, unit, delivery (unique to this delivery), worker, lease in ms
 local id, name, delivery, worker = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lease = tonumber(ARGV[6])
+
+-- What the work needs, in the same step: token, milliseconds that are left, request, and what the unit reads.
+local function claimed(token)
+  local left = tonumber(get(id, 'deadline')) - now
+  local said = {'claimed', token, left, get(id, 'patience'), get(id, 'request')}
+  if name == 'reduce' then
+    said[6], said[7] = get(id, 'decision'), get(id, 'draft')
+    said[8] = now - tonumber(get(id, 'started'))
+  elseif name ~= 'answer' then
+    said[6] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
+  end
+  return said
+end
+
 local state = get(id, 'state')
 if not state then return {'gone'} end
 if OVER[state] then return {'over', state} end
@@ -13,7 +27,7 @@ if state == 'cancelling' then
   return {'over', get(id, 'state')}
 end
 if u.s == 'running' then
-  if u.d == delivery then return {'claimed', u.t} end  -- the reply to this very claim was lost
+  if u.d == delivery then return claimed(u.t) end  -- the reply to this very claim was lost
   return {'held'}  -- if its holder is lost, the sweep finds out and sends the unit again
 end
 local token = redis.call('HINCRBY', key(id), 'token', 1)
@@ -25,4 +39,4 @@ if name == 'answer' then
   redis.call('HSETNX', key(id), 'started', now)
   if state == 'queued' then set_state(id, 'running') end
 end
-return {'claimed', token}
+return claimed(token)

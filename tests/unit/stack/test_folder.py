@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.stack.errors import StackRuns
 from orchestrator.stack.folder import (
     StackInfo,
     opened_lock,
@@ -17,7 +16,7 @@ from orchestrator.stack.folder import (
     write_private,
     write_stack,
 )
-from posology.errors import ConfigurationError
+from posology.errors import ConfigurationError, StackRuns
 
 INFO = StackInfo(
     pid=os.getpid(),

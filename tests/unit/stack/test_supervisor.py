@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from orchestrator.stack.child import Child, Command
-from orchestrator.stack.errors import ChildFailed
 from orchestrator.stack.supervisor import RestartPolicy, kept
+from posology.errors import ChildFailed
 
 Python = Callable[..., Command]
 SLEEP = "import time; print('up', flush=True); time.sleep(60)"

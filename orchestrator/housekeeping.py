@@ -1,0 +1,155 @@
+"""What a worker process does beside its units: send waiting jobs, extend leases, find what was lost."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+import anyio
+import anyio.to_thread
+
+from orchestrator.jobs import keys
+from orchestrator.jobs.connection import translated
+from orchestrator.jobs.units import Send, Unit
+from orchestrator.jobs.work import WorkStore
+from orchestrator.runner import Runner
+from posology.errors import StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+#: the broker's queues
+JOBS, CALLS = "posology.jobs", "posology.calls"
+#: Jobs that wait in the broker at most. The others wait in their tenants' lists, where they can still be
+#: cancelled, and where one tenant's thousands do not stand before another's ten.
+DEPTH = 64
+#: milliseconds after which a unit that was sent, and that no queue holds, was lost
+_LOST_AFTER = 10_000
+#: milliseconds by which units may overtake each other between the record and the queue
+_DISORDER = 5_000
+#: milliseconds after which a worker that does not tell of itself is no longer listed
+_FORGET = 3_600_000
+#: messages at the head of a queue that are looked at to tell how far the broker is
+_LOOK = 20
+
+
+class Housekeeping:
+    """The loops of one worker process. Each runs until cancelled, and waits for a store that is away.
+
+    Args:
+        work: the job records.
+        runner: whose leases are extended.
+        send: hands a unit to the broker; blocking.
+        pause: seconds between sweeps.
+    """
+
+    def __init__(self, work: WorkStore, runner: Runner, send: Send, *, pause: float = 2.0) -> None:
+        self._work = work
+        self._runner = runner
+        self._send = send
+        self._pause = pause
+        self._redis = work.store.redis
+
+    async def keep(self) -> None:
+        """Extend the leases of what this process holds, and find what others have lost."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._again, self._heartbeat)
+            group.start_soon(self._again, self._sweep)
+
+    async def dispatch(self) -> None:
+        """Send waiting jobs to the broker."""
+        await self._again(self._dispatch)
+
+    async def announce(self) -> None:
+        """Tell that this process works."""
+        await self._again(self._announce)
+
+    async def _again(self, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await step()
+            except StoreUnavailable as error:
+                logger.warning("%s", error)
+                await anyio.sleep(1.0)
+            except Exception:
+                logger.exception("a defect of Posology in %s", step)
+                await anyio.sleep(1.0)
+
+    async def _heartbeat(self) -> None:
+        await self._runner.heartbeat()
+        await anyio.sleep(self._work.lease / 5)
+
+    async def _announce(self) -> None:
+        with translated(self._work.store.url):
+            seconds, micros = await self._redis.time()
+            now = int(seconds) * 1000 + int(micros) // 1000
+            await self._redis.zadd(keys.WORKERS, {self._work.worker: now})
+            await self._redis.zremrangebyscore(keys.WORKERS, 0, now - _FORGET)
+        await anyio.sleep(self._work.lease / 3)
+
+    async def _dispatch(self) -> None:
+        """Send waiting jobs, one of each tenant in turn, while the broker has room."""
+        sent = 0
+        for tenant in await self._tenants():
+            if await self._length(JOBS) >= DEPTH:
+                await anyio.sleep(0.05)
+                return
+            unit = await self._work.take(tenant)
+            if unit is not None:
+                await anyio.to_thread.run_sync(self._send, unit)
+                sent += 1
+        if not sent:
+            with translated(self._work.store.url):
+                await cast("Awaitable[object]", self._redis.blpop([keys.WAKE], 1))
+
+    async def _sweep(self) -> None:
+        await anyio.sleep(self._pause)
+        with translated(self._work.store.url):
+            uptime = (await self._redis.info("server"))["uptime_in_seconds"]
+        if uptime < self._work.lease:
+            # while Redis was away nobody could extend a lease: no lease is over because of that
+            return
+        jobs, calls = await self._lost_before(JOBS), await self._lost_before(CALLS)
+        for tenant in await self._tenants():
+            for unit in await self._work.sweep(tenant, jobs_before=jobs, calls_before=calls):
+                logger.warning("sent again: %s", unit)
+                await anyio.to_thread.run_sync(self._send, unit)
+
+    async def _lost_before(self, queue: str) -> int:
+        """The time, milliseconds, such that what was sent before and is unclaimed is not in the queue.
+
+        A queue is first in, first out: what was sent before its head has left it. Units that were sent
+        a moment ago are on their way.
+        """
+        with translated(self._work.store.url):
+            seconds, _ = await self._redis.time()
+            head = await cast("Awaitable[list[str]]", self._redis.lrange(queue, -_LOOK, -1))
+        safe = int(seconds) * 1000 - _LOST_AFTER
+        if not head:
+            return safe
+        for message in reversed(head):
+            sent = await self._work.sent_at(unit_of(message))
+            if sent is not None:
+                return min(safe, sent - _DISORDER)
+        # only second copies of what was claimed already: they say nothing
+        return 0
+
+    async def _length(self, queue: str) -> int:
+        with translated(self._work.store.url):
+            return await cast("Awaitable[int]", self._redis.llen(queue))
+
+    async def _tenants(self) -> list[str]:
+        with translated(self._work.store.url):
+            return sorted(await cast("Awaitable[set[str]]", self._redis.smembers(keys.TENANTS)))
+
+
+def unit_of(message: str) -> Unit:
+    """The unit that a message in Celery's format (protocol 2, JSON) names."""
+    outer = json.loads(message)
+    body = outer["body"]
+    if outer.get("properties", {}).get("body_encoding") == "base64":
+        body = base64.b64decode(body)
+    tenant, job, name = json.loads(body)[0]
+    return Unit(tenant=tenant, job=job, name=name)

@@ -1,0 +1,258 @@
+"""Runs units of jobs: claim, work, write down, and say what is to be sent next.
+
+It knows no queue: a worker hands it the unit that a message named and sends what it returns.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import anyio
+from pydantic import TypeAdapter
+
+from orchestrator.input import JobRequest
+from orchestrator.jobs.journal import JobJournal
+from orchestrator.jobs.units import Held, Unit
+from orchestrator.jobs.work import JobExpired, WorkStore
+from orchestrator.output import answer_output, ask_output, error_body, ranked, spending
+from orchestrator.settings import Settings
+from posology.errors import (
+    DeadlineExceeded,
+    JobCancelled,
+    JobSuperseded,
+    PosologyError,
+    StoreUnavailable,
+)
+from posology.llm.accounting import Account
+from posology.published.answers import Ranked
+from posology.types import Decision, Extract, Extraction, Failure, Partition, Reduction
+from strategies.briefcontext import BriefContext, extract, reduce
+
+if TYPE_CHECKING:
+    from orchestrator.connections import Connections
+    from orchestrator.pipeline import Prepared
+    from orchestrator.service import Service
+    from posology.seams import Complete
+
+logger = logging.getLogger(__name__)
+_decision = TypeAdapter(Decision)
+_partition = TypeAdapter(Partition)
+_ranked = TypeAdapter(tuple[Ranked, ...])
+
+#: Of the time that a job was given, the share that is kept for the reduce, and at most so many seconds:
+#: partitions that are not read by then have failed, and the answer is partial instead of none.
+KEEP_FOR_REDUCE, KEEP_AT_MOST = 0.25, 60.0
+
+
+class Runner:
+    """Runs units, any number at a time, on one event loop.
+
+    Args:
+        work: the job records.
+        settings: fill what a request leaves open.
+        connections: to models.
+        service: opens the index; asked when a unit first needs it.
+    """
+
+    def __init__(
+        self,
+        work: WorkStore,
+        settings: Settings,
+        connections: Connections,
+        service: Callable[[], Awaitable[Service]],
+    ) -> None:
+        self._work = work
+        self._settings = settings
+        self._connections = connections
+        self._service = service
+        self._held: dict[Held, anyio.CancelScope] = {}
+        self._idle = anyio.Event()
+        self._idle.set()
+        self._draining = False
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """What is being worked on."""
+        return tuple(self._held)
+
+    async def run(self, unit: Unit) -> tuple[Unit, ...]:
+        """Work on a unit, if there is anything to do, and return the units to be sent next.
+
+        It raises nothing that is the unit's fault: what goes wrong is in the job's record.
+
+        Raises:
+            StoreUnavailable: Redis is out of reach; what was begun is found by the sweep.
+        """
+        if self._draining:
+            # nobody has claimed it, so it is sent again
+            return ()
+        held = await self._work.claim(unit, delivery=uuid4().hex)
+        if held is None:
+            return ()
+        with anyio.CancelScope() as scope:
+            self._held[held] = scope
+            self._idle = anyio.Event() if self._idle.is_set() else self._idle
+            try:
+                return await self._attend(held)
+            except JobSuperseded as error:
+                logger.warning("%s", error)
+            finally:
+                del self._held[held]
+                if not self._held:
+                    self._idle.set()
+        if scope.cancelled_caught:
+            # the process is to end: what it has not finished is another's
+            await self._work.release(held)
+        return ()
+
+    async def heartbeat(self) -> None:
+        """Extend the leases of all that is held; what is cancelled or lost begins nothing more."""
+        held = self.held
+        if not held:
+            return
+        for one, said in (await self._work.heartbeat(held)).items():
+            if said != "ok":
+                one.stopped.set()
+
+    async def drain(self, grace: float) -> None:
+        """Wait until all that is held is finished; after ``grace`` seconds, hand it back."""
+        self._draining = True
+        with anyio.move_on_after(grace):
+            await self._idle.wait()
+        for scope in list(self._held.values()):
+            scope.cancel()
+        await self._idle.wait()
+
+    async def _attend(self, held: Held) -> tuple[Unit, ...]:
+        """Work on a unit within its job's deadline, and make every failure a record."""
+        try:
+            with anyio.move_on_after(held.left) as scope:
+                match held.unit.kind:
+                    case "answer":
+                        return await self._answer(held)
+                    case "extract":
+                        return await self._extract(held)
+                    case _:
+                        return await self._reduce(held)
+            assert scope.cancelled_caught
+            late = DeadlineExceeded(
+                f"the job was not done within its {held.patience:g} s", seconds=held.patience
+            )
+            await self._work.fail(held, error_body(late, None), expired=True)
+        except (JobSuperseded, StoreUnavailable):
+            raise
+        except JobCancelled as error:
+            # where the store said so, the unit is settled; where it was a model call, not yet
+            with suppress(JobSuperseded):
+                await self._work.fail(held, error_body(error, None))
+        except PosologyError as error:
+            expired = isinstance(error, JobExpired)
+            await self._work.fail(held, error_body(error, None), expired=expired)
+        except Exception as error:
+            logger.exception("a defect of Posology in %s", held.unit)
+            defect = PosologyError(f"a defect of Posology: {type(error).__name__}: {error}")
+            await self._work.fail(held, error_body(defect, None))
+        return ()
+
+    async def _answer(self, held: Held) -> tuple[Unit, ...]:
+        started = anyio.current_time()
+        request = _request(held).to_request(self._settings)
+        complete, account = self._complete(held, request.model)
+        prepared = await (await self._service()).prepare(request)
+        parts = _partitions(prepared)
+        if parts:
+            return await self._work.decide(
+                held,
+                prepared.decision,
+                calls=len(parts) + 1,
+                draft=_draft(prepared),
+                partitions=parts,
+            )
+        await self._work.decide(held, prepared.decision, calls=1)
+        outcome = await prepared.strategy(prepared.task, complete)
+        out = ask_output(prepared.report(outcome, account, anyio.current_time() - started))
+        await self._work.succeed(held, out)
+        return ()
+
+    async def _extract(self, held: Held) -> tuple[Unit, ...]:
+        request = _request(held)
+        assert held.partition is not None
+        part = _partition.validate_json(held.partition)
+        asked = Extract(
+            query=request.to_request(self._settings).query,
+            partition=part,
+            model=str(request.model),
+            max_tokens=request.max_tokens or self._settings.max_tokens,
+        )
+        kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * held.patience)
+        late = Extraction(
+            partition=part.index, failure=Failure.DEADLINE, error=DeadlineExceeded.__name__
+        )
+        extraction = late
+        with anyio.move_on_after(held.left - kept):
+            extraction = await extract(asked, self._complete(held, asked.model)[0])
+        return await self._work.extracted(held, extraction)
+
+    async def _reduce(self, held: Held) -> tuple[Unit, ...]:
+        started = anyio.current_time()
+        request = _request(held).to_request(self._settings)
+        partitions, extractions = await self._work.gathered(held.unit)
+        outcome = await reduce(
+            Reduction(
+                query=request.query,
+                partitions=partitions,
+                extractions=extractions,
+                model=request.model,
+                max_tokens=request.max_tokens,
+            ),
+            self._complete(held, request.model)[0],
+        )
+        assert held.decision is not None
+        draft = json.loads(held.draft or "{}")
+        out = answer_output(
+            request=request,
+            outcome=outcome,
+            decision=_decision.validate_json(held.decision),
+            excerpts=[excerpt for part in partitions for excerpt in part.excerpts],
+            retrieved=_ranked.validate_python(draft["retrieved"]),
+            index=draft["index"],
+            # a job's account is in its record, where every worker writes it
+            spending=spending(Account()),
+            retrieval_seconds=draft["retrieval_seconds"],
+            seconds=held.elapsed + anyio.current_time() - started,
+        )
+        await self._work.succeed(held, out)
+        return ()
+
+    def _complete(self, held: Held, model: str) -> tuple[Complete, Account]:
+        journal = JobJournal(self._work, held)
+        complete = self._connections.complete(
+            model, journal, recall=journal.recall, sleep=held.sleep
+        )
+        return complete, Account()
+
+
+def _request(held: Held) -> JobRequest:
+    return JobRequest.model_validate_json(held.request)
+
+
+def _partitions(prepared: Prepared) -> tuple[Partition, ...]:
+    """The parts that workers are to read, where the strategy has parts and there is anything to read."""
+    strategy = prepared.strategy
+    if not isinstance(strategy, BriefContext):
+        return ()
+    return strategy.partition(prepared.retrieval.passages)
+
+
+def _draft(prepared: Prepared) -> Mapping[str, object]:
+    retrieved = ranked(prepared.retrieval)
+    return {
+        "retrieved": _ranked.dump_python(retrieved, mode="json"),
+        "index": prepared.retrieval.index_version,
+        "retrieval_seconds": prepared.retrieval_seconds,
+    }
