@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from posology.seams import Complete, Recall
 from posology.types import Call, Completion
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 def call_key(call: Call) -> str:
@@ -23,12 +28,17 @@ def call_key(call: Call) -> str:
         "stage": call.stage,
         "model": call.model,
         "messages": [[message.role, message.content] for message in call.messages],
-        "schema": call.schema.model_json_schema() if call.schema is not None else None,
+        "schema": _schema(call.schema) if call.schema is not None else None,
         "max_tokens": call.max_tokens,
         "temperature": call.temperature,
     }
     content = json.dumps(sent, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=256)
+def _schema(schema: type[BaseModel]) -> str:
+    return json.dumps(schema.model_json_schema(), sort_keys=True)
 
 
 class Memo:
