@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli import app, guard
+from orchestrator.output import SCHEMAS as SCHEMAS_BY_NAME
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
 
 RUNNER = CliRunner()
@@ -85,7 +86,7 @@ def anthropic(stub: StubProvider) -> dict[str, str]:
     return {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": stub.anthropic_url}
 
 
-@pytest.mark.parametrize("name", ["ask", "search", "ingest", "index", "error"])
+@pytest.mark.parametrize("name", list(SCHEMAS_BY_NAME))
 def test_the_published_schema_is_the_commands_own(name: str) -> None:
     result = RUNNER.invoke(app, ["schema", name])
     assert result.exit_code == 0
@@ -198,6 +199,7 @@ def test_the_offline_reader_needs_no_key(cli: Cli) -> None:
         (["ask", " "], {}, 3, "InvalidQuery", "empty"),
         (["ask", "Why?", "--mode", "magic"], {}, 3, "InvalidQuery", "mode"),
         (["ask", "Which?", "--option", "A"], {}, 3, "InvalidQuery", "A=TEXT"),
+        (["ask", "Why?", "--strategy", "magic"], {}, 3, "InvalidQuery", "briefcontext"),
         (["ask", "Why?", "--model", "gpt-4o"], {}, 4, "UnknownModel", "openai:NAME"),
         (["ask", "Why?", "--model", "openai:x"], {}, 4, "MissingKey", "OPENAI_API_KEY"),
         (["ask", "Why?", "--index", "/nowhere"], {}, 5, "IndexMissing", "posology ingest"),

@@ -1,0 +1,1 @@
+"""The commands of ``posology``, by what they are about. Heavy libraries are imported where they are used."""

@@ -1,0 +1,144 @@
+"""Questions that this process answers itself."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import anyio
+import typer
+from rich.console import Console
+
+from orchestrator.commands.common import (
+    FormOption,
+    IndexOption,
+    JsonOption,
+    KOption,
+    MaxTokensOption,
+    ModelOption,
+    ModeOption,
+    OptionOption,
+    PartitionOption,
+    RetractedOption,
+    StrategyOption,
+    errors,
+    print_json,
+    question_fields,
+)
+from orchestrator.settings import load_settings
+from posology.types import Form
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    *,
+    index: IndexOption = None,
+    model: ModelOption = None,
+    k: KOption = 8,
+    mode: ModeOption = "fused",
+    form: FormOption = Form.FREE.value,
+    option: OptionOption = None,
+    max_tokens: MaxTokensOption = None,
+    strategy: StrategyOption = None,
+    partition_size: PartitionOption = None,
+    retracted: RetractedOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from the index, with verified quotes, or refuse."""
+    from orchestrator.input import AskRequest
+    from orchestrator.output import ask_output
+    from orchestrator.service import open_service
+    from orchestrator.terminal import show_answer
+    from posology.llm.accounting import Account
+
+    account = Account()
+    with errors(as_json=as_json, account=account):
+        settings = load_settings()
+        fields = question_fields(
+            question,
+            model=model,
+            k=k,
+            mode=mode,
+            form=form,
+            option=option,
+            max_tokens=max_tokens,
+            retracted=retracted,
+            strategy=strategy,
+            partition_size=partition_size,
+        )
+        request = AskRequest.parse(fields).to_request(settings)
+
+        async def run() -> None:
+            async with open_service(settings, index) as service:
+                out = ask_output(await service.ask(request, account))
+            if as_json:
+                print_json(out)
+            else:
+                show_answer(Console(), out)
+
+        anyio.run(run)
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    *,
+    index: IndexOption = None,
+    k: KOption = 10,
+    mode: ModeOption = "fused",
+    retracted: RetractedOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the passages that a question would be answered from, and every ranking. No model is called."""
+    from orchestrator.input import AskRequest
+    from orchestrator.output import search_output
+    from orchestrator.service import open_service
+    from orchestrator.terminal import show_search
+
+    with errors(as_json=as_json):
+        settings = load_settings()
+        request = AskRequest.parse(
+            {"question": query, "k": k, "mode": mode, "retracted": retracted}
+        ).to_request(settings)
+
+        async def run() -> None:
+            async with open_service(settings, index) as service:
+                started = time.perf_counter()
+                retrieval = await service.search(
+                    request.query, k=k, mode=request.mode, retracted=retracted
+                )
+                seconds = time.perf_counter() - started
+            out = search_output(retrieval, mode=mode, k=k, seconds=seconds)
+            if as_json:
+                print_json(out)
+            else:
+                show_search(Console(), out)
+
+        anyio.run(run)
+
+
+def demo(
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Ask all 40 questions and print a table.")
+    ] = False,
+    index: Annotated[
+        str, typer.Option("--index", metavar="DIR", help="Where the sample index is kept.")
+    ] = ".posology/sample",
+    model: Annotated[str | None, typer.Option(help="Default: POSOLOGY_MODEL.")] = None,
+    k: KOption = 8,
+) -> None:
+    """Ingest the sample notes that come with Posology and answer questions about them."""
+    from orchestrator.demo import run_demo
+
+    with errors(as_json=False):
+        settings = load_settings()
+        anyio.run(
+            lambda: run_demo(
+                Console(),
+                settings,
+                place=index,
+                model=model or settings.model,
+                k=k,
+                everything=everything,
+            )
+        )

@@ -1,0 +1,169 @@
+"""What the commands share: options, errors, exit statuses, JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+
+from posology.errors import InvalidQuery, PosologyError
+from posology.types import Form
+
+if TYPE_CHECKING:
+    from posology.llm.accounting import Account
+
+SOME_BAD, DEFECT, INTERRUPTED = 1, 70, 130
+#: seconds
+_DAY = 86_400
+
+IndexOption = Annotated[
+    str | None,
+    typer.Option("--index", metavar="DIR", help="The index. Default: POSOLOGY_INDEX."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+KOption = Annotated[int, typer.Option("--k", min=1, max=200, help="Passages to retrieve.")]
+ModeOption = Annotated[str, typer.Option("--mode", help="dense, bm25 or fused.")]
+RetractedOption = Annotated[
+    bool, typer.Option("--retracted", help="Let retracted passages be evidence, too.")
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        help="openai:NAME, anthropic:NAME or offline:extractive. Default: POSOLOGY_MODEL.",
+    ),
+]
+FormOption = Annotated[str, typer.Option("--form", help=f"The answer's form: {', '.join(Form)}.")]
+OptionOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="A=TEXT", help="An answer option; repeat for each."),
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option("--max-tokens", min=64, help="Bound on output tokens of a call.")
+]
+StrategyOption = Annotated[
+    str | None,
+    typer.Option("--strategy", help="direct or briefcontext. Default: the policy decides."),
+]
+PartitionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--partition-size", min=1, max=200, help="Passages a partition, for briefcontext."
+    ),
+]
+TenantOption = Annotated[
+    str | None, typer.Option("--tenant", help="Whose jobs. Default: POSOLOGY_TENANT.")
+]
+DeadlineOption = Annotated[
+    float | None,
+    typer.Option(
+        "--deadline",
+        metavar="SECONDS",
+        min=1,
+        max=_DAY,
+        help="From submission; after it nothing more is done.",
+    ),
+]
+
+
+def question_fields(
+    question: str,
+    *,
+    model: str | None,
+    k: int,
+    mode: str,
+    form: str,
+    option: list[str] | None,
+    max_tokens: int | None,
+    retracted: bool,
+    strategy: str | None,
+    partition_size: int | None,
+) -> dict[str, Any]:
+    """A question and its options, as :class:`~orchestrator.input.AskRequest` reads them.
+
+    Raises:
+        InvalidQuery: an option is not of the form A=TEXT.
+    """
+    return {
+        "question": _read_stdin() if question == "-" else question,
+        "form": form,
+        "options": _options(option or []) or None,
+        "model": model,
+        "k": k,
+        "mode": mode,
+        "retracted": retracted,
+        "max_tokens": max_tokens,
+        "strategy": strategy,
+        "partition_size": partition_size,
+    }
+
+
+def _read_stdin() -> str:
+    # what is not UTF-8 is refused as a question, with a message, where every question is checked
+    return sys.stdin.buffer.read().decode("utf-8", errors="surrogateescape")
+
+
+def _options(given: list[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in given:
+        label, equals, text = item.partition("=")
+        if not equals or label in options:
+            raise InvalidQuery(
+                f"--option {item!r} is not of the form A=TEXT, each letter once", field="options"
+            )
+        options[label] = text
+    return options
+
+
+@contextmanager
+def errors(*, as_json: bool, account: Account | None = None) -> Iterator[None]:
+    """One line that says what to do, or one JSON object; and the exit status of the error's kind.
+
+    Whatever ends the work, the attempts that it made are told.
+    """
+    try:
+        yield
+    except PosologyError as error:
+        from orchestrator.output import error_output
+
+        if as_json:
+            print_json(error_output(error, account))
+        else:
+            fail(str(error))
+            _tell_attempts(account)
+        raise typer.Exit(error.exit_code) from None
+    except BrokenPipeError:
+        # the reader has gone, which is its right; Python would complain once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except BaseException:
+        _tell_attempts(account)
+        raise
+
+
+def _tell_attempts(account: Account | None) -> None:
+    if account is not None and account.attempts:
+        from orchestrator.output import spending
+        from orchestrator.terminal import show_attempts
+
+        show_attempts(Console(stderr=True), spending(account))
+
+
+def fail(message: str) -> None:
+    """Tell one line on standard error."""
+    from orchestrator.terminal import safe
+
+    sys.stderr.write(f"posology: {' '.join(safe(message).split())}\n")
+    sys.stderr.flush()
+
+
+def print_json(out: BaseModel) -> None:
+    """Print one object on standard output, for a program."""
+    sys.stdout.write(out.model_dump_json(indent=2) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,52 @@
+"""Where the jobs are: as configured, else on the stack that runs here."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from orchestrator.jobs.connection import connect
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from orchestrator.stack.folder import read_stack
+from posology.errors import ConfigurationError
+
+#: tries at a command: a few seconds, after which a person wants to be told
+_TRIES = 8
+_DAY = 24 * 3_600
+
+
+def store_url(settings: Settings) -> str:
+    """The address of the Redis that keeps the jobs, with its password.
+
+    Raises:
+        ConfigurationError: none is configured, and no stack runs.
+    """
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    stack = read_stack(Path(settings.home))
+    if stack is None:
+        raise ConfigurationError(
+            f"no stack runs on {settings.home}: run `posology up`, or set POSOLOGY_REDIS_URL"
+        )
+    return stack.redis_url
+
+
+@asynccontextmanager
+async def open_jobs(settings: Settings, *, patience: int = _TRIES) -> AsyncIterator[JobStore]:
+    """The job store, for as long as a command needs it.
+
+    Args:
+        settings: say where it is.
+        patience: tries at each command while Redis is out of reach.
+
+    Raises:
+        ConfigurationError: nobody says where, or the address cannot be one.
+    """
+    url = store_url(settings)
+    redis = connect(url, patience=patience)
+    try:
+        yield JobStore(redis, url, retention=settings.retention_days * _DAY)
+    finally:
+        await redis.aclose()
