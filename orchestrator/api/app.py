@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from orchestrator.api import documents, health, jobs, problems
+from orchestrator.api import batches, documents, health, jobs, problems
 from orchestrator.api.context import Context, Limits
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.jobs.connection import connect
@@ -60,6 +60,7 @@ def create_app(
     )
     app.state.context = context
     app.include_router(jobs.router)
+    app.include_router(batches.router)
     app.include_router(health.router)
     app.add_middleware(TrafficMiddleware, traffic=context.traffic)
     problems.register(app)

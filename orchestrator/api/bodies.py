@@ -50,7 +50,7 @@ async def read_json(request: Request, model: type[M], *, limit: int) -> M:
         first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         raise RequestProblem(
-            400, "MalformedBody", "The body is no JSON", f"the body is no JSON: {first['msg']}"
+            400, "MalformedBody", "The body cannot be read", f"the body is no JSON: {first['msg']}"
         )
     field = ".".join(map(str, first["loc"])) or "request"
     raise InvalidQuery(f"{field}: {first['msg']}", field=field)

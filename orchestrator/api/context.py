@@ -9,6 +9,7 @@ from fastapi import Depends, Header, Request
 
 from orchestrator.api.traffic import Traffic
 from orchestrator.jobs import keys
+from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.keys import DEFAULT_TENANT
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
@@ -24,8 +25,6 @@ class Limits:
     batch_bytes: int = 64 * 1024 * 1024
     #: rows of a batch
     batch_rows: int = 100_000
-    #: bytes of one row
-    row_bytes: int = 1024 * 1024
     #: event streams at once: each holds a connection to Redis
     streams: int = 256
     #: seconds between comments that keep an event stream open
@@ -45,12 +44,19 @@ class Context:
     traffic: Traffic = field(default_factory=Traffic)
     #: event streams that are open
     streams: int = 0
+    _batches: Batches | None = None
 
     def jobs(self) -> JobStore:
         """The store of an app that runs."""
         if self.store is None:
             raise RuntimeError("the app was not started: its lifespan opens the store")
         return self.store
+
+    def batches(self) -> Batches:
+        """The batches of the same store."""
+        if self._batches is None:
+            self._batches = Batches(self.jobs(), self.settings)
+        return self._batches
 
 
 def _context(request: Request) -> Context:

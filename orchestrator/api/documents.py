@@ -87,9 +87,43 @@ EVENTS = (
     '"data":{"state":"queued"}}\r\n\r\n'
 )
 
+BATCH = "batch_0199a1b2c3d45f6e7a8b9c0d1e2f"
+BATCH_OUTPUT: dict[str, Any] = {
+    "id": BATCH,
+    "tenant": "acme",
+    "created": "2026-01-15T09:30:00Z",
+    "total": 2,
+    "rejected": 1,
+    "states": {"queued": 1},
+    "known_cost_usd": "0",
+    "unknown_costs": 0,
+    "over": False,
+}
+ROWS: list[dict[str, Any]] = [
+    {"row": 0, "id": 7, "job": JOB, "state": "queued", "result": None, "error": None},
+    {
+        "row": 1,
+        "id": None,
+        "job": None,
+        "state": None,
+        "result": None,
+        "error": {
+            "type": "InvalidQuery",
+            "message": "the question is empty: give it some words",
+            "exit_code": 3,
+            "details": {"field": "text", "line": 2},
+            "spending": None,
+        },
+    },
+]
+
 #: problems of HTTP itself, by status
 _OF_HTTP: Mapping[int, tuple[str, str, str]] = {
-    400: ("MalformedBody", "The body is no JSON", "the body is no JSON: EOF at line 1 column 0"),
+    400: (
+        "MalformedBody",
+        "The body cannot be read",
+        "the body is no JSON: EOF at line 1 column 0",
+    ),
     413: (
         "BodyTooLarge",
         "The body is longer than is allowed",

@@ -38,6 +38,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.ProviderOverloaded: 503,
         errors.JobError: 409,
         errors.JobNotFound: 404,
+        errors.BatchNotFound: 404,
         errors.StoreUnavailable: 503,
         errors.DeadlineExceeded: 504,
     }
@@ -187,12 +188,15 @@ def _of_http(request: Request, error: HTTPException) -> JSONResponse:
 
 
 def _methods(request: Request) -> list[str]:
-    """All that a path allows; the router itself names only one route's."""
-    found: set[str] = set()
-    for route in request.app.routes:
-        if route.matches(request.scope)[0] is not Match.NONE:
-            found |= set(getattr(route, "methods", None) or ())
-    return sorted(found)
+    """All that a path allows; the router itself names only the first route's."""
+    return [
+        method
+        for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]
 
 
 def _logged(error: Exception) -> str:

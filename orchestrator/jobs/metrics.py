@@ -35,7 +35,7 @@ class Snapshot:
 
     #: jobs by state, of all tenants
     states: Counter[JobState] = field(default_factory=Counter)
-    #: jobs that wait for a place at the broker
+    #: jobs that wait for a place at the broker, and such that did until they were cancelled
     waiting: int = 0
     #: messages by queue
     queues: dict[str, int] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class JobsCollector(Collector):
         yield states
         yield GaugeMetricFamily(
             "posology_jobs_waiting",
-            "Jobs that wait for a place at the broker.",
+            "Jobs that wait for a place at the broker, at most: some may have been cancelled.",
             value=found.waiting,
         )
         queues = GaugeMetricFamily(

@@ -1,0 +1,133 @@
+"""Batches as they are uploaded: kept aside until they have come whole, then read line by line."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from tempfile import SpooledTemporaryFile
+
+from anyio import to_thread
+from fastapi import Request
+
+from orchestrator.api.bodies import check_type, chunks, too_large
+from orchestrator.api.context import Limits
+from orchestrator.api.problems import RequestProblem
+from orchestrator.jobs.rows import MAX_ROW
+
+TYPES = ("application/x-ndjson", "application/jsonl", "text/plain")
+#: bytes of an upload that are kept in memory; more goes to a file
+_IN_MEMORY = 1024 * 1024
+#: bytes that are unpacked at once
+_PIECE = 256 * 1024
+#: zlib's sign for gzip's own header
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class Upload:
+    """The lines of an upload that has come whole."""
+
+    def __init__(self, file: SpooledTemporaryFile[bytes]) -> None:
+        self._file = file
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """The lines; of one that is too long, enough for the reader to see that it is."""
+        self._file.seek(0)
+        lines = self._lines()
+        while piece := await to_thread.run_sync(_some, lines):
+            for line in piece:
+                yield line
+
+    def _lines(self) -> Iterator[bytes]:
+        while line := self._file.readline(MAX_ROW + 1):
+            rest = line
+            while not rest.endswith(b"\n") and rest:
+                rest = self._file.readline(_PIECE)
+            yield line
+
+
+def _some(lines: Iterator[bytes]) -> list[bytes]:
+    found: list[bytes] = []
+    size = 0
+    for line in lines:
+        found.append(line)
+        size += len(line)
+        if size > _PIECE:
+            break
+    return found
+
+
+@asynccontextmanager
+async def received(request: Request, limits: Limits) -> AsyncIterator[Upload]:
+    """Take an upload in, so that one that breaks off or is too large leaves nothing behind.
+
+    Raises:
+        RequestProblem: it is too large, in bytes or in rows, not what it is said to be, or of a media
+            type or an encoding that is not accepted.
+    """
+    check_type(request, TYPES)
+    pieces = chunks(request, limit=limits.batch_bytes)
+    match request.headers.get("content-encoding", "identity").strip().lower():
+        case "identity":
+            pass
+        case "gzip" | "x-gzip":
+            pieces = _unpacked(pieces)
+        case _:
+            raise RequestProblem(
+                415,
+                "UnsupportedEncoding",
+                "The body is encoded in a way that is not accepted here",
+                "send the body as it is, or with gzip",
+                headers={"Accept-Encoding": "gzip"},
+                accepted=["gzip", "identity"],
+            )
+    with SpooledTemporaryFile[bytes](max_size=_IN_MEMORY) as file:
+        size = rows = 0
+        async for piece in pieces:
+            size += len(piece)
+            if size > limits.batch_bytes:
+                raise too_large(limits.batch_bytes)
+            rows += piece.count(b"\n")
+            if rows > limits.batch_rows:
+                raise RequestProblem(
+                    413,
+                    "TooManyRows",
+                    "The batch has more rows than are allowed",
+                    f"the batch has more than {limits.batch_rows} rows: split it",
+                    headers={"Connection": "close"},
+                    limit=limits.batch_rows,
+                )
+            await to_thread.run_sync(file.write, piece)
+        yield Upload(file)
+
+
+async def _unpacked(packed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """What gzip holds, in pieces of a bounded size: a small upload may unpack to anything."""
+    unpack = zlib.decompressobj(_GZIP)
+    begun = False
+    async for chunk in packed:
+        left, more = chunk, bool(chunk)
+        while more:
+            if unpack.eof:
+                # gzip files may be appended to each other
+                unpack = zlib.decompressobj(_GZIP)
+            begun = True
+            try:
+                piece = unpack.decompress(left, _PIECE)
+            except zlib.error:
+                raise _broken() from None
+            left = unpack.unused_data if unpack.eof else unpack.unconsumed_tail
+            # all input may be taken while output still waits
+            more = bool(left) or (len(piece) == _PIECE and not unpack.eof)
+            yield piece
+    if begun and not unpack.eof:
+        raise _broken()
+
+
+def _broken() -> RequestProblem:
+    return RequestProblem(
+        400,
+        "MalformedBody",
+        "The body cannot be read",
+        "the body is no whole gzip file, as its Content-Encoding says it is",
+    )
