@@ -17,8 +17,7 @@ from orchestrator.input import MAX_DEADLINE, MAX_K
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from posology import errors
-from posology.published.answers import Published
-from posology.published.jobs import BatchOutput, BatchRow
+from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
 from posology.types import Form
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
@@ -27,14 +26,6 @@ BatchId = Annotated[str, Path(max_length=MAX_ID, description="The batch's id.", 
 _MISSING = errors.BatchNotFound(f"there is no batch {BATCH} (any more)", batch=BATCH)
 _NDJSON = "application/x-ndjson"
 _ROWS = {"schema": {"type": "string"}, "example": '{"id": 7, "question": "Does aspirin help?"}\n'}
-
-
-class BatchRowPage(Published):
-    """Some rows of a batch, in the order of the input."""
-
-    rows: tuple[BatchRow, ...]
-    next: int | None
-    """what to give as ``after`` for the next page; null on the last"""
 
 
 @router.post(

@@ -131,3 +131,11 @@ class BatchRow(Published):
     state: JobState | None
     result: AskOutput | None
     error: ErrorBody | None
+
+
+class BatchRowPage(Published):
+    """Some rows of a batch, in the order of the input."""
+
+    rows: tuple[BatchRow, ...]
+    next: int | None
+    """what to give as ``after`` for the next page; null on the last"""

@@ -1,0 +1,87 @@
+"""From problem documents to the errors that everybody else raises, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import ValidationError
+
+from posology import errors
+from posology.errors import PosologyError
+from posology.published.problems import Problem, urn
+
+
+class ApiError(PosologyError):
+    """The service did not do as asked, and no other error says why."""
+
+    exit_code = 10
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        type: str | None = None,  # noqa: A002  # the document's own word
+    ) -> None:
+        super().__init__(message, status=status, type=type)
+
+    #: HTTP status; ``None``: no response came
+    status: int | None
+    #: the problem's type; ``None``: the response was no problem document
+    type: str | None
+
+
+class ApiUnreachable(ApiError):
+    """No response came, however often it was tried."""
+
+
+#: type of a problem → the error that it tells of
+KNOWN: Mapping[str, type[PosologyError]] = MappingProxyType(
+    {
+        urn(name): kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, PosologyError)
+    }
+)
+
+
+def from_response(status: int, body: bytes, *, service: str) -> PosologyError:
+    """The error of a response that is none of success.
+
+    Args:
+        status: HTTP status.
+        body: a problem document, if it comes from Posology and not from something before it.
+        service: the service's address, for the message.
+    """
+    try:
+        problem = Problem.model_validate_json(body)
+    except ValidationError:
+        return ApiError(
+            f"{service} answered {status} in a way that Posology does not: look at what stands "
+            "before it",
+            status=status,
+        )
+    kind = KNOWN.get(problem.type)
+    if kind is None:
+        message = f"{problem.title}: {problem.detail}"
+        return ApiError(message, status=status, type=problem.type)
+    members = problem.model_extra or {}
+    details: dict[str, Any] = {name: members.get(name) for name in _fields(kind)}
+    if "address" in details:
+        details["address"] = service
+    if "status" in details:
+        details["status"] = None
+    error = kind.__new__(kind)
+    PosologyError.__init__(error, problem.detail, **details)
+    return error
+
+
+def _fields(kind: type[PosologyError]) -> list[str]:
+    """What an error of this class has as attributes, besides its message."""
+    found: dict[str, None] = {}
+    for base in kind.__mro__:
+        if base is not PosologyError and issubclass(base, PosologyError):
+            found |= dict.fromkeys(vars(base).get("__annotations__", {}))
+    return list(found)

@@ -1,0 +1,46 @@
+"""Rows of a batch, as they are sent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from posology.errors import BadFile
+
+#: a request, or a line that is one
+Row = Mapping[str, Any] | str | bytes
+#: fast: the network is seldom slower than a higher level
+_LEVEL = 1
+
+
+def packed(rows: str | Path | Iterable[Row]) -> bytes:
+    """Rows as they are sent, whole, so that they can be sent again.
+
+    Raises:
+        BadFile: the file cannot be read.
+    """
+    out = BytesIO()
+    # without the time, the same rows are the same bytes
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_LEVEL, mtime=0) as file:
+        for line in _file(Path(rows)) if isinstance(rows, str | Path) else map(_line, rows):
+            file.write(line)
+    return out.getvalue()
+
+
+def _line(row: Row) -> bytes:
+    text = json.dumps(row) if isinstance(row, Mapping) else row
+    # what is no valid text is the service's to refuse, as one row among others
+    line = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    return line.rstrip(b"\r\n") + b"\n"
+
+
+def _file(path: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            yield from file
+    except (OSError, EOFError) as error:
+        raise BadFile(str(error), path=str(path)) from None

@@ -1,0 +1,177 @@
+"""Requests that are repeated until they are answered."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import anyio
+import httpx2
+from pydantic import BaseModel, ValidationError
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
+
+from posology.client.errors import ApiError, ApiUnreachable, from_response
+from posology.errors import PosologyError
+
+M = TypeVar("M", bound=BaseModel)
+
+#: statuses that another attempt may cure
+_PASSING = frozenset({429, 502, 503, 504})
+#: seconds; the first wait is at most this long, each later one at most twice the one before
+_BASE = 0.2
+#: seconds; no wait is longer, whatever the service asks for
+_CAP = 30.0
+#: seconds without a byte after which an event stream is taken for dead; the service sends comments
+_SILENCE = 45.0
+
+
+class Passing(Exception):
+    """A response that another attempt may cure."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        super().__init__(str(response.status_code))
+        self.response = response
+
+
+class Wire:
+    """Sends requests to one service and lets nothing but :mod:`posology.errors` out.
+
+    Args:
+        base_url: the service.
+        headers: of every request.
+        timeout: seconds of silence that one attempt bears.
+        attempts: at one request, the first included.
+        transport: for tests; ``None``: the network.
+        sleep: waits between attempts.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        headers: Mapping[str, str],
+        timeout: float,
+        attempts: int,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.attempts = attempts
+        self._sleep = sleep
+        self._http = httpx2.AsyncClient(
+            base_url=self.base_url,
+            headers=dict(headers),
+            timeout=timeout,
+            transport=transport,
+            # they would carry the question elsewhere, and a wrong address is better told
+            follow_redirects=False,
+        )
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def request(
+        self, method: str, path: str, *, repeatable: bool, **request: Any
+    ) -> httpx2.Response:
+        """One request, and its successful response.
+
+        Args:
+            method: of HTTP.
+            path: below the base URL.
+            repeatable: whether it does no more when it is sent twice.
+            request: what :meth:`httpx2.AsyncClient.request` takes.
+
+        Raises:
+            PosologyError: the error that the service tells of.
+            ApiError: the service refused for another reason.
+            ApiUnreachable: no response came.
+        """
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(self.attempts if repeatable else 1),
+            retry=retry_if_exception(lambda e: isinstance(e, Passing | httpx2.TransportError)),
+            wait=backoff,
+            sleep=self._sleep,
+            reraise=True,
+        )
+
+        async def attempt() -> httpx2.Response:
+            response = await self._http.request(method, path, **request)
+            if response.status_code in _PASSING:
+                raise Passing(response)
+            return response
+
+        try:
+            response: httpx2.Response = await retrying(attempt)
+        except (Passing, httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise self.error(error) from None
+        if not response.is_success:
+            raise self._refusal(response)
+        return response
+
+    @asynccontextmanager
+    async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[httpx2.Response]:
+        """One successful response, to be read as it comes.
+
+        Raises:
+            PosologyError: as :meth:`request` does, but of one attempt.
+            TransportError: it was cut.
+        """
+        timeout = httpx2.Timeout(self._http.timeout.connect, read=_SILENCE)
+        async with self._http.stream("GET", path, headers=dict(headers), timeout=timeout) as reply:
+            if not reply.is_success:
+                await reply.aread()
+                if reply.status_code in _PASSING:
+                    raise Passing(reply)
+                raise self._refusal(reply)
+            yield reply
+
+    async def pause(self, attempt: int, retry_after: float | None = None) -> None:
+        """Wait as long as before another attempt."""
+        await self._sleep(delay(attempt, retry_after))
+
+    def error(self, error: Exception) -> PosologyError:
+        """What the last failure means. A transport's errors are no causes: they hold the request."""
+        if isinstance(error, Passing):
+            return self._refusal(error.response)
+        name = type(error).__name__
+        return ApiUnreachable(f"{self.base_url} does not answer ({name}): see whether it runs")
+
+    def _refusal(self, response: httpx2.Response) -> PosologyError:
+        return from_response(response.status_code, response.content, service=self.base_url)
+
+
+def read(model: type[M], content: str | bytes) -> M:
+    """What the service sent, as a model; what a newer service says beyond that is left out.
+
+    Raises:
+        ApiError: it is something else.
+    """
+    try:
+        return model.model_validate_json(content, extra="ignore")
+    except ValidationError as error:
+        raise ApiError(
+            f"what came is no {model.__name__} ({error.error_count()} errors): see whether it is "
+            "Posology that answers, and whether it is of this version",
+            status=200,
+        ) from None
+
+
+def delay(attempt: int, retry_after: float | None) -> float:
+    """Seconds after a failed attempt, counted from 1; never less than the service asks for."""
+    backoff = random.random() * min(_CAP, _BASE * 2.0 ** min(attempt - 1, 60))  # noqa: S311
+    return min(_CAP, max(backoff, retry_after or 0.0))
+
+
+def backoff(state: RetryCallState) -> float:
+    """The wait after an attempt, for tenacity."""
+    error = state.outcome.exception() if state.outcome else None
+    return delay(state.attempt_number, asked(error) if isinstance(error, Passing) else None)
+
+
+def asked(passing: Passing) -> float | None:
+    """Seconds that the service asked to wait."""
+    value = passing.response.headers.get("retry-after", "")
+    return float(value) if value.isdecimal() else None
