@@ -27,6 +27,8 @@ EXPERIMENTS = (
     Experiment(name="sentences"),
     Experiment(name="embedder"),
     Experiment(name="offline_reader"),
+    Experiment(name="partitions"),
+    Experiment(name="conflicts"),
     Experiment(name="retrieval", index=True),
     Experiment(name="latency", index=True),
 )
