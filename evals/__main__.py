@@ -29,6 +29,7 @@ EXPERIMENTS = (
     Experiment(name="offline_reader"),
     Experiment(name="partitions"),
     Experiment(name="conflicts"),
+    Experiment(name="wording"),
     Experiment(name="retrieval", index=True),
     Experiment(name="latency", index=True),
 )

@@ -15,7 +15,6 @@ from enum import StrEnum
 REACH = 5
 #: words between a rise or fall and what rises or falls, at most
 NEAR = 7
-
 #: letters of a word's ending that may differ, at most
 ENDING = 3
 
@@ -58,15 +57,16 @@ _HEDGE = re.compile(
     r"may|might|could|would|possibl[ey]|perhaps|hypothesi[sz]\w*|plausibl[ey]|potential(?:ly)?|"
     r"speculat\w+|presumabl[ey]|whether|if|aims?|aimed|hoped|propos\w+|seem(?:s|ed)?|appear(?:s|ed)?"
 )
+#: of no content; what a question is about is in its other words
 _EMPTY = frozenset(
     re.findall(
         r"\w+",
         "a about after all am an and any are as at be been before being both but by can could did do "
-        "does  down each few for from had has have having he her his how i if in into is it its just "
-        "like may  me more most must my no nor not now of off on once only or other our out over own "
-        "patient patients  people person same she should so some someone still such than that the "
-        "their them then there these  they this those through to too under until up us use used using "
-        "very was we were what when where  whether which while who whom whose why will with without "
+        "does down each few for from had has have having he her his how i if in into is it its just "
+        "like may me more most must my no nor not now of off on once only or other our out over own "
+        "patient patients people person same she should so some someone still such than that the "
+        "their them then there these they this those through to too under until up us use used using "
+        "very was we were what when where whether which while who whom whose why will with without "
         "woman women man men would you your",
     )
 )

@@ -37,6 +37,8 @@ from posology.types import (
     TokenVectors,
     Usage,
 )
+from prompts.extract import ExtractReply
+from prompts.reduce import ReduceReply
 
 pytestmark = pytest.mark.anyio
 
@@ -276,3 +278,84 @@ def test_ties_keep_the_shown_order() -> None:
     call = make_call("warfarin", ["Warfarin one.", "Warfarin two."])
     scored = SentenceScorer(WordEncoder())("warfarin", call.excerpts)
     assert [s.excerpt for s in scored] == [0, 1]
+
+
+def extracted(completion: Completion) -> ExtractReply:
+    assert isinstance(completion.parsed, ExtractReply)
+    assert json.loads(completion.text) == completion.parsed.model_dump()
+    return completion.parsed
+
+
+def reduced(completion: Completion) -> ReduceReply:
+    assert isinstance(completion.parsed, ReduceReply)
+    assert json.loads(completion.text) == completion.parsed.model_dump()
+    return completion.parsed
+
+
+async def test_extracts_what_it_would_quote(reader: ExtractiveReader) -> None:
+    question = "What was the warfarin dose?"
+    call = make_call(question, [WEATHER, WARFARIN], stage=Stage.EXTRACT, schema=ExtractReply)
+    reply = extracted(await reader(call))
+    answer = reply_of(await reader(make_call(question, [WEATHER, WARFARIN])))
+    assert reply.found
+    assert [(q.passage, q.quote) for f in reply.findings for q in f.quotes] == [
+        (q.passage, q.quote) for q in answer.quotes
+    ]
+    assert all(f.statement == f.quotes[0].quote for f in reply.findings)
+
+
+async def test_reports_truthfully_that_there_is_nothing(reader: ExtractiveReader) -> None:
+    call = make_call(
+        "Who composed that opera?", [WEATHER], stage=Stage.EXTRACT, schema=ExtractReply
+    )
+    reply = extracted(await reader(call))
+    assert not reply.found
+    assert reply.findings == []
+
+
+def reduce_call(question: str, *quoted: str, max_tokens: int = 500) -> Call:
+    return make_call(
+        question, quoted, stage=Stage.REDUCE, schema=ReduceReply, max_tokens=max_tokens
+    )
+
+
+async def test_reduces_to_the_nearest_findings_and_names_their_sources(
+    reader: ExtractiveReader,
+) -> None:
+    dose = "The warfarin starting dose was 5 mg daily."
+    reply = reduced(await reader(reduce_call("What was the warfarin dose?", "Costs rose.", dose)))
+    assert reply.answerable
+    assert reply.evidence == ["F2"]
+    assert dose in reply.answer
+    assert "[p:1]" in reply.answer
+    assert "no language model" in reply.answer
+    assert reply.choice is None
+    assert reply.claims == []
+
+
+async def test_what_was_extracted_is_not_refused_for_its_score(reader: ExtractiveReader) -> None:
+    # alone, a sentence lacks the words that its passage lent it
+    assert reduced(await reader(reduce_call("Who composed that opera?", "Rain fell."))).answerable
+
+
+async def test_points_at_wording_that_contradicts_and_says_that_it_is_only_wording(
+    reader: ExtractiveReader,
+) -> None:
+    pro, con = "Zinc is effective against colds.", "Zinc does not prevent colds at all."
+    reply = reduced(await reader(reduce_call("Does zinc help against colds?", pro, con)))
+    (claim,) = reply.claims
+    assert (claim.claim, claim.supporting, claim.opposing) == (pro, ["F1"], ["F2"])
+    # it does not say who is right
+    assert claim.resolution == "none"
+    assert "wording alone" in claim.reason
+    assert "wording alone, p:0 and p:1 contradict" in reply.answer
+    assert set(reply.evidence) == {"F1", "F2"}
+
+
+async def test_a_contrast_that_does_not_fit_is_left_out(reader: ExtractiveReader) -> None:
+    pro, con = "Zinc is effective against colds.", "Zinc does not prevent colds at all."
+    full = await reader(reduce_call("Does zinc help against colds?", pro, con))
+    tight = reduce_call("Does zinc help against colds?", pro, con, max_tokens=words(full.text) - 20)
+    reply = reduced(await reader(tight))
+    assert reply.claims == []
+    assert reply.evidence

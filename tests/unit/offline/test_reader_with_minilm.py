@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from posology.corpus.sample import notes_file, questions
 from posology.index.embedders import load
+from posology.llm.offline import NAME, ExtractiveReader
 from posology.llm.offline_choice import choose
 from posology.llm.offline_scoring import SentenceScorer
 from posology.llm.offline_weights import TokenWeights
 from posology.text.sentences import split
-from posology.types import Excerpt, Passage
+from posology.types import Answer, Excerpt, Extract, Partition, Passage, Reduction, Resolution
+from strategies.briefcontext import extract, reduce
 
 pytestmark = pytest.mark.slow
 
@@ -66,3 +71,39 @@ def test_rare_pieces_weigh_more() -> None:
     weights = TokenWeights(encoder)(tokens.ids)
     assert weights[0] < 0.5
     assert weights[2:].min() > weights[:2].max()
+
+
+@pytest.mark.anyio
+async def test_a_contradiction_of_the_sample_is_settled_by_its_evidence() -> None:
+    with notes_file() as path:
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    texts = {row["id"]: row for row in rows}
+    excerpts = tuple(
+        Excerpt(
+            passage=Passage(
+                id=row["id"],
+                title=row["title"],
+                text=row["text"],
+                year=row["year"],
+                publication_types=tuple(row["publication_types"]),
+            ),
+            sentences=split(row["text"]),
+        )
+        for row in (texts[id_] for id_ in ("note:hf-001", "note:hf-002", "note:off-001"))
+    )
+    (query,) = (q.query for q in questions() if q.gold == {"note:hf-001", "note:hf-002"})
+    part = Partition(index=0, first_rank=0, excerpts=excerpts)
+    reader = ExtractiveReader(load(), lambda text: len(text.split()))
+    extraction = await extract(
+        Extract(query=query, partition=part, model=NAME, max_tokens=500), reader
+    )
+    outcome = await reduce(
+        Reduction(
+            query=query, partitions=(part,), extractions=(extraction,), model=NAME, max_tokens=500
+        ),
+        reader,
+    )
+    assert isinstance(outcome, Answer)
+    (conflict,) = outcome.conflicts
+    assert conflict.resolution is Resolution.SUPPORTING
+    assert "note:hf-002 (systematic review, 2001) over note:hf-001 (other, 1985)" in conflict.how
