@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import uvicorn
+from fastapi import FastAPI
 
+from orchestrator.api.app import create_app
 from orchestrator.jobs import keys
 from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
 
@@ -44,6 +51,50 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def tenant() -> str:
     """A tenant that no other test has."""
     return f"t{uuid.uuid4().hex}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """An API that serves on a port."""
+
+    app: FastAPI
+    url: str
+
+
+@contextmanager
+def _serve(app: FastAPI) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        deadline = time.monotonic() + 20
+        while not server.started:
+            assert time.monotonic() < deadline, "the API did not start in 20 s"
+            assert thread.is_alive(), "the API ended"
+            time.sleep(0.02)
+        host, port = server.servers[0].sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+    assert not thread.is_alive()
+
+
+Serve = Callable[[FastAPI], AbstractContextManager[str]]
+
+
+@pytest.fixture(scope="session")
+def serve() -> Serve:
+    """Serves an app on a port, in a thread of this process."""
+    return _serve
+
+
+@pytest.fixture(scope="session")
+def served(redis_url: str) -> Iterator[Served]:
+    """The API on the tests' Redis."""
+    app = create_app(Settings.model_validate({"POSOLOGY_REDIS_URL": redis_url}))
+    with _serve(app) as url:
+        yield Served(app=app, url=url)
 
 
 Finish = Callable[..., Awaitable[str | None]]
