@@ -101,6 +101,14 @@ local function lose_attempts(id, name, token)
   end
 end
 
+-- What was taken for lost is told of after all.
+local function forget_loss(id, entry)
+  redis.call('HINCRBY', key(id), 'unknown_costs', -1)
+  redis.call('HINCRBY', P .. 'metrics', 'attempts|' .. entry.stage .. '|' .. entry.model .. '|lost', -1)
+  local batch = get(id, 'batch')
+  if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'unknown_costs', -1) end
+end
+
 -- The end of a job. What is needed for another try is kept until the record expires. Units that still run keep
 -- their leases: what they have sent is let settle, or lost when the lease ends.
 local function finalize(id, state, field, payload)

@@ -18,10 +18,7 @@ local function count(field, n)
 end
 local labels = '|' .. entry.stage .. '|' .. entry.model
 local M = P .. 'metrics'
-if was_lost then
-  count('unknown_costs', -1)
-  redis.call('HINCRBY', M, 'attempts' .. labels .. '|lost', -1)
-end
+if was_lost then forget_loss(id, entry) end
 if ARGV[6] == '' then
   count('unknown_costs', 1)
   redis.call('HINCRBY', M, 'unknown' .. labels, 1)
@@ -41,7 +38,9 @@ for _, bound in ipairs(BUCKETS) do
   end
 end
 redis.call('HINCRBY', M, 'latency_count|' .. entry.stage, 1)
-if ARGV[10] ~= '' then
+-- a reply that could not be used in an earlier try must not come into this one
+local stale = outcome ~= 'ok' and entry.token <= tonumber(get(id, 'tried') or 0)
+if ARGV[10] ~= '' and not stale then
   redis.call('HSET', key(id, 'memo'), entry.key, ARGV[10])
   if outcome ~= 'ok' then redis.call('SADD', key(id, 'unusable'), entry.key) end
 end

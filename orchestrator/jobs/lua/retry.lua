@@ -11,7 +11,9 @@ lose_attempts(id)
 redis.call('DEL', key(id, 'unusable'), key(id, 'units'), key(id, 'context'), key(id, 'extractions'))
 redis.call('HDEL', key(id), 'error', 'result', 'ended', 'started', 'decision', 'draft', 'partitions', 'read',
   'unread', 'calls_planned')
-redis.call('HSET', key(id), 'losses', 0, 'deadline', now + tonumber(ARGV[3]))
+-- tokens up to here are of earlier tries
+redis.call('HSET', key(id), 'losses', 0, 'deadline', now + tonumber(ARGV[3]), 'tried', get(id, 'token'))
+redis.call('HINCRBY', key(id), 'tries', 1)
 redis.call('ZREM', P .. 'dead', id)
 redis.call('ZREM', P .. 'retention', id)
 redis.call('ZADD', P .. 'deadlines', now + tonumber(ARGV[3]), id)

@@ -2,12 +2,12 @@
 -- one with more, error (JSON) for one whose deadline passed, then the times before which unclaimed units of
 -- the jobs' and of the calls' queue must have been lost by the broker.
 -- Returns the units that are to be sent again.
-local sent = {}
 local LIMIT = 500  -- a sweep is one script, and holds up everybody else
+local found = {}
 
 local function again(id, name, u)
   dispatch(id, name, u)
-  sent[#sent + 1] = member(id, name)
+  found[#found + 1] = member(id, name)
 end
 
 for _, m in ipairs(redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, LIMIT)) do
@@ -63,5 +63,11 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, '
   redis.call('ZREM', P .. 'dead', id)
   redis.call('DEL', key(id), key(id, 'units'), key(id, 'context'), key(id, 'extractions'), key(id, 'calls'),
     key(id, 'open'), key(id, 'memo'), key(id, 'unusable'), key(id, 'events'))
+end
+-- what was found first may have been ended by what was found later: another unit's losses, the deadline
+local sent = {}
+for _, m in ipairs(found) do
+  local u = unit(split(m))
+  if u and u.s == 'waiting' then sent[#sent + 1] = m end
 end
 return sent

@@ -1,0 +1,232 @@
+"""What a worker may still do that was slow, was taken for lost, or lost the store's reply."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from orchestrator.jobs import keys
+from orchestrator.jobs.journal import JobJournal
+from orchestrator.jobs.units import Held
+from orchestrator.jobs.work import JobExpired
+from posology.errors import JobCancelled, JobSuperseded
+from posology.types import Extraction, JobState, Outcome
+from tests.integration.jobs_store.helpers import (
+    DIRECT,
+    ERROR,
+    LEASE,
+    PARTED,
+    PATIENCE,
+    Bench,
+    answer,
+    opening,
+    parts,
+    unread,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def superseded(bench: Bench) -> tuple[Held, Held]:
+    """Two workers, each of which believes to hold the unit; the second does."""
+    old = await bench.running()
+    bench.clock.forward(LEASE)
+    assert await bench.sweep() == [old.unit]
+    return old, await bench.claimed(old.unit.job, worker="other")
+
+
+async def test_a_worker_that_was_taken_for_lost_changes_nothing(bench: Bench) -> None:
+    old, new = await superseded(bench)
+    job, work = old.unit.job, bench.worker()
+    before = await bench.redis.hgetall(f"{keys.prefix(bench.tenant)}job:{job}")
+    for attempt in (
+        work.decide(old, PARTED, calls=3, partitions=parts(2)),
+        work.succeed(old, answer("an old one")),
+        work.fail(old, ERROR),
+        JobJournal(work, old).open(opening(old, "z")),
+    ):
+        with pytest.raises(JobSuperseded):
+            await attempt
+    await work.release(old)
+    assert (await work.heartbeat([old, new])) == {old: "superseded", new: "ok"}
+    assert await bench.redis.hgetall(f"{keys.prefix(bench.tenant)}job:{job}") == before
+    await work.succeed(new, answer("a new one"))
+    out = await bench.store.get(job, tenant=bench.tenant)
+    assert out.result is not None
+    assert out.result.answer == "a new one"
+
+
+async def test_a_partition_of_a_worker_that_was_taken_for_lost_does_not_count(
+    bench: Bench,
+) -> None:
+    job = await bench.extracting(2)
+    old = await bench.claimed(job, "extract:0")
+    bench.clock.forward(LEASE)
+    await bench.sweep()
+    new = await bench.claimed(job, "extract:0")
+    with pytest.raises(JobSuperseded):
+        await bench.worker().extracted(old, unread(0))
+    assert await bench.worker().extracted(new, Extraction(partition=0)) == ()
+    progress = (await bench.store.get(job, tenant=bench.tenant)).progress
+    assert progress is not None
+    assert (progress.read, progress.failed) == (1, 0)
+
+
+async def test_what_an_old_run_holds_is_nothing_to_the_next(bench: Bench) -> None:
+    job = await bench.extracting(2)
+    old, failing = [await bench.claimed(job, f"extract:{i}") for i in range(2)]
+    await bench.open(old, "slow")
+    await bench.worker().fail(failing, ERROR)
+    await bench.store.retry(job, tenant=bench.tenant)
+    held = await bench.claimed(job)
+    await bench.worker().decide(held, PARTED, calls=3, partitions=parts(2), draft={})
+    new = await bench.claimed(job, "extract:0")
+    with pytest.raises(JobSuperseded):
+        await bench.worker().extracted(old, unread(0))
+    # the money is spent all the same
+    await bench.close(old, "slow", cost=Decimal("0.5"))
+    out = await bench.store.get(job, tenant=bench.tenant)
+    assert (out.known_cost_usd, out.unknown_costs) == (Decimal("0.5"), 0)
+    # nor does the lease of the old run end the new one
+    bench.clock.forward(LEASE - 1)
+    assert set((await bench.worker().heartbeat([new])).values()) == {"ok"}
+    bench.clock.forward(1)
+    assert await bench.sweep() == []
+
+
+async def test_a_late_reply_corrects_the_account(bench: Bench) -> None:
+    old, _ = await superseded_while_calling(bench)
+    out = await bench.store.get(old.unit.job, tenant=bench.tenant)
+    assert [a.outcome for a in out.spending.attempts] == [Outcome.LOST]
+    assert (out.known_cost_usd, out.unknown_costs) == (Decimal(0), 1)
+    for _ in range(2):  # told twice where the store's reply was lost
+        await bench.close(old, "a", cost=Decimal("0.25"))
+        out = await bench.store.get(old.unit.job, tenant=bench.tenant)
+        assert [a.outcome for a in out.spending.attempts] == [Outcome.OK]
+        assert (out.known_cost_usd, out.unknown_costs) == (Decimal("0.25"), 0)
+
+
+async def superseded_while_calling(bench: Bench) -> tuple[Held, Held]:
+    old = await bench.running()
+    await bench.open(old, "a")
+    bench.clock.forward(LEASE)
+    await bench.sweep()
+    return old, await bench.claimed(old.unit.job, worker="other")
+
+
+async def test_a_late_reply_is_there_for_whoever_took_over(bench: Bench) -> None:
+    old, new = await superseded_while_calling(bench)
+    await bench.close(old, "a", key="the call")
+    # the key is the opening's: that is what the store knows of the call
+    assert await JobJournal(bench.worker(), new).recall("k") is not None
+
+
+async def test_a_late_reply_of_no_use_does_not_fail_the_next_try(bench: Bench) -> None:
+    held = await bench.running()
+    await bench.open(held, "slow")
+    await bench.open(held, "good", key="other")
+    await bench.worker().fail(held, ERROR)
+    await bench.store.retry(held.unit.job, tenant=bench.tenant)
+    await bench.close(held, "slow", Outcome.UNUSABLE)
+    await bench.close(held, "good", key="other")
+    new = JobJournal(bench.worker(), await bench.claimed(held.unit.job))
+    assert await new.recall("k") is None
+    assert await new.recall("other") is not None
+
+
+async def test_a_retry_replays_good_replies_and_not_those_of_no_use(bench: Bench) -> None:
+    held = await bench.running()
+    for attempt, outcome in (("good", Outcome.OK), ("bad", Outcome.UNUSABLE)):
+        await bench.open(held, attempt, key=attempt)
+        await bench.close(held, attempt, outcome, key=attempt)
+    # whoever takes over in the same run replays a reply of no use, with the repair that followed it
+    bench.clock.forward(LEASE)
+    await bench.sweep()
+    held = await bench.claimed(held.unit.job)
+    assert await JobJournal(bench.worker(), held).recall("bad") is not None
+    await bench.worker().fail(held, ERROR)
+    await bench.store.retry(held.unit.job, tenant=bench.tenant)
+    new = JobJournal(bench.worker(), await bench.claimed(held.unit.job))
+    assert await new.recall("good") is not None
+    assert await new.recall("bad") is None
+
+
+async def test_a_claim_whose_reply_was_lost_is_the_same_claim(bench: Bench) -> None:
+    held = await bench.running()
+    work = bench.worker()
+    again = await work.claim(held.unit, delivery=str(bench.deliveries))
+    assert again is not None
+    assert again.token == held.token
+    assert await work.claim(held.unit, delivery="another") is None
+
+
+async def test_an_opening_whose_reply_was_lost_is_entered_once(bench: Bench) -> None:
+    held = await bench.running()
+    assert await bench.open(held, "a") == await bench.open(held, "a") == 1
+    assert await bench.open(held, "b") == 2
+    assert await _open(bench, held) == {"a", "b"}
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "expired", "lost"])
+async def test_an_opening_whose_reply_was_lost_is_not_sent_later(bench: Bench, ends: str) -> None:
+    held = await bench.running()
+    job = held.unit.job
+    await bench.open(held, "a")  # entered, but the worker does not know, and asks again
+    error: type[Exception]
+    if ends == "cancelled":
+        await bench.store.cancel(job, tenant=bench.tenant)
+        error = JobCancelled
+    elif ends == "expired":
+        bench.clock.forward(PATIENCE)
+        error = JobExpired
+    else:
+        bench.clock.forward(LEASE)
+        await bench.sweep()
+        error = JobSuperseded
+    with pytest.raises(error):
+        await bench.open(held, "a")
+    # what was never sent is no attempt
+    out = await bench.store.get(job, tenant=bench.tenant)
+    assert out.spending.attempts == ()
+    assert out.unknown_costs == 0
+    assert await _open(bench, held) == set()
+
+
+async def test_nothing_is_opened_after_the_deadline(bench: Bench) -> None:
+    held = await bench.running()
+    bench.clock.forward(PATIENCE)
+    with pytest.raises(JobExpired):
+        await bench.open(held, "a")
+
+
+async def test_a_heartbeat_keeps_a_unit_and_tells_of_its_job(bench: Bench) -> None:
+    held = await bench.running()
+    for _ in range(5):
+        bench.clock.forward(LEASE - 1)
+        assert await bench.worker().heartbeat([held]) == {held: "ok"}
+        assert await bench.sweep() == []
+    await bench.store.cancel(held.unit.job, tenant=bench.tenant)
+    assert await bench.worker().heartbeat([held]) == {held: "cancelling"}
+    await bench.worker().fail(held, ERROR)
+    assert await bench.state(held.unit.job) is JobState.CANCELLED
+
+
+async def test_what_is_handed_back_is_sent_again_at_once_and_is_no_loss(bench: Bench) -> None:
+    held = await bench.running()
+    await bench.open(held, "a")
+    await bench.worker().release(held)
+    await bench.worker().release(held)
+    units = await bench.worker().sweep(bench.tenant, jobs_before=1, calls_before=1)
+    assert units == [held.unit]
+    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    assert out.losses == 0
+    assert [a.outcome for a in out.spending.attempts] == [Outcome.LOST]
+    with pytest.raises(JobSuperseded):
+        await bench.worker().decide(held, DIRECT, calls=1)
+
+
+async def _open(bench: Bench, held: Held) -> set[str]:
+    name = f"{keys.prefix(bench.tenant)}job:{held.unit.job}:open"
+    found: set[str] = await bench.redis.smembers(name)  # type: ignore[assignment]
+    return found
