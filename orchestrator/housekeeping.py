@@ -98,7 +98,7 @@ class Housekeeping:
                 return
             unit = await self._work.take(tenant)
             if unit is not None:
-                await anyio.to_thread.run_sync(self._send, unit)
+                await anyio.to_thread.run_sync(self._send, [unit])
                 sent += 1
         if not sent:
             with translated(self._work.store.url):
@@ -113,9 +113,10 @@ class Housekeeping:
             return
         jobs, calls = await self._lost_before(JOBS), await self._lost_before(CALLS)
         for tenant in await self._tenants():
-            for unit in await self._work.sweep(tenant, jobs_before=jobs, calls_before=calls):
-                logger.warning("sent again: %s", unit)
-                await anyio.to_thread.run_sync(self._send, unit)
+            units = await self._work.sweep(tenant, jobs_before=jobs, calls_before=calls)
+            if units:
+                logger.warning("sent again: %s", units)
+                await anyio.to_thread.run_sync(self._send, units)
 
     async def _lost_before(self, queue: str) -> int:
         """The time, milliseconds, such that what was sent before and is unclaimed is not in the queue.
@@ -130,26 +131,27 @@ class Housekeeping:
         if not head:
             return safe
         for message in reversed(head):
-            sent = await self._work.sent_at(unit_of(message))
-            if sent is not None:
-                return min(safe, sent - _DISORDER)
+            for unit in units_of(message):
+                sent = await self._work.sent_at(unit)
+                if sent is not None:
+                    return min(safe, sent - _DISORDER)
         # only second copies of what was claimed already: they say nothing
         return 0
 
     async def _length(self, queue: str) -> int:
         with translated(self._work.store.url):
-            return await cast("Awaitable[int]", self._redis.llen(queue))
+            return await self._redis.llen(queue)
 
     async def _tenants(self) -> list[str]:
         with translated(self._work.store.url):
             return sorted(await cast("Awaitable[set[str]]", self._redis.smembers(keys.TENANTS)))
 
 
-def unit_of(message: str) -> Unit:
-    """The unit that a message in Celery's format (protocol 2, JSON) names."""
+def units_of(message: str) -> list[Unit]:
+    """The units that a message in Celery's format (protocol 2, JSON) names."""
     outer = json.loads(message)
     body = outer["body"]
     if outer.get("properties", {}).get("body_encoding") == "base64":
         body = base64.b64decode(body)
-    tenant, job, name = json.loads(body)[0]
-    return Unit(tenant=tenant, job=job, name=name)
+    tenant, job, names = json.loads(body)[0]
+    return [Unit(tenant=tenant, job=job, name=name) for name in names]

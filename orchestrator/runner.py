@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -79,6 +79,21 @@ class Runner:
     def held(self) -> tuple[Held, ...]:
         """What is being worked on."""
         return tuple(self._held)
+
+    async def run_all(self, units: Sequence[Unit]) -> list[Unit]:
+        """Work on units at the same time; see :meth:`run`."""
+        following: list[Unit] = []
+
+        async def one(unit: Unit) -> None:
+            try:
+                following.extend(await self.run(unit))
+            except StoreUnavailable as error:
+                logger.warning("%s: %s", unit, error)
+
+        async with anyio.create_task_group() as group:
+            for unit in units:
+                group.start_soon(one, unit)
+        return following
 
     async def run(self, unit: Unit) -> tuple[Unit, ...]:
         """Work on a unit, if there is anything to do, and return the units to be sent next.

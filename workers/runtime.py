@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack
 
 import anyio
@@ -126,7 +126,9 @@ class Runtime:
 
                 url = settings.redis_url.get_secret_value() if settings.redis_url else DEFAULT_REDIS
                 with ExitStack() as stack:
-                    portal = stack.enter_context(start_blocking_portal("asyncio"))
+                    portal = stack.enter_context(
+                        start_blocking_portal("asyncio", {"use_uvloop": True})
+                    )
                     process = Process(settings, self._send, url)
                     stack.enter_context(portal.wrap_async_context_manager(process))
                     self._started = (portal, process)
@@ -136,10 +138,10 @@ class Runtime:
             portal.start_task_soon(lambda: process.keep_house(dispatches=JOBS in queues))
         return portal, process
 
-    def run(self, unit: Unit) -> tuple[Unit, ...]:
-        """Work on a unit; the calling thread waits."""
+    def run(self, units: Sequence[Unit]) -> list[Unit]:
+        """Work on units at the same time; the calling thread waits."""
         portal, process = self.start()
-        return portal.call(process.runner.run, unit)
+        return portal.call(process.runner.run_all, units)
 
     def drain(self) -> None:
         """Begin no more units, let those that run finish, and hand back what takes too long."""

@@ -99,6 +99,8 @@ class JobJournal:
         Raises:
             StoreUnavailable: Redis is out of reach.
         """
+        if self._held.fresh:
+            return None
         name = f"{self._prefix}job:{self._held.unit.job}:memo"
         with translated(self._work.store.url):
             found = await self._work.store.redis.hget(name, key)

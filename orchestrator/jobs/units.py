@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -68,6 +68,8 @@ class Held:
     draft: str | None = None
     #: of a ``reduce`` unit: seconds since the job was first taken up
     elapsed: float = 0.0
+    #: whether nothing that it asks can have been answered before
+    fresh: bool = False
     #: set when nothing more is to be begun for it: waits end early
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
@@ -77,5 +79,5 @@ class Held:
             await self.stopped.wait()
 
 
-#: hands a unit to the broker
-Send = Callable[[Unit], None]
+#: hands units to the broker; blocking
+Send = Callable[[Sequence[Unit]], None]

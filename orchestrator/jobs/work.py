@@ -66,7 +66,7 @@ class WorkStore:
         )
         if said[0] != "claimed":
             return None
-        _, token, left, patience, request, *more = said
+        _, token, left, patience, request, fresh, *more = said
         kind = unit.kind
         return Held(
             unit=unit,
@@ -74,6 +74,7 @@ class WorkStore:
             left=int(left) / 1000,
             patience=int(patience) / 1000,
             request=request,
+            fresh=fresh == "1",
             partition=more[0] if kind == "extract" else None,
             decision=more[0] if kind == "reduce" else None,
             draft=more[1] if kind == "reduce" else None,

@@ -3,15 +3,17 @@
 local id, name, delivery, worker = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lease = tonumber(ARGV[6])
 
--- What the work needs, in the same step: token, milliseconds that are left, request, and what the unit reads.
-local function claimed(token)
+-- What the work needs, in the same step: token, milliseconds that are left and were given, request, whether there is
+-- nothing to replay, and what the unit reads.
+local function claimed(token, fresh)
   local left = tonumber(get(id, 'deadline')) - now
-  local said = {'claimed', token, left, get(id, 'patience'), get(id, 'request')}
+  local said = {'claimed', token, left, get(id, 'patience'), get(id, 'request'),
+    fresh and '1' or '0'}
   if name == 'reduce' then
-    said[6], said[7] = get(id, 'decision'), get(id, 'draft')
-    said[8] = now - tonumber(get(id, 'started'))
+    said[7], said[8] = get(id, 'decision'), get(id, 'draft')
+    said[9] = now - tonumber(get(id, 'started'))
   elseif name ~= 'answer' then
-    said[6] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
+    said[7] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
   end
   return said
 end
@@ -39,4 +41,5 @@ if name == 'answer' then
   redis.call('HSETNX', key(id), 'started', now)
   if state == 'queued' then set_state(id, 'running') end
 end
-return claimed(token)
+-- a unit that nobody had before, of a job that was not tried before, has no replies to replay
+return claimed(token, u.t == 0 and not get(id, 'tries'))

@@ -1,0 +1,97 @@
+"""How many model calls a second one worker process sustains, and what each costs it in CPU time.
+
+BriefContext jobs of 16 partitions, so 17 calls each, through Redis and one Celery worker on its thread pool,
+against a stub provider of 0.2 s in a process of its own. ``python -m evals.throughput``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from evals.fanout import PARTITIONS, a_request, a_stack
+from orchestrator.ingesting import run_ingest
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from posology.corpus.sample import notes_file
+from posology.testing.faults import Faults
+from posology.testing.load import LoadStub
+from posology.types import JobState
+
+LATENCY = 0.2
+
+
+def cpu_seconds() -> Mapping[str, float]:
+    """CPU time of this machine's processes of ours, by what they are."""
+    found: dict[str, float] = {}
+    for folder in Path("/proc").iterdir():
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue
+        name = next(
+            (kind for kind, mark in _KINDS.items() if any(mark in word for word in words)), None
+        )
+        if name is not None:
+            ticks = int(fields[11]) + int(fields[12])
+            found[name] = found.get(name, 0.0) + ticks / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+_KINDS = {"worker": b"workers.app", "redis": b"redis-server", "stub": b"posology.testing.serve"}
+
+
+async def _measure(store: JobStore, stub: LoadStub, jobs: int) -> None:
+    for _ in range(2):
+        # connections, models
+        await store.wait((await store.submit(a_request())).job)
+    stub.reset()
+    before = cpu_seconds()
+    started = time.perf_counter()
+    submitted = [(await store.submit(a_request())).job for _ in range(jobs)]
+    for job in submitted:
+        done = await store.wait(job)
+        if done.state is not JobState.SUCCEEDED:
+            raise SystemExit(f"{job} is {done.state}: {done.error}")
+    seconds = time.perf_counter() - started
+    after = cpu_seconds()
+    calls = stub.stats()
+    served = jobs * (PARTITIONS + 1)
+    print(f"{served} calls in {seconds:.1f} s: {served / seconds:.0f} calls/s (wanted ≥ 150)")
+    print(f"at the stub: at most {calls['peak_in_flight']} calls at once, of {LATENCY:g} s each")
+    for kind, spent in after.items():
+        used = spent - before.get(kind, 0.0)
+        print(
+            f"  {kind:<8}{used / seconds:5.2f} cores  {used / served * 1000:6.2f} ms of CPU a call"
+        )
+
+
+async def _run(jobs: int, concurrency: int) -> None:
+    with tempfile.TemporaryDirectory() as temporary, notes_file() as notes:
+        folder = Path(temporary)
+        index = folder / "index"
+        await anyio.to_thread.run_sync(lambda: run_ingest([notes], Settings(), place=str(index)))
+        with LoadStub(Faults(latency=(LATENCY, LATENCY))) as stub:
+            async with a_stack(folder / "stack", index, stub, concurrency=concurrency) as store:
+                await _measure(store, stub, jobs)
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=120)
+    parser.add_argument("--concurrency", type=int, default=96, help="threads of the worker")
+    given = parser.parse_args()
+    anyio.run(_run, given.jobs, given.concurrency)
+
+
+if __name__ == "__main__":
+    main()
