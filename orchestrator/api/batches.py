@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from orchestrator.api import documents
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.documents import BATCH, BATCH_OUTPUT, ROWS, fails, shows
 from orchestrator.api.jobs import MAX_ID, Key, answered
@@ -116,23 +118,20 @@ async def get(api: Posology, tenant: Tenant, batch: BatchId) -> Response:
     summary="Rows of a batch, in the order of the input",
     response_model=BatchRowPage,
     responses={
-        200: {
-            "description": "A page of rows; with `Accept: application/x-ndjson` all rows after `after` "
-            "as JSON Lines.",
-            "content": {
-                "application/json": {"example": {"rows": ROWS, "next": None}},
-                _NDJSON: {
-                    "schema": {"type": "string"},
-                    "example": '{"row": 0, "id": 7, "job": …}\n',
+        200: documents.also(
+            shows(
+                "A page of rows; with `Accept: application/x-ndjson` all rows after `after` as JSON Lines.",
+                {"rows": ROWS, "next": None},
+                headers={
+                    "Link": {
+                        "schema": {"type": "string"},
+                        "description": "The next page as `rel=next`; absent on the last.",
+                    }
                 },
-            },
-            "headers": {
-                "Link": {
-                    "schema": {"type": "string"},
-                    "description": "The next page as `rel=next`; absent on the last.",
-                }
-            },
-        },
+            ),
+            _NDJSON,
+            json.dumps(ROWS[0]) + "\n",
+        ),
         **fails(_MISSING),
     },
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -15,6 +17,7 @@ from posology import errors
 from posology.errors import PosologyError
 from posology.published.problems import MEDIA_TYPE, Problem, urn
 
+_JSON = "application/json"
 Responses = dict[int | str, dict[str, Any]]
 
 JOB = "job_0199a1b2c3d45f6e7a8b9c0d1e2f"
@@ -193,17 +196,21 @@ def _example(kind: int | PosologyError) -> tuple[str, dict[str, Any]]:
 
 def shows(description: str, example: Any, **rest: Any) -> dict[str, Any]:
     """A response in JSON with its example."""
-    return {
-        "description": description,
-        "content": {"application/json": {"example": example}},
-        **rest,
-    }
+    # as text, since FastAPI drops what is null; `document` reads it again
+    content = {_JSON: {"example": json.dumps(example)}}
+    return {"description": description, "content": content, **rest}
+
+
+def also(response: dict[str, Any], media: str, example: str) -> dict[str, Any]:
+    """The same response as text of another media type, too."""
+    text = {"schema": {"type": "string"}, "example": example}
+    return {**response, "content": {**response["content"], media: text}}
 
 
 def takes(model: type[BaseModel], example: Any) -> dict[str, Any]:
     """A body in JSON that a route reads by itself."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
-    content = {"application/json": {"schema": schema, "example": example}}
+    content = {_JSON: {"schema": schema, "example": example}}
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -221,5 +228,24 @@ def document(app: FastAPI) -> dict[str, Any]:
         # FastAPI's own form of an error, which is never sent
         schemas.pop("HTTPValidationError", None)
         schemas.pop("ValidationError", None)
+        for path in made["paths"].values():
+            for operation in path.values():
+                for response in operation["responses"].values():
+                    content = response.get("content", {}).get(_JSON, {})
+                    if "example" in content:
+                        content["example"] = json.loads(content["example"])
         app.openapi_schema = made
     return app.openapi_schema
+
+
+def main() -> None:
+    """Write the document to ``docs/openapi.json`` of the working directory."""
+    from orchestrator.api.app import create_app
+    from orchestrator.settings import Settings
+
+    text = json.dumps(create_app(Settings()).openapi(), indent=2, ensure_ascii=False)
+    Path("docs/openapi.json").write_text(f"{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

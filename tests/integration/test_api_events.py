@@ -125,7 +125,7 @@ async def test_a_stream_says_what_is_wrong_before_it_begins(
             "1-18446744073709551616",
             "-1",
         ):
-            headers = {"Last-Event-ID": last.encode()}
+            headers = {b"Last-Event-ID": last.encode()}
             reply = await client.get(f"/v1/jobs/{job}/events", headers=headers)
             assert reply.status_code == 422, last
             assert reply.headers["content-type"] == "application/problem+json"
