@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from orchestrator.commands import asking, indexing
+from orchestrator.commands.batch import batch
 from orchestrator.commands.common import DEFECT, INTERRUPTED, errors, fail
 from orchestrator.settings import debug_wanted, prepare_libraries
 from posology import __version__
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command()(asking.ask)
 app.command()(asking.search)
 app.command()(indexing.ingest)
+app.command()(batch)
 app.add_typer(indexing.app, name="index")
 app.command()(asking.demo)
 

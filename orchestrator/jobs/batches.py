@@ -32,6 +32,8 @@ from posology.types.jobs import OVER, JobState
 
 #: rows of one batch
 MAX_ROWS = 100_000
+#: seconds for a batch's rows, from submission, unless they or the defaults say
+DEADLINE = 86_400.0
 #: rows that are read, or written to the store, in one go
 _CHUNK = 500
 #: submissions under way at once: the server works while the client prepares the next
@@ -87,7 +89,8 @@ class Batches:
         prefix = keys.prefix(tenant)
         batch = keys.new_id("batch") if key is None else batch_id(tenant, key)
         check_defaults(defaults, self._settings)
-        found = await self._read(rows, defaults)
+        # a row waits for all that come before it
+        found = await self._read(rows, {"deadline_seconds": DEADLINE, **defaults})
         digest = await to_thread.run_sync(_digest, found)
         keep = int(self._settings.retention_days * 24 * 3_600_000)
         bad = sum(row.request is None for row in found)
@@ -104,6 +107,26 @@ class Batches:
             known = set(await cast("Awaitable[list[str]]", self._store.redis.hkeys(f"{name}:jobs")))
         await self._submit([r for r in found if str(r.number) not in known], tenant, batch)
         return await self.get(batch, tenant=tenant)
+
+    async def generation(self, key: str, *, tenant: str, fresh: bool) -> str:
+        """A key of which there may be another: the one that was made last, or a new one.
+
+        Args:
+            key: stands for what is asked.
+            tenant: whose.
+            fresh: whether to make a new one, which the same key then leads to.
+
+        Raises:
+            StoreUnavailable: Redis is out of reach.
+        """
+        name = f"{keys.prefix(tenant)}generation:{key}"
+        with translated(self._store.url):
+            if fresh:
+                # longer than what it leads to, unless somebody tries jobs again for a year
+                days = self._settings.retention_days + 365
+                await self._store.redis.set(name, keys.new_id("at"), ex=int(days * 24 * 3_600))
+            made = cast("str | None", await self._store.redis.get(name))
+        return key if made is None else f"{key}:{made}"
 
     async def get(self, batch: str, *, tenant: str) -> BatchOutput:
         """A batch as it is now.
