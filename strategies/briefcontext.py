@@ -206,7 +206,10 @@ def _extraction(part: Partition, completion: Completion) -> Extraction:
     return Extraction(
         partition=part.index,
         findings=tuple(
-            Finding(statement=said.statement.strip(), citations=found.citations)
+            Finding(
+                statement=said.statement.strip() or found.citations[0].quote,
+                citations=found.citations,
+            )
             for said, found in kept
         ),
         dropped_quotes=sum(len(found.dropped) for _, found in checked),

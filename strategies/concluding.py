@@ -76,27 +76,33 @@ def _judge(reply: ReduceReply, read: Reading) -> _Judged:
         opposed = oppose(_named(claim.supporting, read), _named(claim.opposing, read))
         if opposed.torn:
             notes.append(
-                f"Found on both sides of “{said}”, and so counted on neither: "
+                f"Found on both sides of {_titled(said)}, and so counted on neither: "
                 f"{', '.join(opposed.torn)}."
             )
         conflict = judge(said, opposed)
         if conflict is None:
             continue
         conflicts.append(conflict)
-        notes.append(f"Sources contradict each other on “{said}”. {conflict.how}")
+        notes.append(f"Sources contradict each other on {_titled(said)}. {conflict.how}")
         if claim.resolution != conflict.resolution:
             notes.append(_differs(claim, conflict))
     return _Judged(conflicts=tuple(conflicts), notes=tuple(notes))
 
 
 def _differs(claim: Claim, conflict: Conflict) -> str:
-    stated = {
-        "supporting": "resolved it for the supporting side",
-        "opposing": "resolved it for the opposing side",
-        "unresolved": "left it unresolved",
-        "none": "did not resolve it",
-    }[claim.resolution]
-    return f"On “{conflict.claim}” the model {stated}; its answer may follow that, not the rule."
+    match claim.resolution:
+        case "none":
+            stated = "the model named no side"
+        case "unresolved":
+            stated = "the model left it unresolved, and its answer may, too"
+        case side:
+            stated = f"the model resolved it for the {side} side, and its answer may follow that"
+    return f"On {_titled(conflict.claim)} {stated}."
+
+
+def _titled(claim: str) -> str:
+    """A claim within a sentence of ours."""
+    return f"“{claim.rstrip('.')}”"
 
 
 def _losing(conflicts: Iterable[Conflict], citations: tuple[Citation, ...]) -> tuple[str, ...]:
@@ -110,7 +116,7 @@ def _losing(conflicts: Iterable[Conflict], citations: tuple[Citation, ...]) -> t
         won, lost = sides if conflict.resolution is Resolution.SUPPORTING else sides[::-1]
         if cited & {s.passage_id for s in lost} and not cited & {s.passage_id for s in won}:
             notes.append(
-                f"On “{conflict.claim}” the answer cites only the side that did not prevail."
+                f"On {_titled(conflict.claim)} the answer cites only the side that did not prevail."
             )
     return tuple(notes)
 

@@ -135,6 +135,11 @@ async def test_a_finding_without_a_quote_that_stands_is_dropped_and_counted() ->
     assert extraction.notes
 
 
+async def test_a_finding_without_words_of_its_own_says_its_quote() -> None:
+    extraction = await run(reply((" ", [("P1", "Aspirin was given daily.")])), NO)
+    assert [f.statement for f in extraction.findings] == ["Aspirin was given daily."]
+
+
 @pytest.mark.parametrize("findings", [(), (("Some.", [("P1", "Aspirin was given daily.")]),)])
 async def test_a_truthful_nothing_is_empty(
     findings: tuple[tuple[str, list[tuple[str, str]]], ...],
