@@ -36,7 +36,7 @@ async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_json(request: Request, model: type[M], *, limit: int) -> M:
-    """A request's body as a model.
+    """A request's body as a model, with nothing taken for what it is not: `"8"` is no number.
 
     Raises:
         RequestProblem: it is too long, not JSON, or not said to be JSON.
@@ -45,7 +45,7 @@ async def read_json(request: Request, model: type[M], *, limit: int) -> M:
     check_type(request, ("application/json",))
     body = b"".join([chunk async for chunk in chunks(request, limit=limit)])
     try:
-        return model.model_validate_json(body)
+        return model.model_validate_json(body, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":

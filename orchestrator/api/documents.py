@@ -15,6 +15,7 @@ from orchestrator.api import problems
 from orchestrator.input import JobRequest
 from posology import errors
 from posology.errors import PosologyError
+from posology.published.jobs import JobEvent
 from posology.published.problems import MEDIA_TYPE, Problem, urn
 
 _JSON = "application/json"
@@ -84,12 +85,28 @@ CANCELLED: dict[str, Any] = {
         "cost_saved_usd": None,
     },
 }
-EVENTS = (
-    "id: 1768469400000-0\r\nevent: state\r\n"
-    'data: {"id":"1768469400000-0","type":"state","at":"2026-01-15T09:30:00Z",'
-    '"data":{"state":"queued"}}\r\n\r\n'
-)
-
+#: OpenAPI 3.1 has no words for a stream; this is each of its events
+EVENT: dict[str, Any] = {
+    "schema": {
+        "type": "object",
+        "required": ["id", "event", "data"],
+        "properties": {
+            "id": {"type": "string"},
+            "event": {"type": "string"},
+            "data": {
+                "type": "string",
+                "contentMediaType": _JSON,
+                "contentSchema": {"$ref": "#/components/schemas/JobEvent"},
+            },
+        },
+    },
+    "example": {
+        "id": "1768469400000-0",
+        "event": "state",
+        "data": '{"id":"1768469400000-0","type":"state","at":"2026-01-15T09:30:00Z",'
+        '"data":{"state":"queued"}}',
+    },
+}
 BATCH = "batch_0199a1b2c3d45f6e7a8b9c0d1e2f"
 BATCH_OUTPUT: dict[str, Any] = {
     "id": BATCH,
@@ -219,7 +236,11 @@ def document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         made = FastAPI.openapi(app)
         _, extra = models_json_schema(
-            [(JobRequest, "validation"), (Problem, "serialization")],
+            [
+                (JobRequest, "validation"),
+                (Problem, "serialization"),
+                (JobEvent, "serialization"),
+            ],
             ref_template="#/components/schemas/{model}",
         )
         schemas = made.setdefault("components", {}).setdefault("schemas", {})

@@ -181,11 +181,9 @@ async def retry(api: Posology, tenant: Tenant, job: JobId) -> Response:
     response_class=EventSourceResponse,
     responses={
         200: {
-            "description": "Events until the job is over. `data` of each is a JobEvent; lines that "
+            "description": "Events until the job is over; the schema is each event's. Lines that "
             "begin with a colon keep the connection open.",
-            "content": {
-                "text/event-stream": {"schema": {"type": "string"}, "example": documents.EVENTS}
-            },
+            "content": {"text/event-stream": documents.EVENT},
         },
         204: {"description": "The job is over, and nothing came after `Last-Event-ID`."},
         **fails(_MISSING),

@@ -175,6 +175,8 @@ async def test_a_job_is_cancelled_and_tried_again(
         (b'{"question": "a", "strategy": "magic"}', 422, "invalid-query"),
         (b'{"question": "a", "model": "nobody:x"}', 422, "unknown-model"),
         (b'{"question": ["a"]}', 422, "invalid-query"),
+        (b'{"question": "a", "retracted": 1}', 422, "invalid-query"),
+        (b'{"question": "a", "k": "8"}', 422, "invalid-query"),
         (b"[]", 422, "invalid-query"),
         (b"null", 422, "invalid-query"),
         (b'{"question": "' + b"a" * 5_000 + b'"}', 422, "invalid-query"),

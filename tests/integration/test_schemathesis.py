@@ -1,0 +1,89 @@
+"""Whatever is sent: no 5xx, no undocumented status, nothing but what the document says."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import httpx2
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, settings
+from redis import Redis
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from orchestrator.api.app import create_app
+from orchestrator.jobs import keys
+from orchestrator.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
+#: a schema cannot say all that makes a question one
+NOT_ASKED = [positive_data_acceptance]
+examples = settings(
+    max_examples=40,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class Served(Protocol):
+    app: FastAPI
+    url: str
+
+
+@schemathesis.serializer("application/x-ndjson", "application/jsonl")
+def lines(ctx: schemathesis.SerializationContext, value: Any) -> bytes:
+    """One row, or as many as a list has."""
+    rows = value if isinstance(value, list) else [value]
+    return b"".join(
+        row if isinstance(row, bytes) else f"{json.dumps(row)}\n".encode() for row in rows
+    )
+
+
+@pytest.fixture(scope="module")
+def target(served: Served, redis_url: str) -> Iterator[str]:
+    """The API's address, while a worker seems to live."""
+    with Redis.from_url(redis_url) as redis:
+        redis.zadd(keys.WORKERS, {"fuzz:1": (time.time() + 600) * 1000})
+        yield served.url
+        redis.delete(keys.WORKERS)
+
+
+@pytest.fixture(scope="module")
+def ended(target: str) -> dict[str, str]:
+    """A job that is over, and its batch."""
+    headers = {"X-Posology-Tenant": "fuzzed"}
+    with httpx2.Client(base_url=target, headers=headers, trust_env=False) as client:
+        batch = client.post(
+            "/v1/batches",
+            content=b'{"question": "Does it?"}\n{}\n',
+            headers={"Content-Type": "application/x-ndjson"},
+        ).json()["id"]
+        job = client.get(f"/v1/batches/{batch}/rows").json()["rows"][0]["job"]
+        client.delete(f"/v1/jobs/{job}").raise_for_status()
+    return {"job": job, "batch": batch}
+
+
+@schema.parametrize()
+@examples
+def test_whatever_is_sent(case: schemathesis.Case, target: str) -> None:
+    case.call_and_validate(base_url=target, excluded_checks=NOT_ASKED)
+
+
+@schema.include(path_regex=r"\{").parametrize()
+@examples
+def test_whatever_is_sent_about_what_there_is(
+    case: schemathesis.Case, target: str, ended: dict[str, str]
+) -> None:
+    case.path_parameters = {name: ended[name] for name in case.path_parameters}
+    headers = {"X-Posology-Tenant": "fuzzed"}
+    case.call_and_validate(base_url=target, headers=headers, excluded_checks=NOT_ASKED)
+    if case.path.endswith("/retry"):
+        with httpx2.Client(base_url=target, headers=headers, trust_env=False) as client:
+            client.delete(f"/v1/jobs/{ended['job']}")
