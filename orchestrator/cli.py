@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.commands import asking, indexing
+from orchestrator.commands import asking, indexing, jobs, serving
 from orchestrator.commands.batch import batch
 from orchestrator.commands.common import DEFECT, INTERRUPTED, errors, fail
 from orchestrator.settings import debug_wanted, prepare_libraries
@@ -32,7 +32,11 @@ app = typer.Typer(
 app.command()(asking.ask)
 app.command()(asking.search)
 app.command()(indexing.ingest)
+app.command()(jobs.submit)
 app.command()(batch)
+app.add_typer(jobs.app, name="jobs")
+app.command()(serving.up)
+app.command()(serving.api)
 app.add_typer(indexing.app, name="index")
 app.command()(asking.demo)
 

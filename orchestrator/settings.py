@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -92,6 +93,11 @@ def load_settings() -> Settings:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise ConfigurationError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def environment() -> Mapping[str, str]:
+    """All of it, for processes that are started with nothing else."""
+    return dict(os.environ)
 
 
 def debug_wanted() -> bool:

@@ -19,14 +19,16 @@ from rich.text import Text
 
 from posology.published.answers import (
     AskOutput,
+    Disagreement,
     Evidence,
+    Position,
     Ranked,
     Source,
     Spending,
     Status,
 )
 from posology.published.tools import IndexOutput, IngestOutput, SearchOutput
-from posology.types import Usage
+from posology.types import Coverage, Resolution, Usage
 
 _STYLES = {
     Status.ANSWERED: ("green", "answered"),
@@ -56,8 +58,12 @@ def show_answer(console: Console, out: AskOutput, *, title: str | None = None) -
     parts: list[RenderableType] = [head, Text(), body]
     for number, item in enumerate(out.evidence, 1):
         parts += [Text(), _evidence(number, item)]
+    for conflict in out.conflicts:
+        parts += [Text(), _conflict(conflict)]
     for remark in out.notes:
         parts += [Text(), Text(f"! {safe(remark)}", style="yellow")]
+    if out.coverage is not None:
+        parts += [Text(), _coverage(out.coverage)]
     parts += [Rule(style="dim"), _footer(out)]
     label = Text.assemble((f"{title}  " if title else "", "dim"), (word, f"bold {colour}"))
     console.print(Panel(Group(*parts), title=label, title_align="left", border_style=colour))
@@ -141,6 +147,39 @@ def _evidence(number: int, item: Evidence) -> RenderableType:
     head = Text.assemble((f"[{number}] ", "bold"), _reference(item.passage))
     where = Text(f"{safe(item.passage.id)}  characters {item.start}–{item.end}", style="dim")
     return Group(head, Padding(words, (0, 0, 0, 4)), Padding(where, (0, 0, 0, 4)))
+
+
+def _conflict(conflict: Disagreement) -> RenderableType:
+    open_ = conflict.resolution is Resolution.UNRESOLVED
+    parts: list[RenderableType] = [
+        Text.assemble(("sources contradict each other: ", "bold yellow"), safe(conflict.claim))
+    ]
+    for word, side in (("for", conflict.supporting), ("against", conflict.opposing)):
+        parts += [Padding(_position(word, position), (0, 0, 0, 4)) for position in side]
+    outcome = "unresolved" if open_ else f"decided for the {conflict.resolution} side"
+    parts.append(
+        Padding(
+            Text.assemble((outcome, "bold red" if open_ else "bold"), f": {safe(conflict.how)}"),
+            (0, 0, 0, 4),
+        )
+    )
+    return Group(*parts)
+
+
+def _position(word: str, position: Position) -> RenderableType:
+    head = Text.assemble(
+        (f"{word:<8}", "bold"), f"{position.level}: ", _reference(position.passage)
+    )
+    quotes = [Padding(Text(f"“{safe(quote)}”"), (0, 0, 0, 8)) for quote in position.quotes]
+    return Group(head, *quotes)
+
+
+def _coverage(coverage: Coverage) -> Text:
+    text = (
+        f"{coverage.partitions} partitions: {coverage.found} with findings, {coverage.empty} with "
+        f"nothing relevant, {coverage.failed} could not be read; {coverage.calls} calls"
+    )
+    return Text(text, style="yellow" if coverage.partial else "dim")
 
 
 def _reference(source: Source) -> Text:

@@ -38,6 +38,11 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("POSOLOGY_ATTEMPTS", "0"),
         ("POSOLOGY_CALL_TIMEOUT", "-1"),
         ("POSOLOGY_MAX_TOKENS", "1"),
+        ("POSOLOGY_RETENTION_DAYS", "0"),
+        ("POSOLOGY_RETENTION_DAYS", "inf"),
+        ("POSOLOGY_SHUTDOWN_GRACE", "-1"),
+        ("POSOLOGY_LEASE", "1"),
+        ("POSOLOGY_WORKER_CONCURRENCY", "0"),
     ],
 )
 def test_a_wrong_variable_is_named_and_its_value_is_not(

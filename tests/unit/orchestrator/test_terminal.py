@@ -1,12 +1,23 @@
 from __future__ import annotations
 
+import io
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from orchestrator.terminal import money, safe
+from orchestrator.terminal import money, safe, show_answer
+from posology.published.answers import (
+    AskOutput,
+    Disagreement,
+    Position,
+    Source,
+    Spending,
+    Status,
+)
+from posology.types import Coverage, Decision, Form, Level, Resolution, Usage
 
 
 @pytest.mark.parametrize(
@@ -45,3 +56,83 @@ def test_safe_text_has_no_control_characters_and_loses_nothing_else(text: str) -
 )
 def test_money(cost: Decimal | None, shown: str) -> None:
     assert money(cost) == shown
+
+
+def shown(out: AskOutput) -> str:
+    console = Console(file=io.StringIO(), width=160, force_terminal=False)
+    show_answer(console, out)
+    assert isinstance(console.file, io.StringIO)
+    return " ".join(console.file.getvalue().replace("│", " ").split())
+
+
+def source(name: str, *, year: int | None, retracted: bool = False) -> Source:
+    return Source(
+        id=name, pmid=None, title=f"{name} \x1b[31mtitle", journal=None, year=year,
+        publication_types=(), retracted=retracted, source=None,
+    )  # fmt: skip
+
+
+def answer(resolution: Resolution) -> AskOutput:
+    return AskOutput(
+        status=Status.UNSUPPORTED,
+        question="Why?",
+        form=Form.FREE,
+        model="openai:x",
+        answer="So.",
+        choice=None,
+        refusal=None,
+        evidence=(),
+        dropped_quotes=0,
+        notes=(),
+        conflicts=(
+            Disagreement(
+                claim="It \x1b[31mhelps.",
+                supporting=(
+                    Position(
+                        passage=source("a", year=2020), level=Level.TRIAL, quotes=("It \x07did.",)
+                    ),
+                ),
+                opposing=(
+                    Position(
+                        passage=source("b", year=None, retracted=True),
+                        level=Level.CASE_REPORT,
+                        quotes=("It [bold]did not.",),
+                    ),
+                ),
+                resolution=resolution,
+                how="a trial carries further",
+            ),
+        ),
+        coverage=Coverage(partitions=5, found=2, empty=2, failed=1, calls=6),
+        strategy="briefcontext",
+        decision=Decision(strategy="briefcontext", policy="fixed", reason="asked"),
+        spending=Spending(attempts=(), usage=Usage(), usage_complete=True, cost_usd=None),
+        retrieved=(),
+        index="i",
+        retrieval_seconds=0.0,
+        seconds=0.0,
+    )
+
+
+def test_a_contradiction_is_shown_with_both_sides_and_what_became_of_it() -> None:
+    text = shown(answer(Resolution.SUPPORTING))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    for part in (
+        "contradict each other: It [31mhelps.",
+        "for trial: a [31mtitle (2020)",
+        "“It did.”",
+        "against case report: b [31mtitle RETRACTED",
+        "“It [bold]did not.”",
+        "decided for the supporting side: a trial carries further",
+    ):
+        assert part in text
+    assert "unresolved: a trial" in shown(answer(Resolution.UNRESOLVED))
+
+
+def test_what_was_read_and_what_was_not_is_shown() -> None:
+    text = shown(answer(Resolution.OPPOSING))
+    assert (
+        "5 partitions: 2 with findings, 2 with nothing relevant, 1 could not be read; 6 calls"
+        in text
+    )

@@ -1,0 +1,229 @@
+"""The commands around jobs, on a real Redis and without workers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from orchestrator.cli import app
+from orchestrator.jobs import keys
+from orchestrator.jobs.store import open_store
+from orchestrator.stack.folder import StackInfo, own_folder, write_stack
+
+pytestmark = pytest.mark.slow
+RUNNER = CliRunner()
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+Finish = Callable[..., Awaitable[str | None]]
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, **env: str) -> Result:
+        environment = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "200"}
+        return RUNNER.invoke(app, list(arguments), env={**environment, **env})
+
+    return run
+
+
+@pytest.fixture
+def end(redis_url: str, tenant: str, finish: Finish) -> Callable[..., str | None]:
+    def run(**how: Any) -> str | None:
+        async def once() -> str | None:
+            async with open_store(redis_url) as store:
+                return await finish(store, tenant, **how)
+
+        return anyio.run(once)
+
+    return run
+
+
+def published(result: Result, name: str) -> Any:
+    out = json.loads(result.stdout)
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    jsonschema.validate(out, schema)
+    return out
+
+
+def flat(text: str) -> str:
+    return " ".join(text.replace("│", " ").split())
+
+
+def test_a_question_is_submitted_once_for_its_key(cli: Cli) -> None:
+    first = cli("submit", "Why?", "--key", "mine", "--deadline", "60")
+    assert first.exit_code == 0
+    assert first.stdout.startswith("job_")
+    out = published(cli("submit", "Why?", "--key", "mine", "--deadline", "60", "--json"), "job")
+    assert out["id"] == first.stdout.strip()
+    assert out["request"]["deadline_seconds"] == 60
+    conflict = cli("submit", "How?", "--key", "mine")
+    assert conflict.exit_code == 8
+    assert "new key" in conflict.stderr
+
+
+def test_a_submission_may_wait_for_its_answer(cli: Cli, end: Any) -> None:
+    timer = threading.Timer(0.3, end)
+    timer.start()
+    result = cli("submit", "Why?", "--wait")
+    timer.join()
+    assert result.exit_code == 0, result.stderr
+    assert "refused" in result.stdout
+    assert "Not in" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert result.stderr.startswith("job_")
+
+
+def test_a_waited_for_failure_has_its_exit_status(cli: Cli, end: Any) -> None:
+    timer = threading.Timer(0.3, end, kwargs={"state": "failed", "nano": None})
+    timer.start()
+    result = cli("submit", "Why?", "--wait")
+    timer.join()
+    assert result.exit_code == 6
+    assert "no [31mconnection" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+def test_jobs_are_listed_by_state_and_in_pages(cli: Cli, end: Any) -> None:
+    ids = [cli("submit", f"Is it [red]{i}?").stdout.strip() for i in range(5)]
+    dead = {end(state="failed"), end(state="expired")}
+    page = published(cli("jobs", "list", "--json"), "jobs")
+    assert [job["id"] for job in page["jobs"]] == sorted(ids, reverse=True)
+    assert page["next"] is None
+    found = published(cli("jobs", "list", "--failed", "--json"), "jobs")["jobs"]
+    assert {job["id"] for job in found} == dead
+    queued = published(cli("jobs", "list", "--state", "queued", "--json"), "jobs")["jobs"]
+    assert {job["id"] for job in queued} == set(ids) - dead
+    for extra, expected in (([], set(ids)), (["--failed"], dead)):
+        seen: list[str] = []
+        after: list[str] = []
+        while True:
+            page = published(cli("jobs", "list", "--limit", "1", "--json", *extra, *after), "jobs")
+            seen += [job["id"] for job in page["jobs"]]
+            if page["next"] is None:
+                break
+            after = ["--after", page["next"]]
+        assert (set(seen), len(seen)) == (expected, len(expected))
+    table = flat(cli("jobs", "list", "--limit", "2").stdout)
+    assert max(ids) in table
+    assert "Is it [red]" in table
+    assert cli("jobs", "list", "--failed", "--state", "queued").exit_code == 2
+
+
+def test_everything_about_a_job_is_shown(cli: Cli, end: Any) -> None:
+    job = cli("submit", "Why [bold]\x1b[31mso?").stdout.strip()
+    end(state="failed", nano=None)
+    out = published(cli("jobs", "show", job, "--json"), "job")
+    assert (out["state"], out["unknown_costs"], out["error"]["type"]) == (
+        "failed", 1, "ProviderUnreachable"
+    )  # fmt: skip
+    result = cli("jobs", "show", job)
+    assert "\x1b" not in result.stdout
+    shown = flat(result.stdout)
+    for part in (job, "failed", "Why [bold][31mso?", "ProviderUnreachable", "1 unknown",
+                 "call 1 attempt 1: ok"):  # fmt: skip
+        assert part in shown
+    answered = cli("submit", "And now?").stdout.strip()
+    end()
+    assert "Not in [31mthere." in cli("jobs", "show", answered).stdout
+
+
+def test_a_job_is_watched_to_its_end(cli: Cli, end: Any) -> None:
+    job = cli("submit", "Why?").stdout.strip()
+    timer = threading.Timer(0.3, end)
+    timer.start()
+    result = cli("jobs", "watch", job, "--json")
+    timer.join()
+    assert result.exit_code == 0
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    states = [event["data"]["state"] for event in events if event["type"] == "state"]
+    assert states == ["queued", "running", "succeeded"]
+    told = cli("jobs", "watch", job)
+    assert "state succeeded" in told.stdout
+    assert "refused" in told.stdout
+
+
+def test_cancelling_says_what_was_spent(cli: Cli) -> None:
+    job = cli("submit", "Why?").stdout.strip()
+    told = flat(cli("jobs", "cancel", job).stdout)
+    assert f"{job} is cancelled: spent $0; 0 calls made" in told
+    out = published(cli("jobs", "cancel", job, "--json"), "job")
+    assert out["cancellation"]["calls_made"] == 0
+    assert cli("jobs", "watch", job).exit_code == 8
+
+
+def test_a_finished_job_cannot_be_cancelled(cli: Cli, end: Any) -> None:
+    job = cli("submit", "Why?").stdout.strip()
+    end()
+    result = cli("jobs", "cancel", job)
+    assert result.exit_code == 8
+    assert "succeeded" in result.stderr
+
+
+def test_failed_jobs_are_tried_again(cli: Cli, end: Any) -> None:
+    first, second, third = (cli("submit", f"Is it {i}?").stdout.strip() for i in range(3))
+    end(state="failed")
+    end(state="expired")
+    end()
+    result = cli("jobs", "retry", first, third, "job_0", "--json")
+    assert result.exit_code == 1
+    assert result.stderr.count("posology: ") == 2
+    assert [job["id"] for job in published(result, "jobs")["jobs"]] == [first]
+    assert cli("jobs", "retry", third).exit_code == 8
+    again = published(cli("jobs", "retry", "--all-failed", "--json"), "jobs")["jobs"]
+    assert [job["id"] for job in again] == [second]
+    assert "no job was tried again" in cli("jobs", "retry", "--all-failed").stderr
+    assert cli("jobs", "retry").exit_code == 2
+    assert cli("jobs", "retry", first, "--all-failed").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["show", "watch", "cancel", "retry"])
+def test_an_unknown_job_is_told(cli: Cli, command: str) -> None:
+    result = cli("jobs", command, "job_0")
+    assert result.exit_code == 8
+    assert "there is no job job_0" in result.stderr
+    assert published(cli("jobs", "show", "job_0", "--json"), "error")["error"]["exit_code"] == 8
+
+
+def test_another_tenants_jobs_are_not_seen(cli: Cli) -> None:
+    job = cli("submit", "Why?").stdout.strip()
+    assert cli("jobs", "show", job, "--tenant", "somebody").exit_code == 8
+
+
+def test_the_stack_of_this_folder_is_found(
+    cli: Cli, redis_url: str, tmp_path: Path, tenant: str
+) -> None:
+    said = cli("submit", "Why?", POSOLOGY_REDIS_URL="")
+    assert said.exit_code == 4
+    assert "posology up" in said.stderr
+    folder = tmp_path / "home"
+    info = StackInfo(pid=1, redis_url=redis_url, api_url=None, started="", version="0")
+    with own_folder(folder):
+        write_stack(folder, info)
+        found = cli("submit", "Why?", POSOLOGY_REDIS_URL="", POSOLOGY_HOME=str(folder))
+    assert found.exit_code == 0, found.stderr
+    assert keys.prefix(tenant)
+    assert cli("jobs", "show", found.stdout.strip()).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["up", "--index", "x", "--home", "/proc/nowhere"], 4),
+        (["up"], 4),
+        (["up", "--workers", "0"], 2),
+        (["api", "--port", "99999"], 2),
+    ],
+)
+def test_what_cannot_be_served_is_told(cli: Cli, arguments: list[str], code: int) -> None:
+    result = cli(*arguments)
+    assert result.exit_code == code, result.stderr
