@@ -124,7 +124,8 @@ class Bench:
 
     async def sweep_all(self) -> list[Unit]:
         """As housekeeping does when the broker has lost everything."""
-        now = self.clock.now + 1
+        self.clock.now += 1
+        now = self.clock.now
         return await self.worker().sweep(self.tenant, jobs_before=now, calls_before=now)
 
     async def open(self, held: Held, attempt: str, *, key: str = "k") -> int:
