@@ -1,0 +1,146 @@
+"""The examples of the documentation, on a served API."""
+
+from __future__ import annotations
+
+import argparse
+import doctest
+import re
+import shlex
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import httpx2
+import pytest
+from fastapi import FastAPI
+from redis import Redis
+
+import posology.client
+from orchestrator.jobs.connection import connect
+from orchestrator.jobs.store import JobStore
+
+pytestmark = pytest.mark.slow
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "api.md"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+Finish = Callable[..., Awaitable[str | None]]
+
+
+class Served(Protocol):
+    app: FastAPI
+    url: str
+
+
+def blocks(language: str) -> list[str]:
+    return [m[2] for m in BLOCK.finditer(DOCS.read_text(encoding="utf-8")) if m[1] == language]
+
+
+@pytest.fixture
+def clean(redis_url: str) -> None:
+    with Redis.from_url(redis_url) as redis:
+        for key in (*redis.scan_iter("posology:{default}*"), *redis.scan_iter("posology:{acme}*")):
+            redis.delete(key)
+
+
+def curl(line: str, base: str) -> httpx2.Response:
+    """What curl does with the few of its options that the page uses."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("-X", dest="method")
+    parser.add_argument("-H", dest="headers", action="append", default=[])
+    parser.add_argument("-d", dest="data")
+    words = shlex.split(line)
+    assert words[0] == "curl"
+    given = parser.parse_args(words[1:])
+    return httpx2.request(
+        given.method or ("POST" if given.data else "GET"),
+        given.url.replace("localhost:8000", base),
+        headers=dict(header.split(": ") for header in given.headers),
+        content=given.data,
+        trust_env=False,
+        timeout=20,
+    )
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for block in blocks("console"):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            # a quoted argument may go over several lines
+            lines = part.splitlines()
+            for n in range(1, len(lines)):
+                try:
+                    shlex.split("\n".join(lines[:n]))
+                except ValueError:
+                    continue
+                yield "\n".join(lines[:n]), "\n".join(lines[n:]).strip()
+                break
+
+
+@pytest.mark.usefixtures("clean")
+def test_the_commands_answer_what_the_page_says(served: Served) -> None:
+    known: dict[str, str] = {}
+    ran = 0
+    for written, wanted in commands():
+        command = written
+        for name, value in known.items():
+            command = command.replace(f"${name}", value)
+        assert "$" not in command
+        reply = curl(command, served.url)
+        for name in ("job", "batch"):
+            found = re.match(rf'\{{"id":"({name}_\w+)"', reply.text)
+            if found:
+                known[name.upper()] = found[1]
+        # the page leaves out what is long
+        pattern = ".*".join(map(re.escape, wanted.split("…")))
+        got = reply.text.replace("\r\n", "\n").strip()
+        assert re.fullmatch(pattern, got, re.DOTALL), f"{command}\n{got}"
+        ran += 1
+    assert ran == 9
+
+
+@pytest.fixture
+def _worker(redis_url: str, finish: Finish) -> Iterator[None]:
+    """Ends the first job of the page's tenant, as a worker would."""
+
+    async def work() -> None:
+        redis = connect(redis_url)
+        try:
+            store = JobStore(redis, redis_url)
+            deadline = time.monotonic() + 20
+            while not await finish(store, "acme"):  # the page's doing
+                assert time.monotonic() < deadline
+                await anyio.sleep(0.02)
+        finally:
+            await redis.aclose()
+
+    thread = threading.Thread(target=anyio.run, args=(work,))
+    thread.start()
+    yield
+    thread.join()
+
+
+def run(text: str, name: str, **names: object) -> None:
+    test = doctest.DocTestParser().get_doctest(text, dict(names), name, None, None)
+    assert test.examples
+    told: list[str] = []
+    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
+
+
+@pytest.mark.usefixtures("clean", "_worker")
+def test_the_pages_python_does_what_it_says(served: Served) -> None:
+    (text,) = blocks("python")
+    run(text.replace("http://localhost:8000", served.url), "api.md")
+
+
+def test_the_clients_example_does_what_it_says(served: Served) -> None:
+    run(posology.client.__doc__ or "", "posology.client", address=served.url)
+
+
+def test_every_metric_is_on_the_page(served: Served) -> None:
+    page = DOCS.read_text(encoding="utf-8")
+    text = httpx2.get(f"{served.url}/metrics", trust_env=False).text
+    for name in re.findall(r"^# TYPE (\w+) (?:gauge|counter|histogram)$", text, re.MULTILINE):
+        assert name.removesuffix("_created").removesuffix("_total") in page, name
