@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from orchestrator.pipeline import Request
 from orchestrator.settings import Settings
@@ -19,6 +20,27 @@ from strategies import STRATEGIES
 MAX_DEADLINE = 86_400.0
 #: passages; more than this is a literature search, not a question's context
 MAX_K = 200
+#: characters of a model's name; it becomes a label of metrics
+MAX_MODEL = 200
+
+
+def _shown(value: str) -> str:
+    if "\0" in value:
+        raise PydanticCustomError("text", "the text holds a NUL character")
+    return value
+
+
+def _written(value: str) -> str:
+    # JSON may hold halves of characters, which UTF-8 cannot write
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise PydanticCustomError("text", "the text is not valid Unicode") from None
+    return value
+
+
+Text = Annotated[str, AfterValidator(_shown), AfterValidator(_written)]
+Model = Annotated[str, Field(max_length=MAX_MODEL), AfterValidator(_shown)]
 
 
 class AskRequest(BaseModel):
@@ -26,12 +48,12 @@ class AskRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    question: str
+    question: Annotated[str, AfterValidator(_shown)]
     form: Form = Form.FREE
     #: label (A to E) to wording
-    options: dict[str, str] | None = None
+    options: dict[Text, Text] | None = None
     #: ``provider:name``; ``None``: as configured
-    model: str | None = None
+    model: Model | None = None
     k: int = Field(default=8, ge=1, le=MAX_K)
     mode: Mode = "fused"
     #: whether retracted passages may be evidence
@@ -39,7 +61,7 @@ class AskRequest(BaseModel):
     #: bound on output tokens of one call; ``None``: as configured
     max_tokens: int | None = Field(default=None, ge=64)
     #: ``None``: the policy decides
-    strategy: str | None = None
+    strategy: Text | None = None
     #: passages a partition, where the strategy has partitions; ``None``: the strategy's own
     partition_size: int | None = Field(default=None, ge=1, le=MAX_K)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.input import AskRequest
+from orchestrator.input import AskRequest, JobRequest
 from orchestrator.settings import load_settings
 from posology.errors import InvalidQuery
 from posology.types import Form
@@ -58,3 +58,21 @@ def test_a_question_that_does_not_fit_its_form_is_refused() -> None:
     request = AskRequest.parse({"question": "Which?", "form": "choice"})
     with pytest.raises(InvalidQuery, match="options"):
         request.to_request(load_settings())
+
+
+@pytest.mark.parametrize(
+    ("field", "data"),
+    [
+        ("question", {"question": "a\0b"}),
+        ("options.A", {"question": "a", "options": {"A": "\ud800", "B": "x"}}),
+        ("model", {"question": "a", "model": "openai:\ud800"}),
+        ("model", {"question": "a", "model": "openai:" + "x" * 200}),
+        ("strategy", {"question": "a", "strategy": "\0"}),
+    ],
+)
+def test_what_can_be_neither_written_nor_shown_is_no_request(
+    field: str, data: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidQuery) as error:
+        JobRequest.parse(data)
+    assert error.value.field == field
