@@ -71,6 +71,8 @@ class Runner:
         self._connections = connections
         self._service = service
         self._held: dict[Held, anyio.CancelScope] = {}
+        #: claims under way included, and units that are being handed back
+        self._busy = 0
         self._idle = anyio.Event()
         self._idle.set()
         self._draining = False
@@ -106,24 +108,16 @@ class Runner:
         if self._draining:
             # nobody has claimed it, so it is sent again
             return ()
-        held = await self._work.claim(unit, delivery=uuid4().hex)
-        if held is None:
-            return ()
-        with anyio.CancelScope() as scope:
-            self._held[held] = scope
-            self._idle = anyio.Event() if self._idle.is_set() else self._idle
-            try:
-                return await self._attend(held)
-            except JobSuperseded as error:
-                logger.warning("%s", error)
-            finally:
-                del self._held[held]
-                if not self._held:
-                    self._idle.set()
-        if scope.cancelled_caught:
-            # the process is to end: what it has not finished is another's
-            await self._work.release(held)
-        return ()
+        if not self._busy:
+            self._idle = anyio.Event()
+        self._busy += 1
+        try:
+            held = await self._work.claim(unit, delivery=uuid4().hex)
+            return () if held is None else await self._work_on(held)
+        finally:
+            self._busy -= 1
+            if not self._busy:
+                self._idle.set()
 
     async def heartbeat(self) -> None:
         """Extend the leases of all that is held; what is cancelled or lost begins nothing more."""
@@ -135,13 +129,35 @@ class Runner:
                 one.stopped.set()
 
     async def drain(self, grace: float) -> None:
-        """Wait until all that is held is finished; after ``grace`` seconds, hand it back."""
+        """Wait until all that is held is finished; after ``grace`` seconds, hand it back.
+
+        When this returns, nothing is held by this process, in the records either.
+        """
         self._draining = True
         with anyio.move_on_after(grace):
             await self._idle.wait()
         for scope in list(self._held.values()):
             scope.cancel()
         await self._idle.wait()
+
+    async def _work_on(self, held: Held) -> tuple[Unit, ...]:
+        """Work on a unit, or hand it back where the process is to end first."""
+        scope = anyio.CancelScope()
+        self._held[held] = scope
+        try:
+            with scope:
+                if self._draining:
+                    # it was claimed while the others were told to end
+                    scope.cancel()
+                try:
+                    return await self._attend(held)
+                except JobSuperseded as error:
+                    logger.warning("%s", error)
+            if scope.cancelled_caught:
+                await self._work.release(held)
+        finally:
+            del self._held[held]
+        return ()
 
     async def _attend(self, held: Held) -> tuple[Unit, ...]:
         """Work on a unit within its job's deadline, and make every failure a record."""

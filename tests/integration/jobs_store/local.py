@@ -1,0 +1,193 @@
+"""Runners without a queue: a small dispatcher in this process, a few passages, and a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import numpy as np
+
+from orchestrator.jobs.units import Unit
+from orchestrator.pipeline import Pipeline
+from orchestrator.runner import Runner
+from orchestrator.settings import Settings
+from policies.fixed import Fixed
+from posology.budget.prices import price
+from posology.llm.retry import RetryPolicy
+from posology.llm.stack import build
+from posology.published.jobs import JobOutput
+from posology.seams import Complete, Journal, Recall
+from posology.testing.model import ScriptedModel
+from posology.text.sentences import split
+from posology.types import (
+    Call,
+    Form,
+    Hit,
+    Passage,
+    Query,
+    Ranking,
+    Retrieval,
+    Retrieved,
+    Stage,
+)
+from prompts.answer import AnswerReply, Quote
+from prompts.extract import ExtractReply, Statement
+from prompts.reduce import ReduceReply
+from strategies import STRATEGIES
+from tests.integration.jobs_store.helpers import Bench
+
+if TYPE_CHECKING:
+    from orchestrator.connections import Connections
+    from orchestrator.service import Service
+    from posology.index.retriever import Retriever
+    from posology.testing.model import ScriptedReply
+
+#: waits that nobody notices
+QUICK = RetryPolicy(attempts=3, base=0.001, deadline=10)
+TEXTS = tuple(f"Drug {i} lowered the risk of stroke. It was given for {i} weeks." for i in range(6))
+
+
+class Shelf:
+    """A retriever over a handful of passages, in their order."""
+
+    def __init__(self, count: int = len(TEXTS)) -> None:
+        self._passages = [
+            Passage(id=f"p{i}", text=text, year=2000 + i) for i, text in enumerate(TEXTS[:count])
+        ]
+
+    async def retrieve(self, query: Query, *, k: int, **_: object) -> Retrieval:
+        found = self._passages[:k]
+        ranking = [Hit(passage_id=p.id, score=1.0 / (i + 1)) for i, p in enumerate(found)]
+        dense, rerank, bm25, fused = (
+            Ranking(method=method, hits=tuple(ranking))
+            for method in ("dense", "bm25_rerank", "bm25", "fused")
+        )
+        return Retrieval(
+            query=query,
+            passages=tuple(
+                Retrieved(
+                    passage=p,
+                    sentences=tuple(split(p.text)),
+                    vector=np.zeros(4, dtype=np.float32),
+                    sentence_vectors=np.zeros((2, 4), dtype=np.int8),
+                )
+                for p in found
+            ),
+            query_vector=np.zeros(4, dtype=np.float32),
+            dense=dense,
+            bm25_rerank=rerank,
+            bm25=bm25,
+            fused=fused,
+            index_version="shelf@1",
+        )
+
+
+class Wires:
+    """What connects a process to one scripted model."""
+
+    def __init__(self, model: Complete, policy: RetryPolicy = QUICK) -> None:
+        self._model = model
+        self._policy = policy
+
+    def complete(
+        self,
+        _: str,
+        journal: Journal,
+        *,
+        recall: Recall | None = None,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> Complete:
+        return build(
+            self._model,
+            journal=journal,
+            price=price,
+            retry=self._policy,
+            recall=recall,
+            sleep=sleep,
+        )
+
+
+def pipeline(model: Complete, shelf: Shelf | None = None) -> Pipeline:
+    return Pipeline(
+        retriever=cast("Retriever", shelf or Shelf()),
+        policy=Fixed(),
+        strategies=STRATEGIES,
+        completes=Wires(model).complete,
+    )
+
+
+def runner(bench: Bench, model: Complete, *, shelf: Shelf | None = None, name: str = "w") -> Runner:
+    async def service() -> Service:
+        return cast("Service", pipeline(model, shelf))
+
+    connections = cast("Connections", Wires(model))
+    return Runner(bench.worker(name), Settings(), connections, service)
+
+
+def reply(call: Call) -> ScriptedReply:
+    """What a good model does with any prompt of ours."""
+    first = call.excerpts[0]
+    quote = first.sentences[0].of(first.passage.text)
+    choice = call.query.choices[0] if call.query.form is not Form.FREE else None
+    match call.stage:
+        case Stage.EXTRACT:
+            said = Statement(statement=quote, quotes=[Quote(passage="P1", quote=quote)])
+            return ExtractReply(found=True, findings=[said])
+        case Stage.REDUCE:
+            labels = [f"F{i}" for i, _ in enumerate(call.excerpts, 1)]
+            return ReduceReply(
+                answerable=True, answer="They do.", choice=choice, evidence=labels, claims=[]
+            )
+        case _:
+            return AnswerReply(
+                answerable=True,
+                answer="It does.",
+                choice=choice,
+                quotes=[Quote(passage="P1", quote=quote)],
+            )
+
+
+def model(
+    answer: Callable[[Call], ScriptedReply] = reply, *, latency: float = 0.0
+) -> ScriptedModel:
+    return ScriptedModel(answer, latency=latency)
+
+
+@dataclass(kw_only=True, slots=True)
+class Local:
+    """Carries units to runners, and what they return to the next, each message ``copies`` times."""
+
+    bench: Bench
+    runner: Runner
+    copies: int = 1
+    #: what was carried, in order
+    carried: list[Unit] = field(default_factory=list)
+
+    async def until_nothing_is_sent(self) -> None:
+        """Take every waiting job, and carry units until no more are asked for."""
+        units: list[Unit] = []
+        while (unit := await self.bench.worker().take(self.bench.tenant)) is not None:
+            units.append(unit)
+        await self.carry(units)
+
+    async def carry(self, units: list[Unit]) -> None:
+        """Carry units and all that follow from them."""
+        while units:
+            self.carried += units
+            following: list[Unit] = []
+
+            async def one(unit: Unit, into: list[Unit] = following) -> None:
+                into.extend(await self.runner.run(unit))
+
+            async with anyio.create_task_group() as group:
+                for unit in units:
+                    for _ in range(self.copies):
+                        group.start_soon(one, unit)
+            units = following
+
+    async def finish(self, job: str) -> JobOutput:
+        """The job, after all that it asked for."""
+        await self.until_nothing_is_sent()
+        return await self.bench.store.get(job, tenant=self.bench.tenant)

@@ -1,0 +1,401 @@
+"""Runners on a real Redis, without a queue: killed, drained, cancelled, late."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from orchestrator.jobs.units import Unit
+from posology.errors import ProviderOverloaded
+from posology.published.jobs import JobOutput
+from posology.seams import Complete
+from posology.testing.model import ScriptedModel
+from posology.types import Call, Completion, Finish, JobState, Outcome, Stage, Usage
+from tests.integration.jobs_store.helpers import LEASE, LOSSES, Bench, Clock, request
+from tests.integration.jobs_store.local import Local, model, reply, runner
+
+pytestmark = pytest.mark.anyio
+
+DOWN = ProviderOverloaded("down", provider="openai", model="x")
+
+
+class Wall(Clock):
+    """The time as it is: for deadlines, which workers keep by their own clocks, too."""
+
+    def __call__(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class Gate:
+    """A model that holds calls until it is opened, and then replies as another does."""
+
+    def __init__(self, inner: ScriptedModel, *, holds: Callable[[Call], bool]) -> None:
+        self._inner = inner
+        self._holds = holds
+        self.arrived = 0
+        self.opened = anyio.Event()
+        self._arrival = anyio.Event()
+
+    async def __call__(self, call: Call) -> Completion:
+        if self._holds(call):
+            self.arrived += 1
+            self._arrival.set()
+            self._arrival = anyio.Event()
+            await self.opened.wait()
+        return await self._inner(call)
+
+    async def until(self, count: int) -> None:
+        with anyio.fail_after(10):
+            while self.arrived < count:
+                await self._arrival.wait()
+
+
+async def submit(bench: Bench, **fields: object) -> str:
+    given: dict[str, Any] = {"strategy": "briefcontext", "partition_size": 2, "k": 6, **fields}
+    return (await bench.store.submit(request(**given), tenant=bench.tenant)).job
+
+
+async def get(bench: Bench, job: str) -> JobOutput:
+    return await bench.store.get(job, tenant=bench.tenant)
+
+
+def of(kind: Stage) -> Callable[[Call], bool]:
+    return lambda call: call.stage is kind
+
+
+async def killed(
+    running: Callable[[], Awaitable[object]], when: Callable[[], Awaitable[None]]
+) -> None:
+    """Run something until a moment comes; then it stops where it is, as a killed process does."""
+    async with anyio.create_task_group() as group:
+
+        async def run() -> None:
+            await running()
+
+        group.start_soon(run)
+        await when()
+        group.cancel_scope.cancel()
+
+
+async def after_a_loss(bench: Bench, complete: Complete) -> Local:
+    """Another worker, which is given what the sweep found."""
+    bench.clock.forward(LEASE)
+    other = Local(bench=bench, runner=runner(bench, complete, name="other"))
+    await other.carry(await bench.sweep_all())
+    return other
+
+
+def outcomes(out: JobOutput) -> Counter[tuple[Stage, Outcome]]:
+    return Counter((attempt.stage, attempt.outcome) for attempt in out.spending.attempts)
+
+
+@pytest.mark.parametrize("stage", [Stage.ANSWER, Stage.EXTRACT, Stage.REDUCE])
+async def test_a_worker_that_is_killed_in_a_call_is_replaced(bench: Bench, stage: Stage) -> None:
+    job = await submit(bench, strategy="direct" if stage is Stage.ANSWER else "briefcontext")
+    gate = Gate(model(), holds=of(stage))
+    local = Local(bench=bench, runner=runner(bench, gate))
+    count = 3 if stage is Stage.EXTRACT else 1
+    await killed(local.until_nothing_is_sent, lambda: gate.until(count))
+    assert not (await get(bench, job)).state.over
+    await after_a_loss(bench, model())
+    out = await get(bench, job)
+    assert out.state is JobState.SUCCEEDED
+    assert out.losses == count
+    assert out.unknown_costs == count
+    made = outcomes(out)
+    # a task that is cancelled can still tell; that of a dead process would stand as lost
+    assert made[stage, Outcome.CANCELLED] == count
+    assert made[stage, Outcome.OK] == count
+
+
+async def test_a_reply_that_was_stored_is_not_paid_for_twice(bench: Bench) -> None:
+    """The worker dies after its replies were stored, and before its results were."""
+    job = await submit(bench)
+    first = model()
+    gate = Gate(first, holds=of(Stage.REDUCE))
+    local = Local(bench=bench, runner=runner(bench, gate))
+    # everything is read, and the extraction's results are handed in, but for the last call
+    await killed(local.until_nothing_is_sent, lambda: gate.until(1))
+    await bench.store.cancel(job, tenant=bench.tenant)
+    bench.clock.forward(LEASE)
+    await bench.sweep()
+    assert (await get(bench, job)).state is JobState.CANCELLED
+    await bench.store.retry(job, tenant=bench.tenant)
+    second = model()
+    out = await Local(bench=bench, runner=runner(bench, second)).finish(job)
+    assert out.state is JobState.SUCCEEDED
+    assert [call.stage for call in second.calls] == [Stage.REDUCE]
+    assert outcomes(out)[Stage.EXTRACT, Outcome.OK] == len(first.calls) == 3
+
+
+async def test_what_a_killed_answer_was_told_is_replayed(bench: Bench) -> None:
+    job = await submit(bench, strategy="direct")
+    told = anyio.Event()
+    inner = model()
+
+    class Told:
+        """Dies when the reply is in the store, and not yet the answer."""
+
+        async def __call__(self, call: Call) -> Completion:
+            # a first reply of no use brings the call back here, its reply being stored by then
+            if inner.calls:
+                told.set()
+                await anyio.sleep_forever()
+            await inner(call)
+            return Completion(
+                text="no JSON", usage=Usage(input=9), finish=Finish.STOP, served_model="m"
+            )
+
+    local = Local(bench=bench, runner=runner(bench, Told()))
+    await killed(local.until_nothing_is_sent, told.wait)
+    second = model()
+    await after_a_loss(bench, second)
+    out = await get(bench, job)
+    assert out.state is JobState.SUCCEEDED
+    # only the repair was asked for: the reply that it repairs was replayed
+    (repair,) = second.calls
+    assert "cannot be used" in repair.messages[-1].content
+    assert outcomes(out) == {
+        (Stage.ANSWER, Outcome.UNUSABLE): 1,
+        (Stage.ANSWER, Outcome.CANCELLED): 1,
+        (Stage.ANSWER, Outcome.OK): 1,
+    }
+
+
+async def test_workers_that_are_lost_again_and_again_fail_the_job(bench: Bench) -> None:
+    job = await submit(bench, strategy="direct")
+    unit = await bench.worker().take(bench.tenant)
+    units = [unit]
+    for _ in range(LOSSES + 1):
+        assert [u.job for u in units if u is not None] == [job]
+        gate = Gate(model(), holds=of(Stage.ANSWER))
+        local = Local(bench=bench, runner=runner(bench, gate))
+        carried = [u for u in units if u is not None]
+        await killed(lambda c=carried, x=local: x.carry(c), lambda g=gate: g.until(1))  # type: ignore[misc]
+        bench.clock.forward(LEASE)
+        units = list(await bench.sweep())
+    assert units == []
+    out = await get(bench, job)
+    assert out.state is JobState.FAILED
+    assert out.error is not None
+    assert out.error.type == "WorkerLost"
+    dead = await bench.store.page(tenant=bench.tenant, state=JobState.FAILED)
+    assert [one.id for one in dead.jobs] == [job]
+
+
+async def test_a_retry_does_not_repeat_what_was_read(bench: Bench) -> None:
+    job = await submit(bench)
+    broken = model(lambda call: DOWN if call.stage is Stage.REDUCE else reply(call))
+    out = await Local(bench=bench, runner=runner(bench, broken)).finish(job)
+    assert out.state is JobState.FAILED
+    before = out.known_cost_usd
+    await bench.store.retry(job, tenant=bench.tenant)
+    good = model()
+    out = await Local(bench=bench, runner=runner(bench, good)).finish(job)
+    assert out.state is JobState.SUCCEEDED
+    assert [call.stage for call in good.calls] == [Stage.REDUCE]
+    assert out.runs == 2
+    assert out.known_cost_usd > before > Decimal(0)
+    assert out.known_cost_usd == sum(
+        (a.cost for a in out.spending.attempts if a.cost is not None), Decimal(0)
+    )
+
+
+async def test_a_retry_asks_again_for_what_was_of_no_use(bench: Bench) -> None:
+    job = await submit(bench, strategy="direct")
+    useless = model(lambda _: "no JSON")
+    out = await Local(bench=bench, runner=runner(bench, useless)).finish(job)
+    assert out.state is JobState.FAILED
+    assert out.error is not None
+    assert out.error.type == "SchemaViolation"
+    assert len(useless.calls) == 2
+    await bench.store.retry(job, tenant=bench.tenant)
+    good = model()
+    out = await Local(bench=bench, runner=runner(bench, good)).finish(job)
+    assert out.state is JobState.SUCCEEDED
+    assert len(good.calls) == 1
+
+
+async def test_a_cancelled_job_makes_no_more_calls(bench: Bench) -> None:
+    """Three partitions; one was read, one is on its way, and one waits for a worker."""
+    job = await submit(bench)
+    inner = model()
+    gate = Gate(inner, holds=lambda call: call.excerpts[0].passage.id == "p2")
+    local = Local(bench=bench, runner=runner(bench, gate))
+    first = await bench.worker().take(bench.tenant)
+    assert first is not None
+    extracts = await local.runner.run(first)
+    await local.carry([extracts[0]])
+    async with anyio.create_task_group() as group:
+        group.start_soon(local.carry, [extracts[1]])
+        await gate.until(1)
+        assert (await bench.store.cancel(job, tenant=bench.tenant)).state is JobState.CANCELLING
+        made = len(inner.calls)
+        await local.carry([extracts[2]])
+        await local.runner.heartbeat()
+        gate.opened.set()
+    assert len(inner.calls) == made + 1  # that which was on its way
+    out = await get(bench, job)
+    assert out.state is JobState.CANCELLED
+    assert outcomes(out) == {(Stage.EXTRACT, Outcome.OK): 2}
+    assert out.unknown_costs == 0
+    assert out.cancellation is not None
+    assert out.cancellation.calls_planned == 4
+    assert out.cancellation.calls_made == 2
+    assert out.cancellation.calls_saved == 2
+    assert out.cancellation.cost_saved_usd == out.known_cost_usd
+    assert await local.runner.run(extracts[2]) == ()
+    assert len(inner.calls) == made + 1
+
+
+async def test_a_cancellation_ends_the_wait_for_another_attempt(bench: Bench) -> None:
+    job = await submit(bench, strategy="direct")
+    error = ProviderOverloaded("down", provider="openai", model="x", retry_after=5.0)
+    asked = anyio.Event()
+
+    def answer(_: Call) -> ProviderOverloaded:
+        asked.set()
+        return error
+
+    working = runner(bench, model(answer))
+    started = anyio.current_time()
+    async with anyio.create_task_group() as group:
+        group.start_soon(Local(bench=bench, runner=working).until_nothing_is_sent)
+        with anyio.fail_after(5):
+            await asked.wait()
+        await bench.store.cancel(job, tenant=bench.tenant)
+        await working.heartbeat()
+    assert anyio.current_time() - started < 2
+    out = await get(bench, job)
+    assert out.state is JobState.CANCELLED
+    assert outcomes(out) == {(Stage.ANSWER, Outcome.FAILED): 1}
+
+
+async def test_time_is_kept_for_an_answer_from_what_was_read(redis_url: str, bench: Bench) -> None:
+    bench.clock = Wall()
+    job = await submit(bench, deadline_seconds=1.6)
+    gate = Gate(model(), holds=lambda call: call.excerpts[0].passage.id == "p2")
+    out = await Local(bench=bench, runner=runner(bench, gate)).finish(job)
+    assert out.state is JobState.SUCCEEDED
+    assert out.result is not None
+    assert out.result.coverage is not None
+    assert (out.result.coverage.found, out.result.coverage.failed) == (2, 1)
+    assert any("the time was over" in note for note in out.result.notes)
+    # the call that was cut may have been billed
+    assert outcomes(out)[Stage.EXTRACT, Outcome.CANCELLED] == out.unknown_costs == 1
+
+
+async def test_a_job_ends_at_its_deadline(bench: Bench) -> None:
+    bench.clock = Wall()
+    job = await submit(bench, strategy="direct", deadline_seconds=1.0)
+    gate = Gate(model(), holds=of(Stage.ANSWER))
+    out = await Local(bench=bench, runner=runner(bench, gate)).finish(job)
+    assert out.state is JobState.EXPIRED
+    assert out.error is not None
+    assert out.error.type == "DeadlineExceeded"
+    assert outcomes(out) == {(Stage.ANSWER, Outcome.CANCELLED): 1}
+
+
+async def test_a_drained_worker_hands_back_and_another_takes_over(bench: Bench) -> None:
+    job = await submit(bench)
+    gate = Gate(model(), holds=of(Stage.EXTRACT))
+    working = runner(bench, gate)
+    local = Local(bench=bench, runner=working)
+    async with anyio.create_task_group() as group:
+        group.start_soon(local.until_nothing_is_sent)
+        await gate.until(3)
+        await working.drain(0.05)
+        # nothing is held when drain has returned, in the records either
+        units = await bench.worker().sweep(bench.tenant, jobs_before=1, calls_before=1)
+        assert sorted(unit.name for unit in units) == ["extract:0", "extract:1", "extract:2"]
+    assert working.held == ()
+    assert await working.run(units[0]) == ()
+    other = Local(bench=bench, runner=runner(bench, model(), name="other"))
+    await other.carry(units)
+    out = await get(bench, job)
+    assert out.state is JobState.SUCCEEDED
+    assert out.losses == 0
+    assert outcomes(out)[Stage.EXTRACT, Outcome.CANCELLED] == 3
+
+
+async def test_a_drained_worker_finishes_what_takes_no_longer(bench: Bench) -> None:
+    job = await submit(bench, strategy="direct")
+    gate = Gate(model(), holds=of(Stage.ANSWER))
+    working = runner(bench, gate)
+    async with anyio.create_task_group() as group:
+        group.start_soon(Local(bench=bench, runner=working).until_nothing_is_sent)
+        await gate.until(1)
+        group.start_soon(working.drain, 30)
+        await anyio.sleep(0.02)
+        gate.opened.set()
+    assert (await get(bench, job)).state is JobState.SUCCEEDED
+
+
+async def test_what_is_claimed_while_the_worker_ends_is_handed_back(bench: Bench) -> None:
+    """Messages and the order to end come at the same moment, in every order that the loop makes."""
+    for pause in range(12):
+        job = await submit(bench, strategy="direct")
+        unit = await bench.worker().take(bench.tenant)
+        assert unit is not None
+        gate = Gate(model(), holds=of(Stage.ANSWER))
+        working = runner(bench, gate)
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(working.run, unit)
+                for _ in range(pause):
+                    await anyio.lowlevel.checkpoint()
+                await working.drain(0)
+                assert working.held == ()
+        await bench.store.cancel(job, tenant=bench.tenant)
+        assert await bench.state(job) is JobState.CANCELLED
+
+
+async def test_a_unit_whose_worker_was_too_slow_is_not_written_down_twice(bench: Bench) -> None:
+    """The first worker goes on in good faith: its call counts as money, its result as nothing."""
+    job = await submit(bench, strategy="direct")
+    gate = Gate(model(), holds=of(Stage.ANSWER))
+    slow = Local(bench=bench, runner=runner(bench, gate))
+    async with anyio.create_task_group() as group:
+        group.start_soon(slow.until_nothing_is_sent)
+        await gate.until(1)
+        await after_a_loss(bench, model())
+        assert (await get(bench, job)).state is JobState.SUCCEEDED
+        gate.opened.set()
+    out = await get(bench, job)
+    assert out.state is JobState.SUCCEEDED
+    assert outcomes(out) == {(Stage.ANSWER, Outcome.OK): 2}
+    assert out.unknown_costs == 0
+
+
+async def test_a_defect_fails_its_job_alone(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    def answer(call: Call) -> object:
+        raise ZeroDivisionError("a defect")
+
+    bad = await submit(bench, strategy="direct")
+    broken = ScriptedModel(answer)  # type: ignore[arg-type]
+    out = await Local(bench=bench, runner=runner(bench, broken)).finish(bad)
+    assert out.state is JobState.FAILED
+    assert out.error is not None
+    assert "ZeroDivisionError" in out.error.message
+    assert "a defect of Posology" in caplog.text
+
+
+async def test_messages_that_come_at_any_time_change_nothing(bench: Bench) -> None:
+    job = await submit(bench)
+    script = model()
+    local = Local(bench=bench, runner=runner(bench, script), copies=3)
+    out = await local.finish(job)
+    assert out.state is JobState.SUCCEEDED
+    calls = len(script.calls)
+    for unit in local.carried:
+        assert await local.runner.run(unit) == ()
+    assert await local.runner.run(Unit(tenant=bench.tenant, job=job, name="extract:99")) == ()
+    assert len(script.calls) == calls == 4
+    assert (await get(bench, job)) == out
