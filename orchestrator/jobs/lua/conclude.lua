@@ -9,4 +9,4 @@ if get(id, 'state') == 'cancelling' then
   return {'cancelled'}
 end
 finalize(id, ARGV[5], ARGV[5] == 'succeeded' and 'result' or 'error', ARGV[6])
-return {ARGV[5]}
+return {'concluded'}

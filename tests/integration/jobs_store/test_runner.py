@@ -18,7 +18,7 @@ from posology.published.jobs import JobOutput
 from posology.seams import Complete
 from posology.testing.model import ScriptedModel
 from posology.types import Call, Completion, Finish, JobState, Outcome, Stage, Usage
-from tests.integration.jobs_store.helpers import LEASE, LOSSES, Bench, Clock, request
+from tests.integration.jobs_store.helpers import LEASE, LOSSES, PATIENCE, Bench, Clock, request
 from tests.integration.jobs_store.local import Local, model, reply, runner
 
 pytestmark = pytest.mark.anyio
@@ -301,6 +301,20 @@ async def test_a_job_ends_at_its_deadline(bench: Bench) -> None:
     assert out.error is not None
     assert out.error.type == "DeadlineExceeded"
     assert outcomes(out) == {(Stage.ANSWER, Outcome.CANCELLED): 1}
+
+
+async def test_a_job_that_expires_between_two_attempts_is_no_error_of_its_worker(
+    bench: Bench,
+) -> None:
+    job = await submit(bench, strategy="direct")
+
+    def answer(_: Call) -> ProviderOverloaded:
+        bench.clock.forward(PATIENCE)
+        return DOWN
+
+    out = await Local(bench=bench, runner=runner(bench, model(answer))).finish(job)
+    assert out.state is JobState.EXPIRED
+    assert outcomes(out) == {(Stage.ANSWER, Outcome.FAILED): 1}
 
 
 async def test_a_drained_worker_hands_back_and_another_takes_over(bench: Bench) -> None:

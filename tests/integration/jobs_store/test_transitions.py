@@ -325,3 +325,9 @@ async def test_nothing_is_sent_again_for_a_job_whose_time_is_over(bench: Bench) 
     bench.clock.forward(PATIENCE)
     assert await bench.sweep() == []
     assert await bench.state(held.unit.job) is S.EXPIRED
+
+
+async def test_a_worker_ends_a_job_whose_deadline_passed(bench: Bench) -> None:
+    held = await bench.running()
+    await bench.worker().fail(held, ERROR, expired=True)
+    assert await bench.state(held.unit.job) is S.EXPIRED
