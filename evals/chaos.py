@@ -47,12 +47,12 @@ class Trial:
     kills: int = 5
     redis_restarts: int = 1
     workers: int = 2
-    concurrency: int = 24
+    concurrency: int = 4
     #: every so many rows one is read in partitions
     every_briefcontext: int = 10
     faults: Faults = FAULTS
     #: seconds between two blows
-    pause: float = 6.0
+    pause: float = 4.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,15 +115,17 @@ async def run_trial(folder: Path, trial: Trial) -> Outcomes:
             killed = restarted = 0
             environment = {**os.environ, "POSOLOGY_REDIS_URL": stack.redis_url}
             command = [
-                sys.executable, "-m", "orchestrator.cli", "batch", str(asked), "-o", str(answers),
+                str(Path(sys.executable).with_name("posology")), "batch", str(asked), "-o", str(answers),
                 "--model", MODEL, "--json",
             ]  # fmt: skip
-            async with await anyio.open_process(command, env=environment, stdout=None) as batch:
-                for blow in range(trial.kills + trial.redis_restarts):
+            async with await anyio.open_process(
+                command, env=environment, stdout=None, stderr=None
+            ) as batch:
+                while killed < trial.kills or restarted < trial.redis_restarts:
                     await anyio.sleep(trial.pause)
                     if batch.returncode is not None:
                         break
-                    if blow == trial.kills // 2 and restarted < trial.redis_restarts:
+                    if killed >= trial.kills // 2 and restarted < trial.redis_restarts:
                         restarted += await _restart_redis(store)
                     else:
                         killed += await _kill_a_worker(store)
@@ -230,7 +232,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         seen = anyio.run(run_trial, Path(folder), trial)
     report(seen)
-    if seen.wrong or seen.rows["succeeded"] != trial.rows:
+    complete = (seen.killed, seen.restarted) == (trial.kills, trial.redis_restarts)
+    if seen.wrong or seen.rows["succeeded"] != trial.rows or not complete:
         raise SystemExit(1)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 
 from anyio import to_thread
 from rich.console import Console
@@ -13,14 +14,21 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.ingesting import run_ingest
-from orchestrator.output import ask_output
-from orchestrator.pipeline import Request
-from orchestrator.service import open_service
+from orchestrator.input import JobRequest
+from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
+from orchestrator.show_jobs import show_event
+from orchestrator.stack.options import StackOptions
+from orchestrator.stack.up import running_stack
 from orchestrator.terminal import money, show_answer
 from posology.corpus.sample import SampleQuestion, notes_file, questions
-from posology.llm.accounting import Account
+from posology.errors import PosologyError
 from posology.published.answers import AskOutput, Status
+from posology.published.jobs import JobOutput
+
+TENANT = "demo"
+#: sample questions whose notes contradict each other, asked by BriefContext at the end
+CONTRADICTORY = ("q14",)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,36 +59,110 @@ class Asked:
         return self.out.status is Status.REFUSED
 
 
-async def run_demo(
-    console: Console, settings: Settings, *, place: str, model: str, k: int, everything: bool
-) -> list[Asked]:
-    """Ingest the sample notes, then ask: a dozen questions, each shown, or all and a table.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demo:
+    """How the demonstration is run."""
+
+    settings: Settings
+    #: the environment that its processes start from
+    environment: Mapping[str, str] = field(repr=False)
+    #: where the sample index is kept
+    place: str
+    #: the data folder of its own stack
+    folder: Path
+    model: str
+    k: int
+    #: all 40 questions and a table, instead of a dozen, each shown
+    everything: bool
+
+    @property
+    def index(self) -> str:
+        """The same for processes whose working directory is another."""
+        return str(Path(self.place).absolute())
+
+
+async def run_demo(console: Console, demo: Demo) -> list[Asked]:
+    """Ingest the sample notes, start a stack of Redis and a worker, and ask through its queue.
+
+    The stack is the demonstration's own, whatever runs beside it: another's workers would answer from
+    another index.
 
     Raises:
-        PosologyError: the index cannot be built or a call failed.
+        PosologyError: the index cannot be built, or the stack does not start.
     """
     with notes_file() as notes:
         report = await to_thread.run_sync(
-            lambda: run_ingest([notes], settings, place=place, console=console)
+            lambda: run_ingest([notes], demo.settings, place=demo.place, console=console)
         )
-    console.print(f"sample corpus: {report.good} notes in {place}\n")
-    chosen = [q for q in questions() if everything or q.demo]
-    asked: list[Asked] = []
-    async with open_service(settings, place) as service:
-        for question in chosen:
-            request = Request(
-                query=question.query, model=model, k=k, max_tokens=settings.max_tokens
-            )
-            done = Asked(question=question, out=ask_output(await service.ask(request, Account())))
-            asked.append(done)
-            if everything:
-                console.print(_line(done))
-            else:
-                show_answer(console, done.out, title=question.id)
-                console.print(Text(f"  expected: {_gold(question)}\n", style="dim"))
-    console.print(Rule(style="dim"))
-    console.print(summary(asked))
+    console.print(f"sample corpus: {report.good} notes in {demo.place}")
+    options = StackOptions(
+        environment=demo.environment,
+        folder=demo.folder,
+        concurrency=4,
+        api=False,
+        index=demo.index,
+    )
+    async with running_stack(options) as stack, open_store(stack.redis_url) as store:
+        console.print(f"a queue: Redis and one worker on {demo.folder}\n")
+        asked = await _ask(console, demo, store)
+        console.print(Rule(style="dim"))
+        console.print(summary(asked))
+        if not demo.everything:
+            await _read_in_partitions(console, demo, store)
     return asked
+
+
+async def _ask(console: Console, demo: Demo, store: JobStore) -> list[Asked]:
+    """Submit all, then show each as it ends."""
+    chosen = [q for q in questions() if demo.everything or q.demo]
+    jobs = [await _submit(demo, store, q, k=demo.k) for q in chosen]
+    asked: list[Asked] = []
+    for question, job in zip(chosen, jobs, strict=True):
+        done = Asked(question=question, out=_result(await store.wait(job, tenant=TENANT)))
+        asked.append(done)
+        if demo.everything:
+            console.print(_line(done))
+        else:
+            show_answer(console, done.out, title=question.id)
+            console.print(Text(f"  expected: {_gold(question)}\n", style="dim"))
+    return asked
+
+
+async def _read_in_partitions(console: Console, demo: Demo, store: JobStore) -> None:
+    """Ask questions whose sources contradict each other by BriefContext, and show how it goes."""
+    console.print(
+        Rule("BriefContext: the passages read in partitions, at the same time", style="dim")
+    )
+    for question in questions():
+        if question.id not in CONTRADICTORY:
+            continue
+        job = await _submit(demo, store, question, k=16, strategy="briefcontext")
+        async for event in store.events(job, tenant=TENANT):
+            show_event(console, event)
+        show_answer(console, _result(await store.get(job, tenant=TENANT)), title=question.id)
+        console.print(Text(f"  expected: {_gold(question)}\n", style="dim"))
+
+
+async def _submit(
+    demo: Demo, store: JobStore, question: SampleQuestion, *, k: int, strategy: str | None = None
+) -> str:
+    query = question.query
+    request = JobRequest(
+        question=query.text,
+        form=query.form,
+        options={option.label: option.text for option in query.options} or None,
+        model=demo.model,
+        k=k,
+        strategy=strategy,
+    )
+    return (await store.submit(request.settled(demo.settings), tenant=TENANT)).job
+
+
+def _result(job: JobOutput) -> AskOutput:
+    if job.result is None:
+        said = job.error.message if job.error else f"it is {job.state}"
+        raise PosologyError(f"job {job.id} has no result: {said}")
+    return job.result
 
 
 def _line(asked: Asked) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import anyio
@@ -25,7 +26,7 @@ from orchestrator.commands.common import (
     print_json,
     question_fields,
 )
-from orchestrator.settings import load_settings
+from orchestrator.settings import environment, load_settings
 from posology.types import Form
 
 
@@ -127,18 +128,18 @@ def demo(
     model: Annotated[str | None, typer.Option(help="Default: POSOLOGY_MODEL.")] = None,
     k: KOption = 8,
 ) -> None:
-    """Ingest the sample notes that come with Posology and answer questions about them."""
-    from orchestrator.demo import run_demo
+    """Ingest the sample notes that come with Posology and answer questions about them, by a queue."""
+    from orchestrator.demo import Demo, run_demo
 
     with errors(as_json=False):
         settings = load_settings()
-        anyio.run(
-            lambda: run_demo(
-                Console(),
-                settings,
-                place=index,
-                model=model or settings.model,
-                k=k,
-                everything=everything,
-            )
+        demonstration = Demo(
+            settings=settings,
+            environment=environment(),
+            place=index,
+            folder=Path(settings.home) / "demo",
+            model=model or settings.model,
+            k=k,
+            everything=everything,
         )
+        anyio.run(run_demo, Console(), demonstration)
