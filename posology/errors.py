@@ -42,6 +42,8 @@
     │   ├── JobCancelled            the job was cancelled: nothing more may be spent on it
     │   └── JobSuperseded           another worker has taken the work over
     ├── StoreUnavailable            Redis is out of reach: nothing is spent
+    ├── ApiError                    a service did not do as asked, and says no more than its status
+    │   └── ApiUnreachable          no response came from it
     └── DeadlineExceeded            the time for the whole work is over
 
 Errors carry their numbers as fields, survive pickling, and have a message that says what to do.
@@ -373,6 +375,30 @@ class StoreUnavailable(PosologyError):
 
     #: without the password
     address: str
+
+
+class ApiError(PosologyError):
+    """A service did not do as asked, and no other error says why."""
+
+    exit_code = 10
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        type: str | None = None,  # noqa: A002  # the problem document's own word
+    ) -> None:
+        super().__init__(message, status=status, type=type)
+
+    #: HTTP status; ``None``: no response came
+    status: int | None
+    #: the problem's type; ``None``: the response was no problem document
+    type: str | None
+
+
+class ApiUnreachable(ApiError):
+    """No response came from the service, however often it was tried."""
 
 
 class DeadlineExceeded(PosologyError):

@@ -40,6 +40,8 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.JobNotFound: 404,
         errors.BatchNotFound: 404,
         errors.StoreUnavailable: 503,
+        # what a client of a service raises
+        errors.ApiError: 502,
         errors.DeadlineExceeded: 504,
     }
 )

@@ -16,6 +16,6 @@ state cancelled
 """
 
 from posology.client.client import Client
-from posology.client.errors import ApiError, ApiUnreachable
+from posology.errors import ApiError, ApiUnreachable
 
 __all__ = ["ApiError", "ApiUnreachable", "Client"]

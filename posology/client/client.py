@@ -14,11 +14,10 @@ import anyio
 import httpx2
 from anyio import to_thread
 
-from posology.client.errors import ApiError
 from posology.client.events import TooLong, parse
 from posology.client.rows import Row, packed
 from posology.client.wire import Passing, Wire, asked, read
-from posology.errors import StoreUnavailable
+from posology.errors import ApiError, StoreUnavailable
 from posology.published.jobs import (
     BatchOutput,
     BatchRow,
@@ -32,6 +31,8 @@ from posology.types import JobState
 
 #: seconds between looks at a job that cannot be watched: the first and the longest
 _POLL, _POLL_CAP = 0.25, 5.0
+#: seconds of silence that a batch bears: it is answered when all of its rows are in the queue
+_BATCH_SILENCE = 600.0
 #: what may break a stream of events although the job is well
 _CUT = (httpx2.TransportError, httpx2.StreamError, TooLong, Passing)
 
@@ -63,6 +64,7 @@ class Client:
         attempts: int = 5,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
+        self._timeout = timeout
         self._wire = Wire(
             base_url,
             headers={"X-Posology-Tenant": tenant, "Accept": "application/json"},
@@ -244,6 +246,7 @@ class Client:
             "/v1/batches",
             repeatable=True,
             content=await to_thread.run_sync(packed, rows),
+            timeout=max(self._timeout, _BATCH_SILENCE),
             params={name: value for name, value in defaults.items() if value is not None},
             headers={
                 **_key(key),

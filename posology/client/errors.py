@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -9,33 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from posology import errors
-from posology.errors import PosologyError
+from posology.errors import ApiError, PosologyError
 from posology.published.problems import Problem, urn
-
-
-class ApiError(PosologyError):
-    """The service did not do as asked, and no other error says why."""
-
-    exit_code = 10
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        type: str | None = None,  # noqa: A002  # the document's own word
-    ) -> None:
-        super().__init__(message, status=status, type=type)
-
-    #: HTTP status; ``None``: no response came
-    status: int | None
-    #: the problem's type; ``None``: the response was no problem document
-    type: str | None
-
-
-class ApiUnreachable(ApiError):
-    """No response came, however often it was tried."""
-
 
 #: type of a problem → the error that it tells of
 KNOWN: Mapping[str, type[PosologyError]] = MappingProxyType(
@@ -72,6 +48,7 @@ def from_response(status: int, body: bytes, *, service: str) -> PosologyError:
     if "address" in details:
         details["address"] = service
     if "status" in details:
+        # of the provider's response, not of this one
         details["status"] = None
     error = kind.__new__(kind)
     PosologyError.__init__(error, problem.detail, **details)
@@ -80,8 +57,5 @@ def from_response(status: int, body: bytes, *, service: str) -> PosologyError:
 
 def _fields(kind: type[PosologyError]) -> list[str]:
     """What an error of this class has as attributes, besides its message."""
-    found: dict[str, None] = {}
-    for base in kind.__mro__:
-        if base is not PosologyError and issubclass(base, PosologyError):
-            found |= dict.fromkeys(vars(base).get("__annotations__", {}))
-    return list(found)
+    parameters = inspect.signature(kind.__init__).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -12,8 +12,8 @@ import httpx2
 from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
-from posology.client.errors import ApiError, ApiUnreachable, from_response
-from posology.errors import PosologyError
+from posology.client.errors import from_response
+from posology.errors import ApiError, ApiUnreachable, PosologyError
 
 M = TypeVar("M", bound=BaseModel)
 
