@@ -10,10 +10,11 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from posology import errors
@@ -23,6 +24,8 @@ from posology.published.problems import MEDIA_TYPE, Problem, urn
 _log = logging.getLogger("posology.api")
 #: seconds after which a request that found no store may be tried again
 RETRY_AFTER = 2
+#: what stands in the figures where the client left before it was answered
+CLIENT_LEFT = 499
 
 #: error class → status; a class that is not listed has its base's
 STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
@@ -167,6 +170,11 @@ def register(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
         return _of_http(request, error)
+
+    @app.exception_handler(ClientDisconnect)
+    async def left(_: Request, __: ClientDisconnect) -> Response:
+        # nobody reads it; it is for the figures, and keeps the log free of what is no defect
+        return Response(status_code=CLIENT_LEFT)
 
     @app.exception_handler(Exception)
     async def defect(_: Request, error: Exception) -> JSONResponse:

@@ -154,3 +154,21 @@ async def test_silence_is_filled_and_streams_are_bounded(
                 assert refused.json()["type"] == "urn:posology:problem:too-many-streams"
                 assert refused.headers["retry-after"]
             await until(lambda: app.state.context.streams == 0)
+
+
+async def test_an_upload_that_breaks_off_is_no_defect(
+    served: Served, redis_url: str, tenant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(served.url, tenant, redis_url) as (client, store):
+        for path, media in (("jobs", "application/json"), ("batches", "application/x-ndjson")):
+            host, port = httpx2.URL(served.url).host, httpx2.URL(served.url).port
+            async with await anyio.connect_tcp(host, port or 0) as stream:
+                head = f"POST /v1/{path} HTTP/1.1\r\nHost: api\r\nContent-Type: {media}\r\n"
+                tenants = f"X-Posology-Tenant: {tenant}\r\nContent-Length: 100\r\n\r\n"
+                await stream.send(f"{head}{tenants}".encode() + b'{"question": "Does it?"}\n')
+            line = f'route="/v1/{path}",status="499"'
+            with anyio.fail_after(10):
+                while line not in (await client.get("/metrics")).text:  # noqa: ASYNC110  # its doing
+                    await anyio.sleep(0.02)
+        assert (await store.page(tenant=tenant)).jobs == ()
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
