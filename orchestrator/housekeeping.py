@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable
 from typing import cast
 
@@ -51,6 +52,8 @@ class Housekeeping:
         self._send = send
         self._pause = pause
         self._redis = work.store.redis
+        #: the tenant whose job was sent last
+        self._last = ""
 
     async def keep(self) -> None:
         """Extend the leases of what this process holds, and find what others have lost."""
@@ -92,13 +95,17 @@ class Housekeeping:
     async def _dispatch(self) -> None:
         """Send waiting jobs, one of each tenant in turn, while the broker has room."""
         sent = 0
-        for tenant in await self._tenants():
+        tenants = await self._tenants()
+        # on from whoever came last: where the broker has room for one at a time, it is not for the first
+        start = bisect_right(tenants, self._last)
+        for tenant in tenants[start:] + tenants[:start]:
             if await self._length(JOBS) >= DEPTH:
                 await anyio.sleep(0.05)
                 return
             unit = await self._work.take(tenant)
             if unit is not None:
                 await anyio.to_thread.run_sync(self._send, [unit])
+                self._last = tenant
                 sent += 1
         if not sent:
             with translated(self._work.store.url):
@@ -122,7 +129,9 @@ class Housekeeping:
         """The time, milliseconds, such that what was sent before and is unclaimed is not in the queue.
 
         A queue is first in, first out: what was sent before its head has left it. Units that were sent
-        a moment ago are on their way.
+        a moment ago are on their way. A message at the head may be an older copy than the one of which
+        the record has the time, such as a message that a killed worker gave back: so the earliest
+        counts of several.
         """
         with translated(self._work.store.url):
             seconds, _ = await self._redis.time()
@@ -130,13 +139,9 @@ class Housekeeping:
         safe = int(seconds) * 1000 - _LOST_AFTER
         if not head:
             return safe
-        for message in reversed(head):
-            for unit in units_of(message):
-                sent = await self._work.sent_at(unit)
-                if sent is not None:
-                    return min(safe, sent - _DISORDER)
-        # only second copies of what was claimed already: they say nothing
-        return 0
+        sent = await self._work.sent_at([unit for message in head for unit in units_of(message)])
+        # without any there are only second copies of what was claimed already: they say nothing
+        return min(safe, min(sent) - _DISORDER) if sent else 0
 
     async def _length(self, queue: str) -> int:
         with translated(self._work.store.url):

@@ -229,13 +229,16 @@ class WorkStore:
         )
         return [Unit.of(tenant, member) for member in members]
 
-    async def sent_at(self, unit: Unit) -> int | None:
-        """When a unit that nobody has claimed was sent, milliseconds."""
-        queue = "jobs" if unit.kind == "answer" else "calls"
-        name = f"{keys.prefix(unit.tenant)}unclaimed:{queue}"
+    async def sent_at(self, units: Sequence[Unit]) -> list[int]:
+        """When those of the units that nobody has claimed were last sent, milliseconds."""
         with translated(self.store.url):
-            found = await self.store.redis.zscore(name, f"{unit.job}|{unit.name}")
-        return None if found is None else int(found)
+            async with self.store.redis.pipeline(transaction=False) as pipe:
+                for unit in units:
+                    queue = "jobs" if unit.kind == "answer" else "calls"
+                    name = f"{keys.prefix(unit.tenant)}unclaimed:{queue}"
+                    pipe.zscore(name, f"{unit.job}|{unit.name}")
+                found = await pipe.execute()
+        return [int(score) for score in found if score is not None]
 
     async def _conclude(self, held: Held, state: str, payload: str) -> None:
         unit = held.unit

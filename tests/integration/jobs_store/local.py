@@ -10,6 +10,7 @@ import anyio
 import numpy as np
 
 from orchestrator.jobs.units import Unit
+from orchestrator.jobs.work import WorkStore
 from orchestrator.pipeline import Pipeline
 from orchestrator.runner import Runner
 from orchestrator.settings import Settings
@@ -118,12 +119,19 @@ def pipeline(model: Complete, shelf: Shelf | None = None) -> Pipeline:
     )
 
 
-def runner(bench: Bench, model: Complete, *, shelf: Shelf | None = None, name: str = "w") -> Runner:
+def runner(
+    bench: Bench,
+    model: Complete,
+    *,
+    shelf: Shelf | None = None,
+    name: str = "w",
+    work: WorkStore | None = None,
+) -> Runner:
     async def service() -> Service:
         return cast("Service", pipeline(model, shelf))
 
     connections = cast("Connections", Wires(model))
-    return Runner(bench.worker(name), Settings(), connections, service)
+    return Runner(work or bench.worker(name), Settings(), connections, service)
 
 
 def reply(call: Call) -> ScriptedReply:

@@ -1,0 +1,289 @@
+"""Waiting jobs are sent in turn, and what the broker lost is sent again: on a Redis of this file's own."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import pytest
+from celery import Celery
+
+from orchestrator.housekeeping import CALLS, DEPTH, JOBS, Housekeeping, units_of
+from orchestrator.jobs.units import Unit
+from orchestrator.jobs.work import WorkStore
+from orchestrator.runner import Runner
+from orchestrator.settings import Settings
+from orchestrator.stack.redis_server import find_server
+from posology.errors import ConfigurationError
+from posology.types import JobState, Stage
+from tests.integration.jobs_store.helpers import Bench, Clock, open_bench, request
+from tests.integration.jobs_store.local import model, reply, runner
+from tests.integration.jobs_store.test_runner import Gate, of
+from workers.app import make_app
+
+pytestmark = pytest.mark.anyio
+
+#: seconds: a Redis that has run for longer is none that was just started
+LEASE = 1.0
+
+
+class Shifted(Clock):
+    """The server's time, shifted: what is done by it was done earlier or later."""
+
+    def __call__(self) -> int:
+        return time.time_ns() // 1_000_000 + self.now
+
+
+def ago(seconds: float) -> Shifted:
+    return Shifted(now=round(-seconds * 1000))
+
+
+@contextmanager
+def redis_on(folder: Path) -> Iterator[str]:
+    try:
+        server = find_server(None)
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+    socket = folder / "redis.sock"
+    command = [str(server), "--port", "0", "--unixsocket", str(socket), "--dir", str(folder),
+               "--save", "", "--appendonly", "no"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 20
+            while not socket.exists():
+                assert time.monotonic() < deadline, "Redis did not start in 20 s"
+                time.sleep(0.02)
+            yield f"redis+socket://{socket}"
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def own_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with redis_on(tmp_path_factory.mktemp("own")) as url:
+        time.sleep(LEASE + 0.1)
+        yield url
+
+
+@dataclass(slots=True)
+class Broker:
+    """Celery's queues on Redis, or a broker that loses what it is given."""
+
+    app: Celery
+    loses: bool = False
+    sent: list[Unit] = field(default_factory=list)
+
+    def send(self, units: Sequence[Unit]) -> None:
+        self.sent += units
+        for unit in () if self.loses else units:
+            self.app.send_task(
+                f"posology.{unit.kind}",
+                args=[unit.tenant, unit.job, [unit.name]],
+                queue=JOBS if unit.kind == "answer" else CALLS,
+                ignore_result=True,
+            )
+
+
+@pytest.fixture
+def broker(own_url: str) -> Iterator[Broker]:
+    with make_app(Settings.model_validate({"POSOLOGY_REDIS_URL": own_url})) as app:
+        yield Broker(app)
+
+
+@pytest.fixture
+async def bench(own_url: str, tenant: str) -> AsyncIterator[Bench]:
+    async with open_bench(own_url, tenant) as opened:
+        await opened.redis.flushall()
+        opened.clock = ago(0)
+        yield opened
+
+
+def work_of(bench: Bench, *, lease: float = LEASE) -> WorkStore:
+    return WorkStore(bench.store, worker="w", lease=lease)
+
+
+def house(
+    bench: Bench, broker: Broker, *, keeps: Runner | None = None, lease: float = LEASE
+) -> Housekeeping:
+    work = work_of(bench, lease=lease)
+    return Housekeeping(work, keeps or runner(bench, model()), broker.send, pause=0.01)
+
+
+async def send(bench: Bench, broker: Broker, *, before: float, loses: bool = False) -> Unit:
+    """Submit a job and send it, so many seconds ago."""
+    now, bench.clock = bench.clock, ago(before)
+    try:
+        await bench.submit()
+        unit = await bench.worker().take(bench.tenant)
+        assert unit is not None
+        broker.loses = loses
+        await anyio.to_thread.run_sync(broker.send, [unit])
+    finally:
+        bench.clock, broker.loses = now, False
+    broker.sent.clear()
+    return unit
+
+
+async def test_what_celery_writes_is_understood(bench: Bench, broker: Broker) -> None:
+    unit = await send(bench, broker, before=0)
+    (message,) = await bench.redis.lrange(JOBS, 0, -1)
+    assert units_of(str(message)) == [unit]
+
+
+async def test_what_the_broker_lost_is_sent_again_and_what_it_holds_is_not(
+    bench: Bench, broker: Broker
+) -> None:
+    lost = await send(bench, broker, before=30, loses=True)
+    held = [await send(bench, broker, before=20) for _ in range(3)]
+    await house(bench, broker)._sweep()
+    assert broker.sent == [lost]
+    # now it is in the queue, too
+    await house(bench, broker)._sweep()
+    assert broker.sent == [lost]
+    await bench.redis.delete(JOBS)
+    await house(bench, broker)._sweep()
+    assert sorted(u.job for u in broker.sent[1:]) == sorted(u.job for u in held)
+
+
+async def test_what_was_sent_a_moment_ago_is_on_its_way(bench: Bench, broker: Broker) -> None:
+    await send(bench, broker, before=5, loses=True)
+    await house(bench, broker)._sweep()
+    assert broker.sent == []
+    bench.clock = ago(0)
+    late = await send(bench, broker, before=11, loses=True)
+    await house(bench, broker)._sweep()
+    assert broker.sent == [late]
+
+
+async def test_the_queues_are_looked_at_apart(bench: Bench, broker: Broker) -> None:
+    """That no jobs are lost says nothing about calls."""
+    bench.clock = ago(30)
+    job = await bench.extracting(2)
+    await send(bench, broker, before=60)
+    bench.clock = ago(0)
+    await house(bench, broker)._sweep()
+    assert sorted((u.job, u.name) for u in broker.sent) == [(job, "extract:0"), (job, "extract:1")]
+
+
+async def test_an_old_copy_at_the_head_does_not_make_the_others_lost(
+    bench: Bench, broker: Broker
+) -> None:
+    """A killed worker's messages come back to the head of the queue; their units were sent again since."""
+    first = await send(bench, broker, before=60)
+    others = [await send(bench, broker, before=50) for _ in range(5)]
+    # as if it had been taken up, lost with its worker, and sent again just now
+    bench.clock = ago(40)
+    assert await bench.claim(first.job) is not None
+    bench.clock = ago(0)
+    await house(bench, broker)._sweep()
+    assert broker.sent == [first]
+    for _ in range(3):
+        await house(bench, broker)._sweep()
+    assert broker.sent == [first], f"{len(others)} jobs are in the queue"
+
+
+async def test_second_copies_at_the_head_say_nothing(bench: Bench, broker: Broker) -> None:
+    waiting = await send(bench, broker, before=60, loses=True)
+    done = await send(bench, broker, before=30)
+    held = await bench.claimed(done.job)
+    assert held.unit == done
+    await house(bench, broker)._sweep()
+    assert broker.sent == []
+    await bench.redis.delete(JOBS)
+    await house(bench, broker)._sweep()
+    assert broker.sent == [waiting]
+
+
+async def test_the_broker_is_filled_to_its_depth(bench: Bench, broker: Broker) -> None:
+    for _ in range(DEPTH + 5):
+        await bench.submit()
+    keeping = house(bench, broker)
+    for _ in range(DEPTH + 10):
+        await keeping._dispatch()
+    assert len(broker.sent) == await bench.redis.llen(JOBS) == DEPTH
+    # those that wait before the broker end at once when they are cancelled
+    page = await bench.store.page(tenant=bench.tenant, state=JobState.QUEUED, limit=500)
+    left = {job.id for job in page.jobs} - {unit.job for unit in broker.sent}
+    assert len(left) == 5
+    for job in left:
+        out = await bench.store.cancel(job, tenant=bench.tenant)
+        assert out.state is JobState.CANCELLED
+    await bench.redis.delete(JOBS)
+    broker.sent.clear()
+    await keeping._dispatch()
+    assert broker.sent == []
+
+
+async def test_tenants_take_turns_where_the_broker_is_full(bench: Bench, broker: Broker) -> None:
+    many, few = ("anna", "berta", "carl"), "zoe"
+    for tenant, count in (*((name, 60) for name in many), (few, 10)):
+        for i in range(count):
+            await bench.store.submit(request(f"Is it {i}?"), tenant=tenant)
+    keeping = house(bench, broker)
+    while await bench.redis.llen(JOBS) < DEPTH:
+        await keeping._dispatch()
+    first = Counter(unit.tenant for unit in broker.sent)
+    assert first[few] == 10
+    assert max(first[name] for name in many) - min(first[name] for name in many) <= 1
+    # a worker takes one job at a time: there is room for one
+    broker.sent.clear()
+    for _ in range(30):
+        await bench.redis.rpop(JOBS)
+        await keeping._dispatch()
+    assert Counter(unit.tenant for unit in broker.sent) == dict.fromkeys(many, 10)
+
+
+async def test_no_lease_is_over_because_redis_was_away(
+    tmp_path: Path, broker: Broker, tenant: str
+) -> None:
+    with redis_on(tmp_path) as url:
+        async with open_bench(url, tenant) as bench:
+            bench.clock = ago(0)
+            held = await bench.running()
+            bench.clock = ago(-60)  # much later, but Redis was started a moment ago
+            assert held.unit.name == "answer"
+            await house(bench, broker, lease=15)._sweep()
+            assert broker.sent == []
+            assert (await bench.store.get(held.unit.job, tenant=tenant)).losses == 0
+            # once a whole lease has passed, every worker that lives has told so
+            await anyio.sleep(LEASE + 0.1)
+            broker.loses = True
+            await house(bench, broker, lease=LEASE)._sweep()
+            assert broker.sent == [held.unit]
+
+
+async def test_the_loops_send_keep_and_find(bench: Bench, broker: Broker) -> None:
+    """A unit that takes longer than a lease stays with its worker; a dead worker's does not."""
+    dead = await bench.submit()
+    bench.clock = ago(20)
+    assert await bench.worker().take(bench.tenant) is not None
+    lost = await bench.claimed(dead)
+    bench.clock = ago(0)
+    gate = Gate(model(reply), holds=of(Stage.ANSWER))
+    # a worker whose leases are short: it extends them
+    working = runner(bench, gate, work=work_of(bench))
+    keeping = house(bench, broker, keeps=working)
+    job = await bench.submit()
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as loops:
+            loops.start_soon(keeping.keep)
+            loops.start_soon(keeping.dispatch)
+            loops.start_soon(keeping.announce)
+            while len(broker.sent) < 2:  # noqa: ASYNC110 - a queue in Redis is no event
+                await anyio.sleep(0.02)
+            assert {unit.job for unit in broker.sent} == {dead, job}
+            async with anyio.create_task_group() as group:
+                group.start_soon(working.run, next(u for u in broker.sent if u.job == job))
+                await gate.until(1)
+                await anyio.sleep(2.5 * LEASE)
+                gate.opened.set()
+            loops.cancel_scope.cancel()
+    out = await bench.store.get(job, tenant=bench.tenant)
+    assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
+    assert (await bench.store.get(lost.unit.job, tenant=bench.tenant)).losses == 1
