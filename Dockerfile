@@ -8,7 +8,7 @@ COPY strategies strategies
 COPY policies policies
 COPY orchestrator orchestrator
 COPY workers workers
-RUN pip install --constraint constraints.txt . && useradd --system --create-home posology \
+RUN pip install --constraint constraints.txt ".[monitor]" && useradd --system --create-home posology \
     && mkdir /index && chown posology /index
 USER posology
 CMD ["posology", "--help"]

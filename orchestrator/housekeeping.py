@@ -7,6 +7,7 @@ import json
 import logging
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import cast
 
 import anyio
@@ -66,8 +67,13 @@ class Housekeeping:
         await self._again(self._dispatch)
 
     async def announce(self) -> None:
-        """Tell that this process works."""
-        await self._again(self._announce)
+        """Tell that this process works, and at the end that it no longer does."""
+        try:
+            await self._again(self._announce)
+        finally:
+            url = self._work.store.url
+            with anyio.move_on_after(1.0, shield=True), suppress(StoreUnavailable), translated(url):
+                await self._redis.zrem(keys.WORKERS, self._work.worker)
 
     async def _again(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:

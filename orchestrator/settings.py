@@ -11,6 +11,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from posology.errors import ConfigurationError
 
 DEFAULT_MODEL = "offline:extractive"
+#: where workers and the API look for Redis, unless ``POSOLOGY_REDIS_URL`` says so
+DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 #: what libraries read from the environment when they are first imported, where the user says nothing
 _FOR_LIBRARIES = {
     # progress bars and warnings would stand in the middle of an answer
@@ -78,6 +80,11 @@ class Settings(BaseSettings):
     lease: float = Field(default=15.0, ge=2, allow_inf_nan=False, alias="POSOLOGY_LEASE")
     #: jobs and partitions under way at once, for each worker process
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
+
+    @property
+    def redis(self) -> str:
+        """The address that services use, with its password."""
+        return self.redis_url.get_secret_value() if self.redis_url else DEFAULT_REDIS
 
 
 def load_settings() -> Settings:

@@ -8,8 +8,6 @@ from orchestrator.housekeeping import JOBS
 from orchestrator.input import MAX_DEADLINE
 from orchestrator.settings import Settings, load_settings, prepare_libraries
 
-#: where the broker is, unless ``POSOLOGY_REDIS_URL`` says so
-DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 #: Seconds after which the broker hands an unacknowledged message to another worker: longer than any job may
 #: take. It is the last resort; the work of a dead worker is found by its lease, within seconds.
 VISIBILITY_TIMEOUT = int(MAX_DEADLINE) + 3_600
@@ -21,8 +19,7 @@ def make_app(settings: Settings) -> Celery:
     Threads, not processes: a worker holds one copy of the models and one HTTP pool, and nothing
     forks after LanceDB or torch was loaded.
     """
-    redis = settings.redis_url.get_secret_value() if settings.redis_url else DEFAULT_REDIS
-    app = Celery("posology", broker=redis, include=["workers.tasks"])
+    app = Celery("posology", broker=settings.redis, include=["workers.tasks"])
     app.conf.update(
         task_default_queue=JOBS,
         task_create_missing_queues=True,

@@ -31,13 +31,11 @@ class Process:
     Args:
         settings: of this worker.
         send: hands a unit to the broker; blocking.
-        url: of Redis.
     """
 
-    def __init__(self, settings: Settings, send: Send, url: str) -> None:
+    def __init__(self, settings: Settings, send: Send) -> None:
         self._settings = settings
         self._send = send
-        self._url = url
         self._stack = AsyncExitStack()
         self._opening = anyio.Lock()
         self._service: Service | None = None
@@ -51,7 +49,7 @@ class Process:
         self._connections = await self._stack.enter_async_context(
             open_connections(settings, self._models)
         )
-        store = await self._stack.enter_async_context(open_store(self._url))
+        store = await self._stack.enter_async_context(open_store(settings.redis))
         self._work = WorkStore(store, worker=keys.worker(os.getpid()), lease=settings.lease)
         self.runner = Runner(self._work, settings, self._connections, self.service)
         return self
@@ -122,14 +120,11 @@ class Runtime:
             if self._started is None:
                 settings = self._settings()
                 self._grace = settings.shutdown_grace
-                from workers.app import DEFAULT_REDIS
-
-                url = settings.redis_url.get_secret_value() if settings.redis_url else DEFAULT_REDIS
                 with ExitStack() as stack:
                     portal = stack.enter_context(
                         start_blocking_portal("asyncio", {"use_uvloop": True})
                     )
-                    process = Process(settings, self._send, url)
+                    process = Process(settings, self._send)
                     stack.enter_context(portal.wrap_async_context_manager(process))
                     self._started = (portal, process)
                     self._stack = stack.pop_all()

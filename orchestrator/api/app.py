@@ -15,8 +15,6 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings, load_settings
 from posology import __version__
 
-#: where Redis is unless the settings say so
-DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 #: tries at a command: a few seconds, after which a client knows better than we how long to wait
 _PATIENCE = 8
 
@@ -38,9 +36,8 @@ def create_app(
         if context.store is not None:
             yield
             return
-        url = settings.redis_url.get_secret_value() if settings.redis_url else DEFAULT_REDIS
-        redis = connect(url, patience=_PATIENCE)
-        context.store = JobStore(redis, url, retention=settings.retention_days * 24 * 3_600)
+        redis = connect(settings.redis, patience=_PATIENCE)
+        context.store = JobStore(redis, settings.redis, retention=settings.retention_days * 24 * 3_600)
         try:
             yield
         finally:

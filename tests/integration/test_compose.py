@@ -1,0 +1,271 @@
+"""Each service's command, as docker-compose.yml has it, run by hand: there is no container here."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from redis import Redis
+from redis.exceptions import RedisError
+
+from orchestrator.settings import Settings
+from orchestrator.stack.redis_server import find_server
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "s3cret-of-this-test"
+LOGIN = "reader:of-this-test"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
+
+def _free_port(wanted: int) -> int:
+    """The service's own port, or another where that is taken on this machine."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("0.0.0.0", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise AssertionError("no port is free")
+
+
+def _environment(service: dict[str, Any], **known: str) -> dict[str, str]:
+    """The service's variables, with Compose's ``${NAME:-default}`` and ``${NAME:?}`` filled in."""
+
+    def fill(match: re.Match[str]) -> str:
+        name, operator, word = match["name"], match["operator"], match["word"] or ""
+        if name in known:
+            return known[name]
+        assert operator == ":-", f"{name} has no default and is not in this test"
+        return word
+
+    pattern = re.compile(r"\$\{(?P<name>\w+)(?:(?P<operator>:[-?])(?P<word>[^}]*))?\}")
+    return {k: pattern.sub(fill, str(v)) for k, v in service["environment"].items()}
+
+
+@contextmanager
+def _running(
+    command: list[str], environment: dict[str, str], log: Path, cwd: Path = ROOT
+) -> Iterator[subprocess.Popen[bytes]]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(
+            command,
+            cwd=cwd,
+            env={**os.environ, "PATH": path, **environment},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(40)
+            finally:
+                process.kill()
+
+
+def _until(done: Callable[[], bool], process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 90
+    while not done():
+        assert process.poll() is None, log.read_text(errors="replace")
+        assert time.monotonic() < deadline, log.read_text(errors="replace")
+        time.sleep(0.1)
+
+
+def _answers(url: str, login: str | None = None) -> int | None:
+    request = urllib.request.Request(url)
+    if login is not None:
+        request.add_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
+    try:
+        with urllib.request.urlopen(request, timeout=5) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+    except OSError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def redis(compose: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The redis service's own command; a URL as the services are given it."""
+    service = compose["services"]["redis"]
+    folder = tmp_path_factory.mktemp("compose-redis")
+    binaries = folder / "bin"
+    binaries.mkdir()
+    (binaries / "redis-server").symlink_to(find_server(os.environ.get("PATH")))
+    port = _free_port(6379)
+    # Compose turns $$ into $
+    command = [part.replace("$$", "$") for part in service["command"]]
+    if port != 6379:
+        command[-1] = f"{command[-1].rstrip()} --port {port}"
+    environment = {
+        **_environment(service, REDIS_PASSWORD=PASSWORD),
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
+    }
+    data = folder / "data"
+    data.mkdir()
+    with _running(command, environment, folder / "log", cwd=data) as process:
+        assert PASSWORD not in Path(f"/proc/{process.pid}/cmdline").read_text(errors="replace")
+        url = f"redis://:{PASSWORD}@127.0.0.1:{port}/0"
+        _until(lambda: _pong(url), process, folder / "log")
+        yield url
+    assert any(data.rglob("*.aof")) or any(data.rglob("appendonly*"))
+
+
+def _pong(url: str) -> bool:
+    with Redis.from_url(url) as client:
+        try:
+            return bool(client.ping())
+        except (RedisError, OSError):
+            return False
+
+
+def _service(
+    compose: dict[str, Any], name: str, redis: str, index: Path
+) -> tuple[list[str], dict[str, str]]:
+    service = compose["services"][name]
+    known = {"REDIS_PASSWORD": PASSWORD, "FLOWER_BASIC_AUTH": LOGIN}
+    environment = _environment(service, **known)
+    assert environment["POSOLOGY_REDIS_URL"] == f"redis://:{PASSWORD}@redis:6379/0"
+    return service["command"], environment | {
+        "POSOLOGY_REDIS_URL": redis,
+        "POSOLOGY_INDEX": str(index),
+    }
+
+
+def _at_port(command: list[str], wanted: int) -> tuple[list[str], int]:
+    port = _free_port(wanted)
+    return [part.replace(str(wanted), str(port)) for part in command], port
+
+
+def test_redis_wants_its_password(redis: str) -> None:
+    port = int(redis.rpartition(":")[2].partition("/")[0])
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        connection.sendall(b"PING\r\n")
+        assert b"NOAUTH" in connection.recv(1024)
+
+
+def test_the_api_answers(compose: dict[str, Any], redis: str, tmp_path: Path) -> None:
+    command, environment = _service(compose, "api", redis, tmp_path)
+    command, port = _at_port(command, 8000)
+    with _running(command, environment, tmp_path / "log") as process:
+        url = f"http://127.0.0.1:{port}"
+        _until(lambda: _answers(f"{url}/healthz") == 200, process, tmp_path / "log")
+        assert _answers(f"{url}/v1/jobs") == 200
+
+
+@pytest.mark.parametrize("name", ["worker-jobs", "worker-calls"])
+def test_a_worker_works(name: str, compose: dict[str, Any], redis: str, tmp_path: Path) -> None:
+    command, environment = _service(compose, name, redis, tmp_path / "no-index")
+    check = compose["services"][name]["healthcheck"]["test"]
+    assert check[0] == "CMD"
+    with _running(command, environment, tmp_path / "log") as process:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+        def healthy() -> bool:
+            done = subprocess.run(
+                check[1:],
+                cwd=ROOT,
+                env={**os.environ, "PATH": path, **environment},
+                check=False,
+                capture_output=True,
+            )
+            return done.returncode == 0
+
+        _until(healthy, process, tmp_path / "log")
+        process.terminate()
+        assert process.wait(40) == 0, (tmp_path / "log").read_text(errors="replace")
+        # it took itself off the list
+        assert not healthy()
+
+
+def test_flower_shows_the_queues_to_those_who_may(
+    compose: dict[str, Any], redis: str, tmp_path: Path
+) -> None:
+    command, environment = _service(compose, "flower", redis, tmp_path)
+    command, port = _at_port(command, 5555)
+    with _running(command, environment, tmp_path / "log") as process:
+        url = f"http://127.0.0.1:{port}"
+        _until(lambda: _answers(f"{url}/healthcheck") == 200, process, tmp_path / "log")
+        assert _answers(f"{url}/workers") == 401
+        assert _answers(f"{url}/workers", LOGIN) == 200
+
+
+def test_ingest_is_the_command_of_that_name(compose: dict[str, Any], redis: str) -> None:
+    service = compose["services"]["ingest"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [*service["entrypoint"], *service["command"]],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert "ingest" in done.stdout
+
+
+def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert set(services) == {"redis", "api", "worker-jobs", "worker-calls", "flower", "ingest"}
+    for name, service in services.items():
+        assert service["deploy"]["resources"]["limits"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["read_only"], name
+        if name != "ingest":
+            assert service["healthcheck"]["test"], name
+            assert service["restart"] == "unless-stopped", name
+    images = {service["image"] for service in services.values()}
+    assert len(images) == 2, "Redis's image and ours"
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(r"^USER posology$", dockerfile, re.MULTILINE)
+    assert services["redis"]["user"] == "redis"
+
+
+def test_every_variable_is_known_and_explained(compose: dict[str, Any]) -> None:
+    known = {field.alias for field in Settings.model_fields.values()}
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    explained = set(re.findall(r"^(\w+)=", example, re.MULTILINE))
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    assert set(re.findall(r"(?<!\$)\$\{(\w+)", text)) == explained
+    for name, service in compose["services"].items():
+        if service["image"].startswith("posology"):
+            assert set(service["environment"]) <= known | {"FLOWER_BASIC_AUTH"}, name
+    volumes = {v.split(":")[0] for s in compose["services"].values() for v in s.get("volumes", ())}
+    assert {v for v in volumes if not v.startswith(".")} == set(compose["volumes"])
+
+
+def test_commands_are_lists_that_a_shell_would_split_alike(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        command = service["command"]
+        assert isinstance(command, list), name
+        if command[0] != "sh":
+            assert shlex.split(shlex.join(command)) == command
