@@ -25,27 +25,39 @@ _STYLES = {
     JobState.CANCELLED: "yellow",
     JobState.EXPIRED: "red",
 }
-#: characters of a question in a table
-_QUESTION = 60
+#: columns of a question in a table, however narrow the terminal
+_QUESTION = 20
+#: columns of a terminal from which on a table has room for everything
+_WIDE = 110
 
 
 def show_jobs(console: Console, jobs: Sequence[JobSummary]) -> None:
     """A table, a job a line."""
-    table = Table()
-    for name in ("job", "state", "question", "strategy", "partitions", "created", "cost"):
-        # an id that is cut cannot be given to the next command
-        table.add_column(name, no_wrap=name == "job", overflow="fold")
-    for job in jobs:
-        table.add_row(
-            job.id,
-            _state(job.state),
-            _short(job.question),
-            Text(safe(job.strategy or "–")),
-            _read(job.progress) if job.progress else "–",
-            _time(job.created),
-            _cost(job.known_cost_usd, job.unknown_costs),
-        )
-    console.print(table)
+    wide = console.width >= _WIDE
+    names = ("job", "state", "created", *(("strategy", "cost") if wide else ()))
+    rows = [_cells(job, wide=wide) for job in jobs]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in (*names, "question"):
+        table.add_column(name, no_wrap=True)
+    # the question gets what is left: an id that is cut cannot be given to the next command
+    taken = [max([len(name), *(len(row[i]) for row in rows)]) + 2 for i, name in enumerate(names)]
+    left = max(console.width - sum(taken), _QUESTION)
+    for job, row in zip(jobs, rows, strict=True):
+        question = Text(" ".join(safe(job.question).split()))
+        question.truncate(left, overflow="ellipsis")
+        table.add_row(*row, question)
+    console.print(table, soft_wrap=True)
+
+
+def _cells(job: JobSummary, *, wide: bool) -> list[Text]:
+    state = _state(job.state)
+    if job.progress is not None and not job.state.over:
+        state.append(f" {_read(job.progress)}", style="dim")
+    cells = [Text(job.id), state, Text(job.created.astimezone().strftime("%m-%d %H:%M"))]
+    if wide:
+        cost = _cost(job.known_cost_usd, job.unknown_costs)
+        cells += [Text(safe(job.strategy or "–")), Text(cost)]
+    return cells
 
 
 def show_job(console: Console, job: JobOutput) -> None:
@@ -119,11 +131,6 @@ def cancellation(told: Cancellation) -> str:
 
 def _state(state: JobState) -> Text:
     return Text(state, style=_STYLES[state])
-
-
-def _short(question: str) -> Text:
-    line = " ".join(safe(question).split())
-    return Text(line if len(line) <= _QUESTION else f"{line[: _QUESTION - 1]}…")
 
 
 def _read(progress: Progress) -> str:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
 import typer
 from rich.console import Console
 
@@ -31,9 +29,10 @@ from orchestrator.commands.common import (
     errors,
     fail,
     print_json,
+    run,
 )
 from orchestrator.settings import Settings, load_settings
-from posology.errors import BadFile, BatchNotFound, ConfigurationError, StoreUnavailable
+from posology.errors import BadFile, BatchNotFound
 
 if TYPE_CHECKING:
     from orchestrator.commands.files import Questions, Sink
@@ -136,7 +135,7 @@ def batch(
             settings=settings,
         )
         try:
-            out, failed = anyio.run(_run, wanted)
+            out, failed = run(lambda: _run(wanted))
         except KeyboardInterrupt:
             fail(
                 "interrupted. What was submitted is worked on without this command; to go on, "
@@ -153,11 +152,10 @@ def batch(
 
 async def _run(wanted: _Wanted) -> tuple[BatchOutput, int]:
     """The batch, and how many rows of the output have failed."""
-    from orchestrator.commands.collecting import Patience
+    from orchestrator.commands.collecting import Patience, open_again
     from orchestrator.commands.files import StreamSink
-    from orchestrator.commands.progress import BatchProgress, spent
+    from orchestrator.commands.progress import BatchProgress, summary
     from orchestrator.jobs.batches import Batches
-    from orchestrator.jobs.place import open_jobs, store_url
 
     with BatchProgress(Console(stderr=True)) as progress:
         patience = Patience(wanted.patience, progress.tell)
@@ -170,9 +168,7 @@ async def _run(wanted: _Wanted) -> tuple[BatchOutput, int]:
 
         async def attempt() -> tuple[BatchOutput, int]:
             nonlocal fresh
-            with _missed(wanted.settings, begun=patience.begun):
-                store_url(wanted.settings)
-            async with open_jobs(wanted.settings) as store:
+            async with open_again(wanted.settings, patience) as store:
                 batches = Batches(store, wanted.settings)
                 key = await batches.generation(wanted.content, tenant=wanted.tenant, fresh=fresh)
                 # a new one once, however often the rest is tried
@@ -182,23 +178,9 @@ async def _run(wanted: _Wanted) -> tuple[BatchOutput, int]:
 
         out, failed = await patience(attempt)
         if wanted.watch:
-            where = wanted.output or "standard output"
-            progress.tell(
-                f"{out.total:,} rows in {where}: {out.total - failed:,} answered or refused, "
-                f"{failed:,} failed ({out.rejected:,} of them rejected); spent {spent(out)}"
-            )
+            for line in summary(out, failed, str(wanted.output or "standard output")):
+                progress.tell(line)
         return out, failed
-
-
-@contextmanager
-def _missed(settings: Settings, *, begun: bool) -> Iterator[None]:
-    """A stack that was there and is not is awaited, like a Redis: it may be started again."""
-    try:
-        yield
-    except ConfigurationError as error:
-        if begun:
-            raise StoreUnavailable(error.message, address=settings.home) from None
-        raise
 
 
 async def _answer(

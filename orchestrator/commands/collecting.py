@@ -1,16 +1,23 @@
-"""Waits for a batch, patiently, and writes its rows down as they are over."""
+"""Waits for jobs and batches, patiently, also for a Redis that went away."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import anyio
 
 from orchestrator.commands.files import Sink
 from orchestrator.jobs.batches import Batches
-from posology.errors import StoreUnavailable
-from posology.published.jobs import BatchOutput, BatchRow
+from orchestrator.jobs.place import open_jobs, store_url
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from posology.errors import ConfigurationError, StoreUnavailable
+from posology.published.jobs import BatchOutput, BatchRow, JobEvent, JobOutput
+
+#: seconds that Redis may be away, unless somebody says
+PATIENCE = 600.0
 
 #: seconds between looks
 _LOOK = 0.5
@@ -63,6 +70,53 @@ class Patience:
                 if now - self._since >= self._seconds:
                     raise
                 await anyio.sleep(min(1.0, self._seconds))
+
+
+@asynccontextmanager
+async def open_again(settings: Settings, patience: Patience) -> AsyncIterator[JobStore]:
+    """The job store; a stack that was there and is not is waited for, like a Redis.
+
+    Raises:
+        ConfigurationError: nobody says where it is, and nobody ever did.
+        StoreUnavailable: the stack is gone.
+    """
+    try:
+        # at every try: a stack that is started again may have another address
+        store_url(settings)
+    except ConfigurationError as error:
+        if patience.begun:
+            raise StoreUnavailable(error.message, address=settings.home) from None
+        raise
+    async with open_jobs(settings) as store:
+        yield store
+
+
+async def follow(
+    settings: Settings,
+    job: str,
+    *,
+    tenant: str,
+    patience: Patience,
+    show: Callable[[JobEvent], None],
+) -> JobOutput:
+    """A job when it is over, and each of its events once, whatever becomes of Redis meanwhile.
+
+    Raises:
+        JobNotFound: the tenant has no such job (any more).
+        StoreUnavailable: Redis did not answer at first, or did not come back.
+    """
+    after = "0"
+
+    async def attempt() -> JobOutput:
+        nonlocal after
+        async with open_again(settings, patience) as store:
+            async for event in store.events(job, tenant=tenant, after=after):
+                patience.reached()
+                after = event.id
+                show(event)
+            return await store.get(job, tenant=tenant)
+
+    return await patience(attempt)
 
 
 async def collect(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import anyio
 import typer
 from pydantic import BaseModel
 from rich.console import Console
@@ -18,6 +20,7 @@ from posology.types import Form
 if TYPE_CHECKING:
     from posology.llm.accounting import Account
 
+_Found = TypeVar("_Found")
 SOME_BAD, DEFECT, INTERRUPTED = 1, 70, 130
 #: seconds
 _DAY = 86_400
@@ -70,6 +73,43 @@ DeadlineOption = Annotated[
         help="From submission; after it nothing more is done.",
     ),
 ]
+
+
+def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
+    """Run to the end, or until Ctrl-C.
+
+    asyncio's own Ctrl-C cancels once, and Python 3.11's ``wait_for``, through which redis-py sends
+    everything, may lose that. A cancel scope goes on until it is heard.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, after what was open is closed.
+    """
+    found: list[_Found] = []
+    failed: list[Exception] = []
+
+    async def main() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT) as signals:
+            async with anyio.create_task_group() as listening:
+                working = anyio.CancelScope()
+
+                async def listen() -> None:
+                    async for _ in signals:
+                        working.cancel()
+
+                listening.start_soon(listen)
+                with working:
+                    try:
+                        found.append(await work())
+                    except Exception as error:  # noqa: BLE001 - a task group would wrap it
+                        failed.append(error)
+                listening.cancel_scope.cancel()
+
+    anyio.run(main)
+    if failed:
+        raise failed[0]
+    if not found:
+        raise KeyboardInterrupt
+    return found[0]
 
 
 def question_fields(

@@ -28,6 +28,7 @@ from orchestrator.commands.common import (
     fail,
     print_json,
     question_fields,
+    run,
 )
 from orchestrator.settings import load_settings
 from posology.errors import JobError, JobNotFailed
@@ -35,7 +36,7 @@ from posology.types import Form, JobState
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
-    from posology.published.jobs import JobOutput, JobSummary
+    from posology.published.jobs import JobEvent, JobOutput, JobSummary
 
 app = typer.Typer(help="Looks after jobs in the queue.", no_args_is_help=True)
 
@@ -89,15 +90,15 @@ def submit(
         patience = {} if deadline is None else {"deadline_seconds": deadline}
         request = JobRequest.parse({**fields, **patience}).settled(settings)
 
-        async def run(store: JobStore, tenant: str) -> JobOutput:
+        async def work(store: JobStore, tenant: str) -> JobOutput:
             job = (await store.submit(request, tenant=tenant, key=key)).job
-            if wait:
-                # for the case that the wait is interrupted
-                sys.stderr.write(f"{job}\n")
-                return await store.wait(job, tenant=tenant)
             return await store.get(job, tenant=tenant)
 
-        job = _with_store(tenant, run)
+        job = _with_store(tenant, work)
+        if wait:
+            # for the case that the wait is interrupted
+            sys.stderr.write(f"{job.id}\n")
+            job = _followed(tenant, job.id, lambda _: None)
         if as_json:
             print_json(job)
         elif wait:
@@ -133,7 +134,7 @@ def list_(
     with errors(as_json=as_json):
         states = _DEAD if failed else (state,)
 
-        async def run(store: JobStore, tenant: str) -> JobPage:
+        async def work(store: JobStore, tenant: str) -> JobPage:
             pages = [
                 await store.page(tenant=tenant, state=one, cursor=after, limit=limit)
                 for one in states
@@ -143,7 +144,7 @@ def list_(
             more = len(jobs) > limit or any(page.next for page in pages)
             return JobPage(jobs=found, next=found[-1].id if more and found else None)
 
-        page = _with_store(tenant, run)
+        page = _with_store(tenant, work)
         if as_json:
             print_json(page)
         else:
@@ -180,16 +181,14 @@ def watch(
     with errors(as_json=as_json):
         console = Console()
 
-        async def run(store: JobStore, tenant: str) -> JobOutput:
-            async for event in store.events(job, tenant=tenant):
-                if as_json:
-                    sys.stdout.write(event.model_dump_json() + "\n")
-                    sys.stdout.flush()
-                else:
-                    show_event(console, event)
-            return await store.get(job, tenant=tenant)
+        def show(event: JobEvent) -> None:
+            if as_json:
+                sys.stdout.write(event.model_dump_json() + "\n")
+                sys.stdout.flush()
+            else:
+                show_event(console, event)
 
-        out = _with_store(tenant, run)
+        out = _followed(tenant, job, show)
         if not as_json:
             _show_end(out)
     _exit_as(out)
@@ -202,14 +201,14 @@ def cancel(job: JobArgument, *, tenant: TenantOption = None, as_json: JsonOption
 
     with errors(as_json=as_json):
 
-        async def run(store: JobStore, tenant: str) -> JobOutput:
+        async def work(store: JobStore, tenant: str) -> JobOutput:
             out = await store.cancel(job, tenant=tenant)
             with anyio.move_on_after(_SETTLE):
                 # what it spent is known when what is on its way has settled
                 return await store.wait(job, tenant=tenant)
             return out
 
-        out = _with_store(tenant, run)
+        out = _with_store(tenant, work)
         if as_json:
             print_json(out)
         else:
@@ -237,12 +236,12 @@ def retry(
         raise typer.BadParameter("name jobs, or say --all-failed")
     with errors(as_json=as_json):
 
-        async def run(store: JobStore, tenant: str) -> tuple[list[JobSummary], int]:
+        async def work(store: JobStore, tenant: str) -> tuple[list[JobSummary], int]:
             if jobs:
                 return await _retry_each(store, tenant, jobs)
             return await _retry_dead(store, tenant)
 
-        queued, refused = _with_store(tenant, run)
+        queued, refused = _with_store(tenant, work)
         page = JobPage(jobs=tuple(queued), next=None)
         if as_json:
             print_json(page)
@@ -299,11 +298,23 @@ def _with_store(tenant: str | None, work: Callable[[JobStore, str], Awaitable[_F
 
     settings = load_settings()
 
-    async def run() -> _Found:
+    async def with_store() -> _Found:
         async with open_jobs(settings) as store:
             return await work(store, tenant or settings.tenant)
 
-    return anyio.run(run)
+    return run(with_store)
+
+
+def _followed(tenant: str | None, job: str, show: Callable[[JobEvent], None]) -> JobOutput:
+    from orchestrator.commands.collecting import PATIENCE, Patience, follow
+
+    settings = load_settings()
+    patience = Patience(PATIENCE, fail)
+    return run(
+        lambda: follow(
+            settings, job, tenant=tenant or settings.tenant, patience=patience, show=show
+        )
+    )
 
 
 def _show_end(job: JobOutput) -> None:

@@ -42,6 +42,29 @@ def bad(batch: BatchOutput) -> int:
     return over(batch) - batch.states.get(JobState.SUCCEEDED, 0)
 
 
+def summary(batch: BatchOutput, failed: int, where: str) -> list[str]:
+    """What became of a batch, and what can be done about its failures.
+
+    Args:
+        batch: as it is now.
+        failed: rows of the output that have an error; jobs may have been tried again since.
+        where: the output.
+    """
+    first = (
+        f"{batch.total:,} rows in {where}: {batch.total - failed:,} answered or refused, "
+        f"{failed:,} failed; spent {spent(batch)}"
+    )
+    lines = [first]
+    if batch.rejected:
+        lines.append(f"{batch.rejected:,} rows were no valid requests: their errors say why")
+    if failed > batch.rejected:
+        lines.append(
+            "to try failed rows again: posology jobs retry --all-failed; then move the output away "
+            "and run this command again"
+        )
+    return lines
+
+
 class BatchProgress:
     """A bar with rate, spend and time left; a line now and then where there is no terminal."""
 

@@ -128,7 +128,9 @@ def test_a_row_that_failed_or_was_bad_is_told_and_the_status_is_1(
     ] * 2
     said = " ".join(result.stderr.split())
     assert "7 rows in" in said
-    assert "3 failed (1 of them rejected)" in said
+    assert "4 answered or refused, 3 failed" in said
+    assert "1 rows were no valid requests" in said
+    assert "jobs retry" in said
     assert cli("batch", str(source), "-o", str(out)).exit_code == 1
 
 
