@@ -24,6 +24,7 @@ class Experiment:
 EXPERIMENTS = (
     Experiment(name="refusals", data=False),
     Experiment(name="provider_load", data=False),
+    Experiment(name="chord", data=False),
     Experiment(name="sentences"),
     Experiment(name="embedder"),
     Experiment(name="offline_reader"),
