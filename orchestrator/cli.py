@@ -18,6 +18,7 @@ import typer
 from orchestrator.commands import asking, indexing, jobs, serving
 from orchestrator.commands.batch import batch
 from orchestrator.commands.common import DEFECT, INTERRUPTED, errors, fail
+from orchestrator.commands.submitting import submit
 from orchestrator.settings import debug_wanted, prepare_libraries
 from posology import __version__
 
@@ -32,7 +33,7 @@ app = typer.Typer(
 app.command()(asking.ask)
 app.command()(asking.search)
 app.command()(indexing.ingest)
-app.command()(jobs.submit)
+app.command()(submit)
 app.command()(batch)
 app.add_typer(jobs.app, name="jobs")
 app.command()(serving.up)

@@ -1,10 +1,10 @@
-"""Jobs: put into the queue, looked at, watched, cancelled, tried again."""
+"""Jobs: looked at, watched, cancelled, tried again."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
@@ -12,27 +12,15 @@ from rich.console import Console
 
 from orchestrator.commands.common import (
     SOME_BAD,
-    DeadlineOption,
-    FormOption,
     JsonOption,
-    KOption,
-    MaxTokensOption,
-    ModelOption,
-    ModeOption,
-    OptionOption,
-    PartitionOption,
-    RetractedOption,
-    StrategyOption,
     TenantOption,
     errors,
     fail,
     print_json,
-    question_fields,
-    run,
 )
-from orchestrator.settings import load_settings
+from orchestrator.commands.store import exit_as, followed, show_end, with_store
 from posology.errors import JobError, JobNotFailed
-from posology.types import Form, JobState
+from posology.types import JobState
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -40,73 +28,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Looks after jobs in the queue.", no_args_is_help=True)
 
-_Found = TypeVar("_Found")
 #: what stands in the dead-letter list
 _DEAD = (JobState.FAILED, JobState.EXPIRED)
 #: seconds to let what is on its way settle after a cancellation
 _SETTLE = 30.0
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
-
-
-def submit(
-    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
-    *,
-    tenant: TenantOption = None,
-    key: Annotated[
-        str | None,
-        typer.Option(help="An idempotency key: the same key and question are the same job."),
-    ] = None,
-    deadline: DeadlineOption = None,
-    model: ModelOption = None,
-    k: KOption = 8,
-    mode: ModeOption = "fused",
-    form: FormOption = Form.FREE.value,
-    option: OptionOption = None,
-    max_tokens: MaxTokensOption = None,
-    strategy: StrategyOption = None,
-    partition_size: PartitionOption = None,
-    retracted: RetractedOption = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the answer and show it.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Put a question into the queue, and print the job's id."""
-    from orchestrator.input import JobRequest
-
-    with errors(as_json=as_json):
-        settings = load_settings()
-        fields = question_fields(
-            question,
-            model=model,
-            k=k,
-            mode=mode,
-            form=form,
-            option=option,
-            max_tokens=max_tokens,
-            retracted=retracted,
-            strategy=strategy,
-            partition_size=partition_size,
-        )
-        patience = {} if deadline is None else {"deadline_seconds": deadline}
-        request = JobRequest.parse({**fields, **patience}).settled(settings)
-
-        async def work(store: JobStore, tenant: str) -> JobOutput:
-            job = (await store.submit(request, tenant=tenant, key=key)).job
-            return await store.get(job, tenant=tenant)
-
-        job = _with_store(tenant, work)
-        if wait:
-            # for the case that the wait is interrupted
-            sys.stderr.write(f"{job.id}\n")
-            job = _followed(tenant, job.id, lambda _: None)
-        if as_json:
-            print_json(job)
-        elif wait:
-            _show_end(job)
-        else:
-            sys.stdout.write(f"{job.id}\n")
-    if wait:
-        _exit_as(job)
 
 
 @app.command("list")
@@ -144,7 +71,7 @@ def list_(
             more = len(jobs) > limit or any(page.next for page in pages)
             return JobPage(jobs=found, next=found[-1].id if more and found else None)
 
-        page = _with_store(tenant, work)
+        page = with_store(tenant, work)
         if as_json:
             print_json(page)
         else:
@@ -159,7 +86,7 @@ def show(job: JobArgument, *, tenant: TenantOption = None, as_json: JsonOption =
     from orchestrator.show_jobs import show_job
 
     with errors(as_json=as_json):
-        out = _with_store(tenant, lambda store, tenant: store.get(job, tenant=tenant))
+        out = with_store(tenant, lambda store, tenant: store.get(job, tenant=tenant))
         if as_json:
             print_json(out)
         else:
@@ -188,10 +115,10 @@ def watch(
             else:
                 show_event(console, event)
 
-        out = _followed(tenant, job, show)
+        out = followed(tenant, job, show)
         if not as_json:
-            _show_end(out)
-    _exit_as(out)
+            show_end(out)
+    exit_as(out)
 
 
 @app.command()
@@ -208,7 +135,7 @@ def cancel(job: JobArgument, *, tenant: TenantOption = None, as_json: JsonOption
                 return await store.wait(job, tenant=tenant)
             return out
 
-        out = _with_store(tenant, work)
+        out = with_store(tenant, work)
         if as_json:
             print_json(out)
         else:
@@ -241,7 +168,7 @@ def retry(
                 return await _retry_each(store, tenant, jobs)
             return await _retry_dead(store, tenant)
 
-        queued, refused = _with_store(tenant, work)
+        queued, refused = with_store(tenant, work)
         page = JobPage(jobs=tuple(queued), next=None)
         if as_json:
             print_json(page)
@@ -290,47 +217,3 @@ def _summary(job: JobOutput) -> JobSummary:
     from posology.published.jobs import JobSummary
 
     return JobSummary(**{name: getattr(job, name) for name in JobSummary.model_fields})
-
-
-def _with_store(tenant: str | None, work: Callable[[JobStore, str], Awaitable[_Found]]) -> _Found:
-    """Do something with the job store of this environment."""
-    from orchestrator.jobs.place import open_jobs
-
-    settings = load_settings()
-
-    async def with_store() -> _Found:
-        async with open_jobs(settings) as store:
-            return await work(store, tenant or settings.tenant)
-
-    return run(with_store)
-
-
-def _followed(tenant: str | None, job: str, show: Callable[[JobEvent], None]) -> JobOutput:
-    from orchestrator.commands.collecting import PATIENCE, Patience, follow
-
-    settings = load_settings()
-    patience = Patience(PATIENCE, fail)
-    return run(
-        lambda: follow(
-            settings, job, tenant=tenant or settings.tenant, patience=patience, show=show
-        )
-    )
-
-
-def _show_end(job: JobOutput) -> None:
-    from orchestrator.show_jobs import show_cancelled
-    from orchestrator.terminal import show_answer, show_attempts
-
-    if job.result is not None:
-        show_answer(Console(), job.result)
-    elif job.error is not None:
-        fail(f"job {job.id} has {job.state}: {job.error.message}")
-        show_attempts(Console(stderr=True), job.spending)
-    else:
-        show_cancelled(Console(stderr=True), job)
-
-
-def _exit_as(job: JobOutput) -> None:
-    """End as ``posology ask`` would have with the same outcome."""
-    if job.state is not JobState.SUCCEEDED:
-        raise typer.Exit(job.error.exit_code if job.error else JobError.exit_code)

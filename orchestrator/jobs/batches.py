@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -13,27 +12,25 @@ from typing import Any, Final, cast
 import anyio
 from anyio import to_thread
 
+from orchestrator.input import MAX_DEADLINE
 from orchestrator.jobs import keys, records
 from orchestrator.jobs.connection import translated
-from orchestrator.jobs.rows import Row, check_defaults, read_row
+from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
 from orchestrator.settings import Settings
 from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,
     InvalidQuery,
-    JobCancelled,
-    JobNotFound,
     PosologyError,
 )
-from posology.published.answers import ErrorBody, Spending
 from posology.published.jobs import BatchOutput, BatchRow
 from posology.types.jobs import OVER, JobState
 
 #: rows of one batch
 MAX_ROWS = 100_000
 #: seconds for a batch's rows, from submission, unless they or the defaults say
-DEADLINE = 86_400.0
+DEADLINE = MAX_DEADLINE
 #: rows that are read, or written to the store, in one go
 _CHUNK = 500
 #: submissions under way at once: the server works while the client prepares the next
@@ -193,7 +190,9 @@ class Batches:
                     pipe.hgetall(f"{prefix}job:{job}:calls")
                 found = iter(await pipe.execute())
         return [
-            _row(number, own, error, job, next(found) if job else {}, next(found) if job else {})
+            output_row(
+                number, own, error, job, next(found) if job else {}, next(found) if job else {}
+            )
             for number, own, error, job in zip(numbers, ids, rejected, jobs, strict=True)
         ]
 
@@ -313,45 +312,6 @@ def _digest(rows: Iterable[Row]) -> str:
     for row in rows:
         digest.update(row.content)
     return digest.hexdigest()
-
-
-def _row(
-    number: int,
-    own: str | None,
-    rejected: str | None,
-    job: str | None,
-    record: Mapping[str, str],
-    calls: Mapping[str, str],
-) -> BatchRow:
-    out = records.output(record, calls) if record else None
-    if rejected is not None:
-        error: ErrorBody | None = ErrorBody.model_validate_json(rejected)
-    elif out is not None:
-        error = out.error
-        if out.state is JobState.CANCELLED:
-            error = _error(JobCancelled(f"job {job} was cancelled", job=out.id), out.spending)
-    elif job is not None:
-        error = _error(JobNotFound(f"there is no job {job} any more", job=job), None)
-    else:
-        error = None
-    return BatchRow(
-        row=number,
-        id=None if own is None else json.loads(own),
-        job=job,
-        state=out.state if out else None,
-        result=out.result if out else None,
-        error=error,
-    )
-
-
-def _error(error: PosologyError, spent: Spending | None) -> ErrorBody:
-    return ErrorBody(
-        type=type(error).__name__,
-        message=error.message,
-        exit_code=error.exit_code,
-        details=error.details,
-        spending=spent,
-    )
 
 
 async def _each(

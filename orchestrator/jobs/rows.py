@@ -1,4 +1,4 @@
-"""The rows of a batch: lines from outside, each a request or an error of its own."""
+"""The rows of a batch: each a request or an error when it comes in, a result or an error when it is over."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.input import JobRequest
+from orchestrator.jobs import records
 from orchestrator.settings import Settings
-from posology.errors import InvalidQuery, PosologyError
-from posology.published.answers import ErrorBody
+from posology.errors import InvalidQuery, JobCancelled, JobNotFound, PosologyError
+from posology.published.answers import ErrorBody, Spending
+from posology.published.jobs import BatchRow
+from posology.types import JobState
 
 #: bytes of one row: the longest question with its options, every character escaped
 MAX_ROW = 65_536
@@ -74,6 +77,55 @@ def check_defaults(defaults: Mapping[str, Any], settings: Settings) -> None:
     # form and options belong together, and only a row has both
     alone = {k: v for k, v in defaults.items() if k not in ("form", "options")}
     JobRequest.parse({**alone, "question": "?"}).settled(settings)
+
+
+def output_row(
+    number: int,
+    own: str | None,
+    rejected: str | None,
+    job: str | None,
+    record: Mapping[str, str],
+    calls: Mapping[str, str],
+) -> BatchRow:
+    """A row as it is now. It has a result or an error once it is over, and neither before.
+
+    Args:
+        number: its place.
+        own: its own id as JSON.
+        rejected: the error of a row that is no job, as JSON.
+        job: its job's id; ``None`` also while it is not submitted.
+        record: the job's hash, empty where it is forgotten.
+        calls: the hash of the job's attempts.
+    """
+    out = records.output(record, calls) if record else None
+    if rejected is not None:
+        error: ErrorBody | None = ErrorBody.model_validate_json(rejected)
+    elif out is not None:
+        error = out.error
+        if out.state is JobState.CANCELLED:
+            error = _error(JobCancelled(f"job {job} was cancelled", job=out.id), out.spending)
+    elif job is not None:
+        error = _error(JobNotFound(f"there is no job {job} any more", job=job), None)
+    else:
+        error = None
+    return BatchRow(
+        row=number,
+        id=None if own is None else json.loads(own),
+        job=job,
+        state=out.state if out else None,
+        result=out.result if out else None,
+        error=error,
+    )
+
+
+def _error(error: PosologyError, spent: Spending | None) -> ErrorBody:
+    return ErrorBody(
+        type=type(error).__name__,
+        message=error.message,
+        exit_code=error.exit_code,
+        details=error.details,
+        spending=spent,
+    )
 
 
 def _object(raw: str | bytes) -> dict[str, Any]:

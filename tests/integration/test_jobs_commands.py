@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
+import urllib.request
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +23,7 @@ from orchestrator.cli import app
 from orchestrator.jobs import keys
 from orchestrator.jobs.store import open_store
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
+from orchestrator.stack.ports import free_port
 
 pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
@@ -227,3 +234,30 @@ def test_the_stack_of_this_folder_is_found(
 def test_what_cannot_be_served_is_told(cli: Cli, arguments: list[str], code: int) -> None:
     result = cli(*arguments)
     assert result.exit_code == code, result.stderr
+
+
+def test_the_api_is_served_alone(redis_url: str) -> None:
+    port = free_port("127.0.0.1")
+    program = "from orchestrator.cli import main; main()"
+    argv = [sys.executable, "-c", program, "api", "--port", str(port)]
+    environment = {**os.environ, "POSOLOGY_REDIS_URL": redis_url}
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while True:
+                try:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as reply:
+                        assert reply.status == 200
+                        break
+                except OSError:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(20)
+
+
+def test_the_api_says_what_it_needs(cli: Cli) -> None:
+    result = cli("api", POSOLOGY_REDIS_URL="")
+    assert result.exit_code == 4
+    assert "posology up" in result.stderr
