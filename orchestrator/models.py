@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from posology.index.embedders import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
-from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.seams import Complete
 from posology.text.tokens import wordpiece_counter
 from posology.types import TokenVectors
+
+if TYPE_CHECKING:
+    from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 
 
 class Models:
