@@ -31,7 +31,7 @@ from orchestrator.stack.up import running_stack
 from posology.published.jobs import JobOutput
 from posology.testing.faults import Faults
 from posology.testing.load import LoadStub
-from posology.types import JobState, Outcome
+from posology.types import JobState, Outcome, Stage
 from workers.app import VISIBILITY_TIMEOUT, make_app
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
@@ -141,7 +141,7 @@ async def test_partitions_are_read_at_the_same_time_and_reduced_once(stack: Stac
     assert job.result.coverage is not None
     assert job.result.coverage.calls == PASSAGES + 1
     stages = [a.stage for a in job.spending.attempts]
-    assert (stages.count("extract"), stages.count("reduce")) == (PASSAGES, 1)
+    assert (stages.count(Stage.EXTRACT), stages.count(Stage.REDUCE)) == (PASSAGES, 1)
     assert stack.stub.stats()["peak_in_flight"] == PASSAGES
     billed = {entry["client_id"] for entry in stack.stub.ledger()}
     assert billed == {attempt.id for attempt in job.spending.attempts}
