@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from orchestrator.cli import app, guard
 from orchestrator.output import SCHEMAS as SCHEMAS_BY_NAME
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
+from posology.testing.echo import echo
 
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
@@ -276,13 +277,17 @@ def quote_the_first_passage(request: Any) -> str:
 def test_the_demo_answers_a_dozen_and_says_what_was_expected(
     cli: Cli, stub: Script, tmp_path: Path
 ) -> None:
-    served = stub(*[Reply(text=quote_the_first_passage)] * 12)
+    partitions, dozen = 6, 12
+    served = stub(*[Reply(text=echo)] * (dozen + partitions + 1))
     result = cli(
         "demo", "--index", str(tmp_path / "sample"), "--model", "openai:gpt-4o-mini",
-        **openai(served),
+        POSOLOGY_HOME=str(tmp_path / "home"), **openai(served),
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.count("expected:") == len(served.requests) == 12
+    # the dozen, and one of them once more, read in partitions
+    assert result.stdout.count("expected:") == dozen + 1
+    assert len(served.requests) == dozen + partitions + 1
+    assert f"{partitions} partitions: {partitions} with findings" in result.stdout
     assert "a refusal: no note answers this" in result.stdout
     assert "cost $0.0" in " ".join(result.stdout.replace("│", " ").split())
 
@@ -291,7 +296,7 @@ def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_p
     served = stub(*[Reply(text=reply("Not in there.", answerable=False))] * 40)
     result = cli(
         "demo", "--all", "--index", str(tmp_path / "sample"), "--model", "openai:x",
-        **openai(served),
+        POSOLOGY_HOME=str(tmp_path / "home"), **openai(served),
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     table = {row.split("│")[1].strip(): row.split("│")[2].strip()
