@@ -27,7 +27,7 @@ from tests.integration.jobs_store.local import model, reply, runner
 from tests.integration.jobs_store.test_runner import Gate, of
 from workers.app import make_app
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: seconds: a Redis that has run for longer is none that was just started
 LEASE = 1.0

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -58,7 +59,7 @@ from tests.integration.jobs_store.helpers import (
 from tests.integration.jobs_store.model import Job
 
 # not read from the settings: they say how long a person wants to look, and nothing of Posology
-EXAMPLES = int(os.environ.get("JOBS_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("JOBS_EXAMPLES", "200"))
 SEED = os.environ.get("JOBS_SEED")
 STEPS = 40
 #: rounds in which honest workers must end every job
@@ -75,6 +76,8 @@ SAYS: dict[type[Exception], str] = {
 }
 T = TypeVar("T")
 ANY = st.integers(0, 40)
+#: mostly what has an effect, else histories would end before a job has come far
+LIVE = st.sampled_from([True, True, True, False])
 COSTS = st.sampled_from([Decimal("0.001"), Decimal("0.02"), None])
 
 
@@ -123,6 +126,16 @@ class Jobs(RuleBasedStateMachine):
             assert job.pieces[unit.name].status == "waiting", f"{unit} was sent in vain"
             self.messages.append(unit)
 
+    @initialize(partitions=st.integers(0, 3))
+    def begin(self, partitions: int) -> None:
+        """Most histories are of jobs that somebody has begun to work on."""
+        self.submit(key=None, body="Is it?")
+        self.take()
+        if partitions:
+            held = self._deliver(self.messages[0])
+            assert held is not None
+            self._decide(held, partitions)
+
     @rule(key=st.sampled_from([None, "a", "b"]), body=st.sampled_from(["Is it?", "Was it?"]))
     def submit(self, key: str | None, body: str) -> None:
         said, id_ = self.said(self.bench.submit(key=key, question=body))
@@ -154,9 +167,11 @@ class Jobs(RuleBasedStateMachine):
         self.sent([unit])
 
     @precondition(lambda self: self.messages)
-    @rule(i=ANY)
-    def deliver(self, i: int) -> None:
-        self._deliver(self.messages[-1 - i % len(self.messages)])
+    @rule(i=ANY, live=LIVE)
+    def deliver(self, i: int, live: bool) -> None:
+        wanted = [unit for unit in self.messages if self.waits(unit)] if live else []
+        found = wanted or self.messages
+        self._deliver(found[-1 - i % len(found)])
 
     def _deliver(self, unit: Unit) -> Held | None:
         held = self.wait(self.bench.claim(unit.job, unit.name))
@@ -169,10 +184,28 @@ class Jobs(RuleBasedStateMachine):
         self.holds.append(held)
         return held
 
+    @precondition(lambda self: any(map(self.waits, self.messages)))
+    @rule(i=ANY, partitions=st.integers(0, 3), failed=st.booleans(), calls=st.booleans())
+    def advance(self, i: int, partitions: int, failed: bool, calls: bool) -> None:
+        """A worker does all that one message asks for."""
+        wanted = [unit for unit in self.messages if self.waits(unit)]
+        held = self._deliver(wanted[-1 - i % len(wanted)])
+        if held is None:
+            return
+        if calls:
+            self._open(held)
+        match held.unit.kind:
+            case "answer":
+                self._decide(held, partitions)
+            case "extract":
+                self._extracted(held, failed=failed)
+            case _:
+                self._conclude(held, succeeds=not failed)
+
     @precondition(lambda self: self.holds)
-    @rule(i=ANY, partitions=st.integers(0, 3))
-    def decide(self, i: int, partitions: int) -> None:
-        held = self.pick(i, "answer")
+    @rule(i=ANY, live=LIVE, partitions=st.integers(0, 3))
+    def decide(self, i: int, live: bool, partitions: int) -> None:
+        held = self.pick(i, "answer", live=live)
         if held is not None:
             self._decide(held, partitions)
 
@@ -194,9 +227,9 @@ class Jobs(RuleBasedStateMachine):
             self.sent(units)
 
     @precondition(lambda self: self.holds)
-    @rule(i=ANY, failed=st.booleans())
-    def extracted(self, i: int, failed: bool) -> None:
-        held = self.pick(i, "extract")
+    @rule(i=ANY, live=LIVE, failed=st.booleans())
+    def extracted(self, i: int, live: bool, failed: bool) -> None:
+        held = self.pick(i, "extract", live=live)
         if held is not None:
             self._extracted(held, failed=failed)
 
@@ -218,11 +251,13 @@ class Jobs(RuleBasedStateMachine):
             assert not units
 
     @precondition(lambda self: self.holds)
-    @rule(i=ANY, succeeds=st.booleans(), expired=st.booleans())
-    def conclude(self, i: int, succeeds: bool, expired: bool) -> None:
-        held = self.holds[-1 - i % len(self.holds)]
-        # an extraction is no answer
-        self._conclude(held, succeeds=succeeds and held.unit.kind != "extract", expired=expired)
+    @rule(i=ANY, live=LIVE, succeeds=st.booleans(), expired=st.booleans())
+    def conclude(self, i: int, live: bool, succeeds: bool, expired: bool) -> None:
+        held = self.pick(i, live=live)
+        if held is not None:
+            # an extraction is no answer
+            succeeds = succeeds and held.unit.kind != "extract"
+            self._conclude(held, succeeds=succeeds, expired=expired)
 
     def _conclude(self, held: Held, *, succeeds: bool, expired: bool = False) -> None:
         work, job = self.bench.worker(), self.jobs.get(held.unit.job)
@@ -246,17 +281,21 @@ class Jobs(RuleBasedStateMachine):
             job.answer = text
 
     @precondition(lambda self: self.holds)
-    @rule(i=ANY)
-    def release(self, i: int) -> None:
-        held = self.holds[-1 - i % len(self.holds)]
+    @rule(i=ANY, live=LIVE)
+    def release(self, i: int, live: bool) -> None:
+        held = self.pick(i, live=live)
+        if held is None:
+            return
         self.wait(self.bench.worker().release(held))
         if held.unit.job in self.jobs:
             self.jobs[held.unit.job].release(held.unit.name, held.token, self.now)
 
     @precondition(lambda self: self.holds)
-    @rule(i=ANY)
-    def heartbeat(self, i: int) -> None:
-        held = self.holds[-1 - i % len(self.holds)]
+    @rule(i=ANY, live=LIVE)
+    def heartbeat(self, i: int, live: bool) -> None:
+        held = self.pick(i, live=live)
+        if held is None:
+            return
         said = self.wait(self.bench.worker().heartbeat([held]))[held]
         job = self.jobs.get(held.unit.job)
         assert said == (
@@ -264,9 +303,13 @@ class Jobs(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: self.holds)
-    @rule(i=ANY)
-    def open(self, i: int) -> None:
-        held = self.holds[-1 - i % len(self.holds)]
+    @rule(i=ANY, live=LIVE)
+    def open(self, i: int, live: bool) -> None:
+        held = self.pick(i, live=live)
+        if held is not None:
+            self._open(held)
+
+    def _open(self, held: Held) -> None:
         attempt = uuid.uuid4().hex
         said, _ = self.said(self.bench.open(held, attempt))
         job = self.jobs.get(held.unit.job)
@@ -288,18 +331,15 @@ class Jobs(RuleBasedStateMachine):
             self.jobs[held.unit.job].close(attempt, outcome, cost)
 
     @precondition(lambda self: self.jobs)
-    @rule(i=ANY)
-    def cancel(self, i: int) -> None:
+    @rule(i=ANY, cancels=st.booleans())
+    def intervene(self, i: int, cancels: bool) -> None:
+        """What users do; in one rule, since most histories would be of cancellations else."""
         job = self.any_job(i)
-        said, _ = self.said(self.bench.store.cancel(job.id, tenant=self.bench.tenant))
-        assert said == job.cancel(self.now)
-
-    @precondition(lambda self: self.jobs)
-    @rule(i=ANY)
-    def retry(self, i: int) -> None:
-        job = self.any_job(i)
-        said, _ = self.said(self.bench.store.retry(job.id, tenant=self.bench.tenant))
-        assert said == job.retry(self.now)
+        store, tenant = self.bench.store, self.bench.tenant
+        if cancels:
+            assert self.said(store.cancel(job.id, tenant=tenant))[0] == job.cancel(self.now)
+        else:
+            assert self.said(store.retry(job.id, tenant=tenant))[0] == job.retry(self.now)
 
     @rule(
         seconds=st.sampled_from(
@@ -325,9 +365,20 @@ class Jobs(RuleBasedStateMachine):
                 if job.key:
                     del self.idem[job.key]
 
-    def pick(self, i: int, kind: str) -> Held | None:
-        found = [held for held in self.holds if held.unit.kind == kind]
+    def pick(self, i: int, kind: str | None = None, *, live: bool) -> Held | None:
+        found = [held for held in self.holds if kind in (None, held.unit.kind)]
+        found = ([held for held in found if self.is_live(held)] if live else []) or found
         return found[-1 - i % len(found)] if found else None
+
+    def is_live(self, held: Held) -> bool:
+        job = self.jobs.get(held.unit.job)
+        piece = None if job is None else job.pieces.get(held.unit.name)
+        return piece is not None and piece.status == "running" and piece.token == held.token
+
+    def waits(self, unit: Unit) -> bool:
+        job = self.jobs.get(unit.job)
+        piece = None if job is None else job.pieces.get(unit.name)
+        return piece is not None and piece.status == "waiting"
 
     def any_job(self, i: int) -> Job:
         found = list(self.jobs.values())
