@@ -2,7 +2,8 @@
 
 Exit status: 0 done; 1 done, but some records or rows were bad; 2 the command line is wrong; 3 what was
 handed in is wrong; 4 what Posology was set up with is wrong; 5 the index cannot serve; 6 the provider
-failed; 7 the time was over; 8 a job cannot be worked on as asked; 9 Redis is out of reach; 70 a defect of
+failed; 7 the time was over; 8 a job cannot be worked on as asked; 9 Redis is out of reach; 10 the HTTP API
+answered with something unknown; 70 a defect of
 Posology; 130 interrupted. A refusal is an answer: 0.
 """
 
