@@ -24,6 +24,7 @@ from posology.testing.model import ScriptedModel
 from posology.text.sentences import split
 from posology.types import (
     Call,
+    Completion,
     Form,
     Hit,
     Passage,
@@ -199,3 +200,45 @@ class Local:
         """The job, after all that it asked for."""
         await self.until_nothing_is_sent()
         return await self.bench.store.get(job, tenant=self.bench.tenant)
+
+
+class Gate:
+    """A model that holds calls until it is opened, and then replies as another does."""
+
+    def __init__(self, inner: ScriptedModel, *, holds: Callable[[Call], bool]) -> None:
+        self._inner = inner
+        self._holds = holds
+        self.arrived = 0
+        self.opened = anyio.Event()
+        self._arrival = anyio.Event()
+
+    async def __call__(self, call: Call) -> Completion:
+        if self._holds(call):
+            self.arrived += 1
+            self._arrival.set()
+            self._arrival = anyio.Event()
+            await self.opened.wait()
+        return await self._inner(call)
+
+    async def until(self, count: int) -> None:
+        with anyio.fail_after(10):
+            while self.arrived < count:
+                await self._arrival.wait()
+
+
+def of(kind: Stage) -> Callable[[Call], bool]:
+    return lambda call: call.stage is kind
+
+
+async def killed(
+    running: Callable[[], Awaitable[object]], when: Callable[[], Awaitable[None]]
+) -> None:
+    """Run something until a moment comes; then it stops where it is, as a killed process does."""
+    async with anyio.create_task_group() as group:
+
+        async def run() -> None:
+            await running()
+
+        group.start_soon(run)
+        await when()
+        group.cancel_scope.cancel()

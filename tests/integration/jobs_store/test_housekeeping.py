@@ -23,8 +23,7 @@ from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
 from posology.types import JobState, Stage
 from tests.integration.jobs_store.helpers import Bench, Clock, open_bench, request
-from tests.integration.jobs_store.local import model, reply, runner
-from tests.integration.jobs_store.test_runner import Gate, of
+from tests.integration.jobs_store.local import Gate, model, of, reply, runner
 from workers.app import make_app
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
@@ -19,7 +18,7 @@ from posology.seams import Complete
 from posology.testing.model import ScriptedModel
 from posology.types import Call, Completion, Finish, JobState, Outcome, Stage, Usage
 from tests.integration.jobs_store.helpers import LEASE, LOSSES, PATIENCE, Bench, Clock, request
-from tests.integration.jobs_store.local import Local, model, reply, runner
+from tests.integration.jobs_store.local import Gate, Local, killed, model, of, reply, runner
 
 pytestmark = pytest.mark.anyio
 
@@ -33,30 +32,6 @@ class Wall(Clock):
         return time.time_ns() // 1_000_000
 
 
-class Gate:
-    """A model that holds calls until it is opened, and then replies as another does."""
-
-    def __init__(self, inner: ScriptedModel, *, holds: Callable[[Call], bool]) -> None:
-        self._inner = inner
-        self._holds = holds
-        self.arrived = 0
-        self.opened = anyio.Event()
-        self._arrival = anyio.Event()
-
-    async def __call__(self, call: Call) -> Completion:
-        if self._holds(call):
-            self.arrived += 1
-            self._arrival.set()
-            self._arrival = anyio.Event()
-            await self.opened.wait()
-        return await self._inner(call)
-
-    async def until(self, count: int) -> None:
-        with anyio.fail_after(10):
-            while self.arrived < count:
-                await self._arrival.wait()
-
-
 async def submit(bench: Bench, **fields: object) -> str:
     given: dict[str, Any] = {"strategy": "briefcontext", "partition_size": 2, "k": 6, **fields}
     return (await bench.store.submit(request(**given), tenant=bench.tenant)).job
@@ -64,24 +39,6 @@ async def submit(bench: Bench, **fields: object) -> str:
 
 async def get(bench: Bench, job: str) -> JobOutput:
     return await bench.store.get(job, tenant=bench.tenant)
-
-
-def of(kind: Stage) -> Callable[[Call], bool]:
-    return lambda call: call.stage is kind
-
-
-async def killed(
-    running: Callable[[], Awaitable[object]], when: Callable[[], Awaitable[None]]
-) -> None:
-    """Run something until a moment comes; then it stops where it is, as a killed process does."""
-    async with anyio.create_task_group() as group:
-
-        async def run() -> None:
-            await running()
-
-        group.start_soon(run)
-        await when()
-        group.cancel_scope.cancel()
 
 
 async def after_a_loss(bench: Bench, complete: Complete) -> Local:
