@@ -37,7 +37,9 @@ def create_app(
             yield
             return
         redis = connect(settings.redis, patience=_PATIENCE)
-        context.store = JobStore(redis, settings.redis, retention=settings.retention_days * 24 * 3_600)
+        context.store = JobStore(
+            redis, settings.redis, retention=settings.retention_days * 24 * 3_600
+        )
         try:
             yield
         finally:

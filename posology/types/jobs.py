@@ -40,7 +40,7 @@ _S = JobState
 #: what may follow what; the store's scripts refuse anything else
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = MappingProxyType(
     {
-        _S.QUEUED: frozenset({_S.RUNNING, _S.FAILED, _S.CANCELLED, _S.EXPIRED}),
+        _S.QUEUED: frozenset({_S.RUNNING, _S.CANCELLED, _S.EXPIRED}),
         _S.RUNNING: frozenset(
             {_S.EXTRACTING, _S.SUCCEEDED, _S.FAILED, _S.CANCELLING, _S.CANCELLED, _S.EXPIRED}
         ),

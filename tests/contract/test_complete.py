@@ -63,6 +63,7 @@ def _scripted(step: Step) -> Any:
     match step:
         case Reply():
             assert isinstance(step.text, str)
+            assert not callable(step.usage)
             return Completion(
                 text=step.text, usage=step.usage, finish=step.finish, served_model="m", latency=0.0
             )

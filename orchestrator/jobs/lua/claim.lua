@@ -42,4 +42,4 @@ if name == 'answer' then
   if state == 'queued' then set_state(id, 'running') end
 end
 -- a unit that nobody had before, of a job that was not tried before, has no replies to replay
-return claimed(token, u.t == 0 and not get(id, 'tries'))
+return claimed(token, u.t == 0 and not get(id, 'tried'))

@@ -13,7 +13,6 @@ redis.call('HDEL', key(id), 'error', 'result', 'ended', 'started', 'decision', '
   'unread', 'calls_planned')
 -- tokens up to here are of earlier tries
 redis.call('HSET', key(id), 'losses', 0, 'deadline', now + tonumber(ARGV[3]), 'tried', get(id, 'token'))
-redis.call('HINCRBY', key(id), 'tries', 1)
 redis.call('ZREM', P .. 'dead', id)
 redis.call('ZREM', P .. 'retention', id)
 redis.call('ZADD', P .. 'deadlines', now + tonumber(ARGV[3]), id)
