@@ -1,0 +1,36 @@
+"""A Redis that is there and does not serve: what was paid for is kept until it does."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from orchestrator.jobs import keys
+from posology.errors import StoreUnavailable
+from tests.integration.jobs_store.helpers import Bench
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_reply_outlasts_a_store_that_is_full(bench: Bench) -> None:
+    held = await bench.running()
+    name = f"{keys.prefix(bench.tenant)}job:{held.unit.job}"
+    await bench.open(held, "a1")
+    await bench.redis.config_set("maxmemory-policy", "noeviction")
+    await bench.redis.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(StoreUnavailable, match="memory"):
+            await bench.submit()
+        with pytest.raises(StoreUnavailable, match="memory"):
+            await bench.open(held, "a2")
+        with anyio.fail_after(20):
+            async with anyio.create_task_group() as group:
+                group.start_soon(bench.close, held, "a1")
+                await anyio.sleep(0.2)
+                assert await bench.redis.scard(f"{name}:open") == 1
+                await bench.redis.config_set("maxmemory", 0)
+    finally:
+        await bench.redis.config_set("maxmemory", 0)
+    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    assert len(out.spending.attempts) == 1
+    assert out.unknown_costs == 0
