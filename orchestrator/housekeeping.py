@@ -18,7 +18,7 @@ from orchestrator.jobs.connection import translated
 from orchestrator.jobs.units import Send, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.runner import Runner
-from posology.errors import StoreUnavailable
+from posology.errors import InvalidQuery, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -119,17 +119,37 @@ class Housekeeping:
 
     async def _sweep(self) -> None:
         await anyio.sleep(self._pause)
-        with translated(self._work.store.url):
-            uptime = (await self._redis.info("server"))["uptime_in_seconds"]
-        if uptime < self._work.lease:
-            # while Redis was away nobody could extend a lease: no lease is over because of that
-            return
+        leases = not await self._amnesty()
         jobs, calls = await self._lost_before(JOBS), await self._lost_before(CALLS)
         for tenant in await self._tenants():
-            units = await self._work.sweep(tenant, jobs_before=jobs, calls_before=calls)
+            try:
+                units = await self._work.sweep(
+                    tenant, jobs_before=jobs, calls_before=calls, leases=leases
+                )
+            except StoreUnavailable:
+                raise
+            except Exception:
+                # what is wrong with one tenant's records is not to stop the others' sweep
+                logger.exception("a defect of Posology in the sweep of %s", tenant)
+                continue
             if units:
                 logger.warning("sent again: %s", units)
                 await anyio.to_thread.run_sync(self._send, units)
+
+    async def _amnesty(self) -> bool:
+        """Whether a lease that has ended tells nothing, because nobody could extend one of late.
+
+        That is so for a while after a time in which no worker swept: Redis was away, loading its file,
+        or stalled, or the machine slept. Whoever still works extends its leases in that while.
+        """
+        lease = int(self._work.lease * 1000)
+        with translated(self._work.store.url):
+            seconds, micros = await self._redis.time()
+            now = int(seconds) * 1000 + int(micros) // 1000
+            last = await self._redis.set(keys.SWEPT, now, get=True)
+            if last is None or now - int(last) > lease / 2:
+                await self._redis.set(keys.AMNESTY, now, px=lease // 3)
+            return bool(await self._redis.exists(keys.AMNESTY))
 
     async def _lost_before(self, queue: str) -> int:
         """The time, milliseconds, such that what was sent before and is unclaimed is not in the queue.
@@ -159,10 +179,17 @@ class Housekeeping:
 
 
 def units_of(message: str) -> list[Unit]:
-    """The units that a message in Celery's format (protocol 2, JSON) names."""
-    outer = json.loads(message)
-    body = outer["body"]
-    if outer.get("properties", {}).get("body_encoding") == "base64":
-        body = base64.b64decode(body)
-    tenant, job, names = json.loads(body)[0]
-    return [Unit(tenant=tenant, job=job, name=name) for name in names]
+    """The units that a message in Celery's format (protocol 2, JSON) names.
+
+    A message that is none of ours names none: whoever consumes it will say so.
+    """
+    try:
+        outer = json.loads(message)
+        body = outer["body"]
+        if outer.get("properties", {}).get("body_encoding") == "base64":
+            body = base64.b64decode(body)
+        tenant, job, names = json.loads(body)[0]
+        keys.prefix(tenant)
+        return [Unit(tenant=tenant, job=job, name=name) for name in names]
+    except (ValueError, LookupError, TypeError, AttributeError, InvalidQuery):
+        return []

@@ -23,6 +23,8 @@ from orchestrator.output import answer_output, ask_output, error_body, ranked, s
 from orchestrator.settings import Settings
 from posology.errors import (
     DeadlineExceeded,
+    EmbedderUnavailable,
+    IndexFault,
     JobCancelled,
     JobSuperseded,
     PosologyError,
@@ -40,6 +42,13 @@ if TYPE_CHECKING:
     from posology.seams import Complete
 
 logger = logging.getLogger(__name__)
+
+#: times that a job is given to another worker because this one has no index, before it fails
+RETURNS = 4
+#: seconds that a worker without an index keeps a job, so that it does not take all of them
+_BEFORE_RETURN = 2.0
+#: seconds for what was cancelled to be handed back
+_HANDED_BACK = 20.0
 _decision = TypeAdapter(Decision)
 _partition = TypeAdapter(Partition)
 _ranked = TypeAdapter(tuple[Ranked, ...])
@@ -87,10 +96,13 @@ class Runner:
         following: list[Unit] = []
 
         async def one(unit: Unit) -> None:
+            # whatever happens to one unit, the calls of the others go on
             try:
                 following.extend(await self.run(unit))
             except StoreUnavailable as error:
                 logger.warning("%s: %s", unit, error)
+            except Exception:
+                logger.exception("a defect of Posology at %s", unit)
 
         async with anyio.create_task_group() as group:
             for unit in units:
@@ -131,14 +143,17 @@ class Runner:
     async def drain(self, grace: float) -> None:
         """Wait until all that is held is finished; after ``grace`` seconds, hand it back.
 
-        When this returns, nothing is held by this process, in the records either.
+        When this returns, nothing is held by this process, in the records either, but for what hangs
+        where nothing can be cancelled.
         """
         self._draining = True
         with anyio.move_on_after(grace):
             await self._idle.wait()
         for scope in list(self._held.values()):
             scope.cancel()
-        await self._idle.wait()
+        # what hangs in a thread cannot be cancelled, and must not hold the process
+        with anyio.move_on_after(_HANDED_BACK):
+            await self._idle.wait()
 
     async def _work_on(self, held: Held) -> tuple[Unit, ...]:
         """Work on a unit, or hand it back where the process is to end first."""
@@ -177,6 +192,8 @@ class Runner:
             await self._work.fail(held, error_body(late, None), expired=True)
         except (JobSuperseded, StoreUnavailable):
             raise
+        except (IndexFault, EmbedderUnavailable) as error:
+            await self._cannot_read(held, error)
         except JobCancelled as error:
             # where the store said so, the unit is settled; where it was a model call, not yet
             with suppress(JobSuperseded):
@@ -189,6 +206,18 @@ class Runner:
             defect = PosologyError(f"a defect of Posology: {type(error).__name__}: {error}")
             await self._work.fail(held, error_body(defect, None))
         return ()
+
+    async def _cannot_read(self, held: Held, error: PosologyError) -> None:
+        """This worker has no index. Another may have: it is given the job, a few times, and not at once.
+
+        A worker that cannot answer is quicker than all that can, and would fail a whole batch.
+        """
+        if held.returned >= RETURNS:
+            await self._work.fail(held, error_body(error, None))
+            return
+        logger.warning("%s: %s", held.unit, error)
+        await held.sleep(_BEFORE_RETURN)
+        await self._work.release(held, counted=True)
 
     async def _answer(self, held: Held) -> tuple[Unit, ...]:
         started = anyio.current_time()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AsyncExitStack, ExitStack
 
 import anyio
@@ -23,6 +25,11 @@ from orchestrator.settings import Settings
 from posology.errors import PosologyError
 
 logger = logging.getLogger(__name__)
+
+#: seconds to hand back what is held when the process ends
+_HAND_BACK = 10.0
+#: seconds between tries to open the index, at most
+_OPEN_AGAIN = 30.0
 
 
 class Process:
@@ -55,10 +62,16 @@ class Process:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Stop the loops and close every connection."""
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
-        await self._stack.aclose()
+        """Hand back what is still held, stop the loops, and close every connection.
+
+        However the worker ends, nothing is closed under a call that is on its way.
+        """
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_HAND_BACK):
+                await self.runner.drain(0.0)
+            if self._housekeeping is not None:
+                self._housekeeping.cancel()
+            await self._stack.aclose()
 
     async def service(self) -> Service:
         """The index and its encoder, opened once.
@@ -87,11 +100,19 @@ class Process:
                 group.start_soon(house.announce)
 
     async def _warm(self) -> None:
-        try:
-            await self.service()
-        except PosologyError as error:
-            # a worker that cannot answer still keeps the records; its jobs fail with this error
-            logger.error("%s", error)
+        """Open the index, however often that takes: until then this worker takes no jobs from the lists."""
+        pause = 1.0
+        while True:
+            try:
+                await self.service()
+            except PosologyError as error:
+                logger.error("%s", error)
+            except Exception:
+                logger.exception("a defect of Posology while the index was opened")
+            else:
+                return
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _OPEN_AGAIN)
 
 
 class Runtime:
@@ -109,6 +130,13 @@ class Runtime:
         self._stack = ExitStack()
         self._started: tuple[BlockingPortal, Process] | None = None
         self._grace = 0.0
+        #: seconds that were given to finish; ``None`` while nobody has told this worker to stop
+        self._drain: float | None = None
+
+    @property
+    def draining(self) -> bool:
+        """Whether this worker was told to stop."""
+        return self._drain is not None
 
     def start(self, *, queues: set[str] | None = None) -> tuple[BlockingPortal, Process]:
         """The process's loop and what it holds. Called from any thread.
@@ -128,9 +156,12 @@ class Runtime:
                     stack.enter_context(portal.wrap_async_context_manager(process))
                     self._started = (portal, process)
                     self._stack = stack.pop_all()
+                if self._drain is not None:
+                    portal.start_task_soon(process.runner.drain, self._drain)
             portal, process = self._started
         if queues is not None:
-            portal.start_task_soon(lambda: process.keep_house(dispatches=JOBS in queues))
+            house = portal.start_task_soon(lambda: process.keep_house(dispatches=JOBS in queues))
+            house.add_done_callback(_ended)
         return portal, process
 
     def run(self, units: Sequence[Unit]) -> list[Unit]:
@@ -138,16 +169,28 @@ class Runtime:
         portal, process = self.start()
         return portal.call(process.runner.run_all, units)
 
-    def drain(self) -> None:
-        """Begin no more units, let those that run finish, and hand back what takes too long."""
-        with self._lock:
-            started = self._started
-        if started is not None:
-            portal, process = started
-            portal.start_task_soon(process.runner.drain, self._grace)
+    def drain(self, grace: float | None = None) -> None:
+        """Begin no more units, let those that run finish, and hand back what takes too long.
+
+        It takes no lock: signal handlers call it, on a thread that may be within :meth:`start`.
+
+        Args:
+            grace: seconds to finish; ``None``: as configured.
+        """
+        self._drain = self._grace if grace is None else grace
+        if self._started is not None:
+            portal, process = self._started
+            portal.start_task_soon(process.runner.drain, self._drain)
 
     def close(self) -> None:
         """Close everything, the loop last. Idempotent."""
         with self._lock:
             self._started = None
             self._stack.close()
+
+
+def _ended(house: Future[None]) -> None:
+    """A worker without its loops would keep no lease and find nothing: it had better be started again."""
+    if not house.cancelled() and (error := house.exception()) is not None:
+        logger.critical("the loops beside the work ended", exc_info=error)
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -17,6 +17,7 @@ from orchestrator.jobs.units import Unit
 from orchestrator.settings import load_settings
 from workers.app import app
 from workers.runtime import Runtime
+from workers.stopping import hasten_by_signal
 
 #: a unit's kind → its queue; jobs and leaf calls wait apart, so that neither stands before the other
 QUEUES = {"answer": JOBS, "extract": CALLS, "reduce": CALLS}
@@ -67,6 +68,7 @@ def _work(tenant: str, job: str, names: list[str]) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 def _ready(sender: Any, **_: object) -> None:
+    hasten_by_signal(runtime)
     runtime.start(queues=set(sender.app.amqp.queues.consume_from))
 
 

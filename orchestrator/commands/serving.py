@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 HostOption = Annotated[str, typer.Option(help="The address that the API listens on.")]
 PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="Its port; 0 takes any.")]
 
+#: seconds for a worker to hand back what it could not finish
+_HAND_BACK = 5.0
+
 
 def up(
     *,
@@ -70,7 +73,8 @@ def up(
             port=port,
             # workers cannot start without one, and say so only in their logs
             index=index_place(settings, index),
-            worker_grace=settings.shutdown_grace,
+            # the worker's own grace comes first, then it hands back
+            worker_grace=settings.shutdown_grace + _HAND_BACK,
         )
         tell("starting …")
         anyio.run(lambda: run_stack(options, ready=ready, tell=tell))

@@ -19,6 +19,10 @@ TENANTS = "posology:tenants"
 WAKE = "posology:wake"
 #: worker processes by when they last told of themselves, milliseconds
 WORKERS = "posology:workers"
+#: when a worker last swept, milliseconds
+SWEPT = "posology:swept"
+#: there while an ended lease tells nothing
+AMNESTY = "posology:amnesty"
 DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 

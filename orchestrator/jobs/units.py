@@ -68,6 +68,8 @@ class Held:
     draft: str | None = None
     #: of a ``reduce`` unit: seconds since the job was first taken up
     elapsed: float = 0.0
+    #: how often it was handed back because its worker could not do it
+    returned: int = 0
     #: whether nothing that it asks can have been answered before
     fresh: bool = False
     #: set when nothing more is to be begun for it: waits end early

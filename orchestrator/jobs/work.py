@@ -66,7 +66,7 @@ class WorkStore:
         )
         if said[0] != "claimed":
             return None
-        _, token, left, patience, request, fresh, *more = said
+        _, token, left, patience, request, fresh, returned, *more = said
         kind = unit.kind
         return Held(
             unit=unit,
@@ -75,6 +75,7 @@ class WorkStore:
             patience=int(patience) / 1000,
             request=request,
             fresh=fresh == "1",
+            returned=int(returned),
             partition=more[0] if kind == "extract" else None,
             decision=more[0] if kind == "reduce" else None,
             draft=more[1] if kind == "reduce" else None,
@@ -187,11 +188,19 @@ class WorkStore:
         except JobCancelled:
             return
 
-    async def release(self, held: Held) -> None:
-        """Hand a unit back, for another worker to take up at once."""
-        await self._run("release", held.unit.tenant, held.unit.job, held.unit.name, held.token)
+    async def release(self, held: Held, *, counted: bool = False) -> None:
+        """Hand a unit back, for another worker to take up at once.
 
-    async def sweep(self, tenant: str, *, jobs_before: int, calls_before: int) -> list[Unit]:
+        Args:
+            held: the unit.
+            counted: whether :attr:`Held.returned` of the next claim is one more.
+        """
+        unit = held.unit
+        await self._run("release", unit.tenant, unit.job, unit.name, held.token, int(counted))
+
+    async def sweep(
+        self, tenant: str, *, jobs_before: int, calls_before: int, leases: bool = True
+    ) -> list[Unit]:
         """Find what nobody works on any more, and end what is past its time.
 
         Args:
@@ -199,6 +208,7 @@ class WorkStore:
             jobs_before: units of the jobs' queue that were sent before, milliseconds, and that nobody
                 claimed have been lost.
             calls_before: the same for the calls' queue.
+            leases: whether a lease that ended tells that its holder is gone.
 
         Returns:
             The units that are to be sent again.
@@ -226,6 +236,8 @@ class WorkStore:
             late.model_dump_json(),
             jobs_before,
             calls_before,
+            int(leases),
+            self._lease,
         )
         return [Unit.of(tenant, member) for member in members]
 

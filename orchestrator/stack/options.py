@@ -71,8 +71,7 @@ class StackOptions:
 def worker_command(options: StackOptions, redis_url: str, number: int) -> Command:
     """The command of a worker."""
     fields = {"{number}": str(number), "{concurrency}": str(options.concurrency)}
-    # Celery gives what it has not finished back to the queue at SIGQUIT; after SIGKILL it would stay
-    # with nobody until the broker's visibility timeout
+    # at SIGQUIT a worker hands back what it has not finished; after SIGKILL its leases would have to end
     return _command(
         options,
         f"worker{number}",

@@ -119,7 +119,7 @@ class Retriever:
     async def _thread(self, work: Callable[[], T]) -> T:
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(THREADS)
-        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter, abandon_on_cancel=True)
 
 
 def _retrieval(

@@ -22,6 +22,7 @@ import yaml
 from redis import Redis
 from redis.exceptions import RedisError
 
+from orchestrator.ingesting import run_ingest
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 
@@ -183,8 +184,17 @@ def test_the_api_answers(compose: dict[str, Any], redis: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["worker-jobs", "worker-calls"])
-def test_a_worker_works(name: str, compose: dict[str, Any], redis: str, tmp_path: Path) -> None:
-    command, environment = _service(compose, name, redis, tmp_path / "no-index")
+def test_a_worker_works(
+    name: str, compose: dict[str, Any], redis: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "index"
+    if name == "worker-jobs":
+        # the other kind works without one
+        rows = tmp_path / "rows.jsonl"
+        rows.write_text('{"id": "t:1", "text": "Aspirin lowered the risk of stroke."}\n')
+        run_ingest([rows], Settings(), place=str(place), embedder=str(tiny_encoder))
+    command, environment = _service(compose, name, redis, place)
+    environment["POSOLOGY_EMBEDDER"] = str(tiny_encoder)
     check = compose["services"][name]["healthcheck"]["test"]
     assert check[0] == "CMD"
     with _running(command, environment, tmp_path / "log") as process:

@@ -206,19 +206,39 @@ async def test_the_work_of_a_killed_worker_is_taken_up(
     assert finished == account
 
 
-@pytest.mark.parametrize(("grace", "attempts"), [("30", 1), ("0", 2)])
+@pytest.mark.parametrize(
+    ("grace", "signals", "attempts"),
+    [
+        ("30", (signal.SIGTERM,), 1),
+        ("0", (signal.SIGTERM,), 2),
+        ("30", (signal.SIGTERM, signal.SIGQUIT), 2),
+        ("30", (signal.SIGINT, signal.SIGINT), 2),
+    ],
+    ids=["in time", "out of time", "hastened", "Ctrl-C twice"],
+)
 async def test_a_worker_that_is_told_to_stop_finishes_or_hands_back(
-    grace: str, attempts: int, index: Path, tiny_encoder: Path, tmp_path: Path
+    grace: str,
+    signals: tuple[signal.Signals, ...],
+    attempts: int,
+    index: Path,
+    tiny_encoder: Path,
+    tmp_path: Path,
 ) -> None:
     with _stack(index, tiny_encoder, tmp_path, latency=1.5, POSOLOGY_SHUTDOWN_GRACE=grace) as stack:
         async with open_store(stack.info.redis_url) as store:
             job = (await store.submit(_request(deadline_seconds=120))).job
             await _until(store, job, lambda _: stack.stub.stats()["in_flight"] == 1)
             (pid,) = stack.worker_pids
-            os.kill(pid, signal.SIGTERM)
+            for number in signals:
+                os.kill(pid, number)
+                await anyio.sleep(0.2)
             over = await store.wait(job)
-    assert over.state is JobState.SUCCEEDED
+        ledger = stack.stub.ledger()
+    assert over.state is JobState.SUCCEEDED, over.error
     assert len(over.spending.attempts) == attempts
+    assert {e["client_id"] for e in ledger} == {a.id for a in over.spending.attempts}
+    if attempts == 2:
+        assert over.spending.attempts[0].outcome is Outcome.CANCELLED
     # what is handed back is no loss
     assert over.losses == 0
 

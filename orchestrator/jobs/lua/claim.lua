@@ -4,16 +4,16 @@ local id, name, delivery, worker = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lease = tonumber(ARGV[6])
 
 -- What the work needs, in the same step: token, milliseconds that are left and were given, request, whether there is
--- nothing to replay, and what the unit reads.
-local function claimed(token, fresh)
+-- nothing to replay, how often it was handed back, and what the unit reads.
+local function claimed(u, token, fresh)
   local left = tonumber(get(id, 'deadline')) - now
   local said = {'claimed', token, left, get(id, 'patience'), get(id, 'request'),
-    fresh and '1' or '0'}
+    fresh and '1' or '0', u.r or 0}
   if name == 'reduce' then
-    said[7], said[8] = get(id, 'decision'), get(id, 'draft')
-    said[9] = now - tonumber(get(id, 'started'))
+    said[8], said[9] = get(id, 'decision'), get(id, 'draft')
+    said[10] = now - tonumber(get(id, 'started'))
   elseif name ~= 'answer' then
-    said[7] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
+    said[8] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
   end
   return said
 end
@@ -29,17 +29,17 @@ if state == 'cancelling' then
   return {'over', get(id, 'state')}
 end
 if u.s == 'running' then
-  if u.d == delivery then return claimed(u.t) end  -- the reply to this very claim was lost
+  if u.d == delivery then return claimed(u, u.t) end  -- the reply to this very claim was lost
   return {'held'}  -- if its holder is lost, the sweep finds out and sends the unit again
 end
 local token = redis.call('HINCRBY', key(id), 'token', 1)
 redis.call('ZREM', unclaimed(name), member(id, name))
 redis.call('ZADD', P .. 'leases', now + lease, member(id, name))
-put_unit(id, name, {s = 'running', t = token, d = delivery, w = worker, n = u.n})
+put_unit(id, name, {s = 'running', t = token, d = delivery, w = worker, n = u.n, r = u.r})
 if name == 'answer' then
   redis.call('HINCRBY', key(id), 'runs', 1)
   redis.call('HSETNX', key(id), 'started', now)
   if state == 'queued' then set_state(id, 'running') end
 end
 -- a unit that nobody had before, of a job that was not tried before, has no replies to replay
-return claimed(token, u.t == 0 and not get(id, 'tried'))
+return claimed(u, token, u.t == 0 and not get(id, 'tried'))

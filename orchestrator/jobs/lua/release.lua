@@ -1,4 +1,4 @@
--- A worker hands back what it does not finish. ARGV: now, id, unit, token
+-- A worker hands back what it does not finish. ARGV: now, id, unit, token, '1' if that counts
 local id, name = ARGV[2], ARGV[3]
 local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return {why} end
@@ -8,6 +8,7 @@ if get(id, 'state') == 'cancelling' then
   settle_cancel(id)
   return {'cancelled'}
 end
+if ARGV[5] == '1' then u.r = (u.r or 0) + 1 end
 dispatch(id, name, u)
 -- it is sent again at the next sweep, by whoever is still at work
 redis.call('ZADD', unclaimed(name), 0, member(id, name))

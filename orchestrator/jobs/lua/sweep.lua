@@ -1,6 +1,7 @@
 -- Finds what nobody works on any more. ARGV: now, losses that a unit bears, error (JSON) for a job that has
 -- one with more, error (JSON) for one whose deadline passed, then the times before which unclaimed units of
--- the jobs' and of the calls' queue must have been lost by the broker.
+-- the jobs' and of the calls' queue must have been lost by the broker, whether leases may be taken for over
+-- ('1' or '0'), and a lease in ms.
 -- Returns the units that are to be sent again.
 local LIMIT = 500  -- a sweep is one script, and holds up everybody else
 local found = {}
@@ -10,7 +11,8 @@ local function again(id, name, u)
   found[#found + 1] = member(id, name)
 end
 
-for _, m in ipairs(redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, LIMIT)) do
+local ended = ARGV[7] == '1' and now or '-inf'
+for _, m in ipairs(redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', ended, 'LIMIT', 0, LIMIT)) do
   local id, name = split(m)
   local state, u = get(id, 'state'), unit(id, name)
   if not state or not u or u.s ~= 'running' then
@@ -38,8 +40,11 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'deadlines', '-inf', now, '
   local state = get(id, 'state')
   if not state or OVER[state] then
     redis.call('ZREM', P .. 'deadlines', id)
-  elseif state ~= 'cancelling' and not running(id) then
-    -- a worker that holds a unit knows the deadline itself
+  elseif running(id) and now < tonumber(get(id, 'deadline')) + 2 * tonumber(ARGV[8]) then
+    -- a worker that holds a unit knows the deadline itself, unless it hangs
+  elseif state == 'cancelling' then
+    finalize(id, 'cancelled')
+  else
     finalize(id, 'expired', 'error', ARGV[4])
   end
 end

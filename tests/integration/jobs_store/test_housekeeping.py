@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 import time
 from collections import Counter
@@ -15,14 +17,15 @@ import pytest
 from celery import Celery
 
 from orchestrator.housekeeping import CALLS, DEPTH, JOBS, Housekeeping, units_of
+from orchestrator.jobs import keys
 from orchestrator.jobs.units import Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.runner import Runner
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
-from posology.errors import ConfigurationError
+from posology.errors import ConfigurationError, JobSuperseded
 from posology.types import JobState, Stage
-from tests.integration.jobs_store.helpers import Bench, Clock, open_bench, request
+from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, open_bench, request
 from tests.integration.jobs_store.local import Gate, model, of, reply, runner
 from workers.app import make_app
 
@@ -99,6 +102,8 @@ def broker(own_url: str) -> Iterator[Broker]:
 async def bench(own_url: str, tenant: str) -> AsyncIterator[Bench]:
     async with open_bench(own_url, tenant) as opened:
         await opened.redis.flushall()
+        # the workers of before swept a moment ago
+        await opened.redis.set(keys.SWEPT, round(time.time() * 1000))
         opened.clock = ago(0)
         yield opened
 
@@ -245,16 +250,57 @@ async def test_no_lease_is_over_because_redis_was_away(
         async with open_bench(url, tenant) as bench:
             bench.clock = ago(0)
             held = await bench.running()
-            bench.clock = ago(-60)  # much later, but Redis was started a moment ago
+            bench.clock = ago(-60)  # much later, but nobody could sweep meanwhile
             assert held.unit.name == "answer"
-            await house(bench, broker, lease=15)._sweep()
+            broker.loses = True
+            keeping = house(bench, broker, lease=LEASE)
+            await keeping._sweep()
             assert broker.sent == []
             assert (await bench.store.get(held.unit.job, tenant=tenant)).losses == 0
-            # once a whole lease has passed, every worker that lives has told so
-            await anyio.sleep(LEASE + 0.1)
-            broker.loses = True
-            await house(bench, broker, lease=LEASE)._sweep()
+            # a little later every worker that lives has told so
+            started = time.monotonic()
+            with anyio.fail_after(LEASE + 5):
+                while not broker.sent:
+                    await keeping._sweep()
             assert broker.sent == [held.unit]
+            assert time.monotonic() - started >= LEASE / 3 - 0.1
+
+
+async def test_a_message_that_is_none_of_ours_stops_no_sweep(bench: Bench, broker: Broker) -> None:
+    waiting = await send(bench, broker, before=60, loses=True)
+    bodies = [
+        "W10=",
+        "!",
+        base64.b64encode(b"\x80\x04").decode(),
+        base64.b64encode(b"[[1]]").decode(),
+    ]
+    for body in bodies:
+        outer = {"body": body, "properties": {"body_encoding": "base64"}}
+        await bench.redis.rpush(JOBS, json.dumps(outer))
+    await bench.redis.rpush(JOBS, "no JSON", "[]")
+    await house(bench, broker)._sweep()
+    assert broker.sent == [], "as long as the queue holds messages that say nothing"
+    await bench.redis.delete(JOBS)
+    await house(bench, broker)._sweep()
+    assert broker.sent == [waiting]
+
+
+async def test_what_hangs_past_its_deadline_ends_without_its_worker(
+    bench: Bench, broker: Broker
+) -> None:
+    """A heartbeat tells that a process lives, not that its work gets anywhere."""
+    bench.clock = ago(0)
+    job = await bench.submit()
+    held = await bench.claimed(job)
+    patience = request().deadline_seconds
+    late = patience + 2 * LEASE
+    for after, state in ((late - 0.5, JobState.RUNNING), (late + 0.5, JobState.EXPIRED)):
+        bench.clock = ago(-after)
+        await work_of(bench).heartbeat([held])
+        await house(bench, broker)._sweep()
+        assert (await bench.store.get(job, tenant=bench.tenant)).state is state
+    with pytest.raises(JobSuperseded):
+        await work_of(bench).fail(held, ERROR)
 
 
 async def test_the_loops_send_keep_and_find(bench: Bench, broker: Broker) -> None:
