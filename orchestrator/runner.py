@@ -45,8 +45,6 @@ logger = logging.getLogger(__name__)
 
 #: times that a job is given to another worker because this one has no index, before it fails
 RETURNS = 4
-#: seconds that a worker without an index keeps a job, so that it does not take all of them
-_BEFORE_RETURN = 2.0
 #: seconds for what was cancelled to be handed back
 _HANDED_BACK = 20.0
 _decision = TypeAdapter(Decision)
@@ -66,6 +64,7 @@ class Runner:
         settings: fill what a request leaves open.
         connections: to models.
         service: opens the index; asked when a unit first needs it.
+        keep: seconds that a job is kept which this worker cannot do, so that it does not take all.
     """
 
     def __init__(
@@ -74,11 +73,14 @@ class Runner:
         settings: Settings,
         connections: Connections,
         service: Callable[[], Awaitable[Service]],
+        *,
+        keep: float = 2.0,
     ) -> None:
         self._work = work
         self._settings = settings
         self._connections = connections
         self._service = service
+        self._keep = keep
         self._held: dict[Held, anyio.CancelScope] = {}
         #: claims under way included, and units that are being handed back
         self._busy = 0
@@ -216,7 +218,7 @@ class Runner:
             await self._work.fail(held, error_body(error, None))
             return
         logger.warning("%s: %s", held.unit, error)
-        await held.sleep(_BEFORE_RETURN)
+        await held.sleep(self._keep)
         await self._work.release(held, counted=True)
 
     async def _answer(self, held: Held) -> tuple[Unit, ...]:

@@ -132,7 +132,7 @@ def runner(
         return cast("Service", pipeline(model, shelf))
 
     connections = cast("Connections", Wires(model))
-    return Runner(work or bench.worker(name), Settings(), connections, service)
+    return Runner(work or bench.worker(name), Settings(), connections, service, keep=0.01)
 
 
 def reply(call: Call) -> ScriptedReply:

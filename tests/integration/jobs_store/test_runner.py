@@ -16,7 +16,15 @@ from posology.errors import ProviderOverloaded
 from posology.published.jobs import JobOutput
 from posology.seams import Complete
 from posology.testing.model import ScriptedModel
-from posology.types import Call, Completion, Finish, JobState, Outcome, Stage, Usage
+from posology.types import (
+    Call,
+    Completion,
+    Finish,
+    JobState,
+    Outcome,
+    Stage,
+    Usage,
+)
 from tests.integration.jobs_store.helpers import LEASE, LOSSES, PATIENCE, Bench, Clock, request
 from tests.integration.jobs_store.local import Gate, Local, killed, model, of, reply, runner
 
