@@ -15,6 +15,10 @@ from posology.types.jobs import OVER, TRANSITIONS
 
 #: upper bounds of the latency histogram, seconds
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300)
+#: models of a tenant that have figures of their own
+MODELS = 200
+#: stands for all others
+OTHER = "other"
 
 
 def _set(names: Iterable[str]) -> str:
@@ -27,6 +31,7 @@ def _constants() -> str:
     return (
         f"local ALLOWED = {{{allowed}}}\n"
         f"local OVER = {_set(OVER)}\n"
+        f"local MODELS, OTHER = {MODELS}, '{OTHER}'\n"
         f"local BUCKETS = {{{', '.join(map(str, BUCKETS))}}}\n"
     )
 

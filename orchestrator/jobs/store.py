@@ -182,7 +182,7 @@ class JobStore:
         cursor: str | None = None,
         limit: int = 50,
     ) -> JobPage:
-        """Some jobs, newest first (by their last change where a state is asked for).
+        """Some jobs, newest first: by when they were submitted, whatever their state.
 
         Args:
             tenant: whose.
@@ -196,8 +196,17 @@ class JobStore:
         """
         if not 1 <= limit <= MAX_PAGE:
             raise InvalidQuery(f"limit is 1 to {MAX_PAGE}, not {limit}", field="limit")
+        if cursor is not None and not cursor.replace("_", "").isalnum():
+            raise InvalidQuery(f"{cursor!r} is no cursor of a page before", field="cursor")
         prefix = keys.prefix(tenant)
-        ids = await self._ids(prefix, state, cursor, limit)
+        name = "jobs" if state is None else f"state:{state}"
+        # all have the same score, and ids sort by the time they were made
+        below = f"({cursor}" if cursor else "+"
+        with translated(self.url):
+            ids = cast(
+                "list[str]",
+                await self.redis.zrevrangebylex(f"{prefix}{name}", below, "-", 0, limit),
+            )
         with translated(self.url):
             async with self.redis.pipeline(transaction=False) as pipe:
                 for job in ids:
@@ -205,22 +214,6 @@ class JobStore:
                 found = await pipe.execute()
         jobs = tuple(records.summary(record) for record in found if record)
         return JobPage(jobs=jobs, next=ids[-1] if len(ids) == limit else None)
-
-    async def _ids(
-        self, prefix: str, state: JobState | None, cursor: str | None, limit: int
-    ) -> list[str]:
-        if cursor is not None and not cursor.replace("_", "").isalnum():
-            raise InvalidQuery(f"{cursor!r} is no cursor of a page before", field="cursor")
-        # ids sort by the time they were made
-        below = f"({cursor}" if cursor else "+"
-        with translated(self.url):
-            if state is None:
-                return cast(
-                    "list[str]",
-                    await self.redis.zrevrangebylex(f"{prefix}jobs", below, "-", 0, limit),
-                )
-            members = cast("list[str]", await self.redis.zrange(f"{prefix}state:{state}", 0, -1))
-        return sorted((m for m in members if cursor is None or m < cursor), reverse=True)[:limit]
 
     async def cancel(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """Send nothing more for a job, and let what is on its way settle.
@@ -251,7 +244,9 @@ class JobStore:
         """
         before = await self.get(job, tenant=tenant)
         patience = int(JobRequest.model_validate(before.request).deadline_seconds * 1000)
-        said, *rest = await self.run("retry", keys.prefix(tenant), job, patience)
+        # the script may be repeated when its reply is lost: it knows itself again by that
+        nonce = keys.new_id("try")
+        said, *rest = await self.run("retry", keys.prefix(tenant), job, patience, nonce)
         if said == "gone":
             raise self._missing(job)
         if said == "refused":

@@ -51,7 +51,9 @@ class WorkStore:
 
     async def take(self, tenant: str) -> Unit | None:
         """The tenant's job that has waited longest, to be sent to the broker."""
-        member = await self.store.run("take", keys.prefix(tenant))
+        member = "more"
+        while member == "more":
+            member = await self.store.run("take", keys.prefix(tenant))
         return None if member is None else Unit.of(tenant, member)
 
     async def claim(self, unit: Unit, *, delivery: str) -> Held | None:

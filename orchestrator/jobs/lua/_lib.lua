@@ -2,7 +2,8 @@
 --
 -- KEYS[1] is the tenant's prefix, e.g. "posology:{acme}:". All keys of a tenant share its hash tag and so
 -- one slot of a cluster; scripts build them from the prefix. ARGV[1] is the time in milliseconds, or 0 for
--- the server's own. ALLOWED and OVER (posology.types.jobs) and BUCKETS are written in front of this file.
+-- the server's own. ALLOWED and OVER (posology.types.jobs), BUCKETS, MODELS and
+-- OTHER are written in front of this file.
 local P = KEYS[1]
 local now = tonumber(ARGV[1])
 if now == 0 then
@@ -37,7 +38,7 @@ local function set_state(id, new)
   end
   redis.call('HSET', key(id), 'state', new)
   redis.call('ZREM', P .. 'state:' .. old, id)
-  redis.call('ZADD', P .. 'state:' .. new, now, id)
+  redis.call('ZADD', P .. 'state:' .. new, 0, id)
   local batch = get(id, 'batch')
   if batch then
     redis.call('HINCRBY', P .. 'batch:' .. batch, 'state:' .. old, -1)
@@ -81,6 +82,19 @@ local function unit_done(id, name, u)
   redis.call('ZREM', unclaimed(name), member(id, name))
 end
 
+-- What the figures of an attempt are told apart by. A model's name is whatever a caller wrote: only one that has
+-- replied gets figures of its own, and only as many as MODELS, once and for all, since no counter may fall.
+local function labels(entry, outcome)
+  local name, metrics = 'model|' .. entry.model, P .. 'metrics'
+  local known = redis.call('HEXISTS', metrics, name) == 1
+  if not known and outcome == 'ok' and tonumber(redis.call('HGET', metrics, 'models') or 0) < MODELS then
+    redis.call('HSET', metrics, name, 1)
+    redis.call('HINCRBY', metrics, 'models', 1)
+    known = true
+  end
+  return '|' .. entry.stage .. '|' .. (known and entry.model or OTHER)
+end
+
 -- Attempts that were opened and not closed, of one unit's holder or (without a name) of all: the process that
 -- made them is gone, and nobody knows whether they were billed.
 local function lose_attempts(id, name, token)
@@ -89,11 +103,12 @@ local function lose_attempts(id, name, token)
     local entry = cjson.decode(redis.call('HGET', key(id, 'calls'), attempt))
     if name == nil or (entry.unit == name and entry.token <= token) then
       entry.outcome = 'lost'
+      entry.labels = labels(entry, 'lost')
       entry.latency = (now / 1000) - entry.started
       redis.call('HSET', key(id, 'calls'), attempt, cjson.encode(entry))
       redis.call('SREM', key(id, 'open'), attempt)
       redis.call('HINCRBY', key(id), 'unknown_costs', 1)
-      redis.call('HINCRBY', P .. 'metrics', 'attempts|' .. entry.stage .. '|' .. entry.model .. '|lost', 1)
+      redis.call('HINCRBY', P .. 'metrics', 'attempts' .. entry.labels .. '|lost', 1)
       local batch = get(id, 'batch')
       if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'unknown_costs', 1) end
       event(id, 'call', {stage = entry.stage, call = entry.call, attempt = entry.attempt, outcome = 'lost'})
@@ -104,7 +119,7 @@ end
 -- What was taken for lost is told of after all.
 local function forget_loss(id, entry)
   redis.call('HINCRBY', key(id), 'unknown_costs', -1)
-  redis.call('HINCRBY', P .. 'metrics', 'attempts|' .. entry.stage .. '|' .. entry.model .. '|lost', -1)
+  redis.call('HINCRBY', P .. 'metrics', 'attempts' .. entry.labels .. '|lost', -1)
   local batch = get(id, 'batch')
   if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'unknown_costs', -1) end
 end

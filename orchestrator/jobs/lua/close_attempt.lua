@@ -16,19 +16,19 @@ local function count(field, n)
   redis.call('HINCRBY', key(id), field, n)
   if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, field, n) end
 end
-local labels = '|' .. entry.stage .. '|' .. entry.model
+local told = labels(entry, outcome)
 local M = P .. 'metrics'
 if was_lost then forget_loss(id, entry) end
 if ARGV[6] == '' then
   count('unknown_costs', 1)
-  redis.call('HINCRBY', M, 'unknown' .. labels, 1)
+  redis.call('HINCRBY', M, 'unknown' .. told, 1)
 else
   count('known_nano', ARGV[6])
-  redis.call('HINCRBY', M, 'nano' .. labels, ARGV[6])
+  redis.call('HINCRBY', M, 'nano' .. told, ARGV[6])
 end
-redis.call('HINCRBY', M, 'attempts' .. labels .. '|' .. outcome, 1)
-redis.call('HINCRBY', M, 'input' .. labels, ARGV[7])
-redis.call('HINCRBY', M, 'output' .. labels, ARGV[8])
+redis.call('HINCRBY', M, 'attempts' .. told .. '|' .. outcome, 1)
+redis.call('HINCRBY', M, 'input' .. told, ARGV[7])
+redis.call('HINCRBY', M, 'output' .. told, ARGV[8])
 local ms = tonumber(ARGV[9])
 redis.call('HINCRBY', M, 'latency_ms|' .. entry.stage, ms)
 for _, bound in ipairs(BUCKETS) do

@@ -1,8 +1,10 @@
 -- Another try for a job that failed, expired or was cancelled. What was paid for is replayed, but for
--- replies that could not be used: those would fail it again. ARGV: now, id, patience in ms
+-- replies that could not be used: those would fail it again.
+-- ARGV: now, id, patience in ms, nonce of this very retry
 local id = ARGV[2]
 local state = get(id, 'state')
 if not state then return {'gone'} end
+if get(id, 'retry') == ARGV[4] then return {'queued'} end  -- the reply to it was lost
 if not ALLOWED[state]['queued'] then return {'refused', state} end
 for _, k in ipairs(redis.call('SMEMBERS', key(id, 'unusable'))) do
   redis.call('HDEL', key(id, 'memo'), k)
@@ -12,7 +14,7 @@ redis.call('DEL', key(id, 'unusable'), key(id, 'units'), key(id, 'context'), key
 redis.call('HDEL', key(id), 'error', 'result', 'ended', 'started', 'decision', 'draft', 'partitions', 'read',
   'unread', 'calls_planned')
 -- tokens up to here are of earlier tries
-redis.call('HSET', key(id), 'losses', 0, 'deadline', now + tonumber(ARGV[3]), 'tried', get(id, 'token'))
+redis.call('HSET', key(id), 'retry', ARGV[4], 'losses', 0, 'deadline', now + tonumber(ARGV[3]), 'tried', get(id, 'token'))
 redis.call('ZREM', P .. 'dead', id)
 redis.call('ZREM', P .. 'retention', id)
 redis.call('ZADD', P .. 'deadlines', now + tonumber(ARGV[3]), id)

@@ -26,7 +26,7 @@ if batch ~= '' then
   redis.call('HSET', P .. 'batch:' .. batch .. ':jobs', record.row, id)
 end
 redis.call('ZADD', P .. 'jobs', 0, id)
-redis.call('ZADD', P .. 'state:queued', now, id)
+redis.call('ZADD', P .. 'state:queued', 0, id)
 redis.call('ZADD', P .. 'deadlines', now + tonumber(record.patience), id)
 put_unit(id, 'answer', {s = 'waiting', t = 0})
 redis.call('RPUSH', P .. 'waiting', id)

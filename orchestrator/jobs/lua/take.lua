@@ -1,6 +1,6 @@
--- Takes the job that has waited longest, to be sent to the broker.
--- ARGV: now
-while true do
+-- Takes the job that has waited longest, to be sent to the broker. Says 'more' where it met only such as are not to
+-- be sent, e.g. a batch that was cancelled: a script holds up everybody else. ARGV: now
+for _ = 1, 200 do
   local id = redis.call('LPOP', P .. 'waiting')
   if not id then return false end
   local u = get(id, 'state') == 'queued' and unit(id, 'answer')
@@ -10,3 +10,4 @@ while true do
     return member(id, 'answer')
   end
 end
+return 'more'

@@ -1,0 +1,110 @@
+"""Nothing that users do makes a script long, or a key grow for ever; a script that is repeated is recognised."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.jobs import keys, metrics
+from orchestrator.jobs.journal import JobJournal
+from orchestrator.jobs.scripts import MODELS, OTHER
+from orchestrator.jobs.units import Held
+from posology.types import JobState, Outcome
+from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, completion, ended, opening
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_script_looks_at_few_cancelled_jobs_at_once(bench: Bench) -> None:
+    for job in [await bench.submit() for _ in range(450)]:
+        await bench.store.cancel(job, tenant=bench.tenant)
+    last = await bench.submit()
+    prefix = keys.prefix(bench.tenant)
+    assert await bench.store.run("take", prefix) == "more"
+    assert await bench.redis.llen(f"{prefix}waiting") > 200
+    unit = await bench.worker().take(bench.tenant)
+    assert unit is not None
+    assert unit.job == last
+    assert await bench.worker().take(bench.tenant) is None
+
+
+async def test_pages_by_state_are_in_the_order_of_submission(bench: Bench) -> None:
+    jobs = [await bench.submit() for _ in range(5)]
+    # the oldest changes last
+    for job in reversed(jobs):
+        bench.clock.forward(1)
+        await bench.store.cancel(job, tenant=bench.tenant)
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = await bench.store.page(
+            tenant=bench.tenant, state=JobState.CANCELLED, cursor=cursor, limit=2
+        )
+        found += [job.id for job in page.jobs]
+        if page.next is None:
+            break
+        cursor = page.next
+    assert found == sorted(jobs, reverse=True)
+    name = f"{keys.prefix(bench.tenant)}state:cancelled"
+    # what lets Redis find a page without reading all before it
+    assert {score for _, score in await bench.redis.zrange(name, 0, -1, withscores=True)} == {0}
+
+
+async def test_a_retry_whose_reply_was_lost_is_made_once(bench: Bench) -> None:
+    held = await bench.running()
+    job, prefix = held.unit.job, keys.prefix(bench.tenant)
+    await bench.worker().fail(held, ERROR)
+    assert await bench.store.run("retry", prefix, job, 1_000, "n1") == ["queued"]
+    assert await bench.store.run("retry", prefix, job, 1_000, "n1") == ["queued"]
+    assert await bench.redis.lrange(f"{prefix}waiting", 0, -1) == [job]
+    assert await bench.store.run("retry", prefix, job, 1_000, "n2") == ["refused", "queued"]
+    # a repetition that comes when the job is under way again changes nothing
+    again = await bench.claimed(job)
+    assert await bench.store.run("retry", prefix, job, 1_000, "n1") == ["queued"]
+    assert await bench.state(job) is JobState.RUNNING
+    await bench.worker().fail(again, ERROR)
+
+
+async def attempt(bench: Bench, held: Held, name: str, model: str, outcome: Outcome) -> None:
+    journal = JobJournal(bench.worker(), held)
+    begun = replace(opening(held, name, key=name), model=model)
+    await journal.open(begun)
+    await journal.close(ended(begun, outcome, None), completion())
+
+
+async def test_names_that_callers_make_up_have_no_figures_of_their_own(bench: Bench) -> None:
+    held = await bench.running()
+    await attempt(bench, held, "0", "openai:real", Outcome.OK)
+    for i in range(20):
+        await attempt(bench, held, f"bad{i}", f"openai:{i}", Outcome.FAILED)
+    await attempt(bench, held, "1", "openai:real", Outcome.FAILED)
+    counters = (await metrics.read(bench.store)).counters
+    own = await bench.redis.hkeys(f"{keys.prefix(bench.tenant)}metrics")
+    assert not any(f"openai:{i}" in name for i in range(20) for name in own)
+    assert counters[f"attempts|answer|{OTHER}|failed"] == 20
+    assert counters["attempts|answer|openai:real|failed"] == 1
+    for i in range(MODELS + 5):
+        await attempt(bench, held, f"good{i}", f"openai:good{i}", Outcome.OK)
+    counters = (await metrics.read(bench.store)).counters
+    assert counters[f"attempts|answer|{OTHER}|ok"] == 6
+    assert counters[f"attempts|answer|openai:good{MODELS - 2}|ok"] == 1
+
+
+async def test_a_loss_is_taken_back_from_where_it_was_counted(bench: Bench) -> None:
+    """The model has its first reply between the two, and figures of its own from then on."""
+    held = await bench.running()
+    journal = JobJournal(bench.worker(), held)
+    begun = replace(opening(held, "a"), model="openai:new")
+    await journal.open(begun)
+    bench.clock.forward(LEASE)
+    await bench.sweep()
+    name = f"attempts|answer|{OTHER}|lost"
+    assert (await metrics.read(bench.store)).counters[name] >= 1
+    before = (await metrics.read(bench.store)).counters[name]
+    other = await bench.claimed(held.unit.job)
+    await attempt(bench, other, "b", "openai:new", Outcome.OK)
+    await journal.close(ended(begun, Outcome.OK, None), completion())
+    counters = (await metrics.read(bench.store)).counters
+    assert counters[name] == before - 1
+    assert counters["attempts|answer|openai:new|lost"] == 0
