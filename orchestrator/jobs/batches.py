@@ -35,8 +35,8 @@ DEADLINE = MAX_DEADLINE
 _CHUNK = 500
 #: submissions under way at once: the server works while the client prepares the next
 _AT_ONCE = 32
-#: batches looked at when one is submitted, and milliseconds until each is looked at again
-_LOOK_AT, _LOOK_AGAIN = 10, 24 * 3_600_000
+#: milliseconds from the begin of a submission within which its batch is not forgotten
+_SUBMISSION = 3_600_000
 _ID = re.compile(r"batch_[0-9a-f]{28}")
 _STATE: Final = "state:"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -46,7 +46,8 @@ class Batches:
     """Batches of all tenants. It may be shared by concurrent callers.
 
     A batch holds only what its jobs do not: their order, the rows' own ids, the rows that are no
-    requests. It is kept as long as any of its jobs.
+    requests. It is kept as long as any of its jobs; the sweep forgets it. A batch of rejected rows
+    alone is kept as long as a job that ended when it was submitted.
 
     Args:
         store: of the jobs.
@@ -91,8 +92,9 @@ class Batches:
         digest = await to_thread.run_sync(_digest, found)
         keep = int(self._settings.retention_days * 24 * 3_600_000)
         bad = sum(row.request is None for row in found)
-        await self.forget(tenant=tenant)
-        (said,) = await self._store.run("open_batch", prefix, batch, digest, len(found), bad, keep)
+        (said,) = await self._store.run(
+            "open_batch", prefix, batch, digest, len(found), bad, keep, _SUBMISSION
+        )
         if said == "conflict":
             raise IdempotencyConflict(
                 f"the idempotency key {key!r} was used for other rows, {batch}: use a new key",
@@ -195,21 +197,6 @@ class Batches:
             )
             for number, own, error, job in zip(numbers, ids, rejected, jobs, strict=True)
         ]
-
-    async def forget(self, *, tenant: str) -> int:
-        """Forget batches all of whose jobs are forgotten.
-
-        Every submission does so, too, so that nothing piles up.
-
-        Returns:
-            How many.
-
-        Raises:
-            StoreUnavailable: Redis is out of reach.
-        """
-        return int(
-            await self._store.run("forget_batches", keys.prefix(tenant), _LOOK_AT, _LOOK_AGAIN)
-        )
 
     async def _record(self, batch: str, tenant: str) -> dict[str, str]:
         prefix = keys.prefix(tenant)

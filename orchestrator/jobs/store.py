@@ -18,6 +18,7 @@ from orchestrator.jobs.connection import connect, translated
 from orchestrator.jobs.keys import DEFAULT_TENANT
 from orchestrator.jobs.scripts import Scripts
 from posology.errors import (
+    BatchNotFound,
     IdempotencyConflict,
     InvalidQuery,
     JobFinished,
@@ -94,6 +95,7 @@ class JobStore:
 
         Raises:
             IdempotencyConflict: the key stands for another request.
+            BatchNotFound: the batch is not kept any more.
             InvalidQuery: tenant or key cannot be one.
             StoreUnavailable: nothing was submitted, or it is not known; the same key finds out.
         """
@@ -129,6 +131,8 @@ class JobStore:
                 f"the idempotency key {key!r} was used for another request, job {found}: use a new key",
                 job=found,
             )
+        if said == "gone":
+            raise BatchNotFound(f"there is no batch {found} (any more)", batch=found)
         # the reply to a script may be lost and the script repeated: our own id is then there already
         created = said == "created" or found == job
         if created:

@@ -51,10 +51,10 @@ class WorkStore:
 
     async def take(self, tenant: str) -> Unit | None:
         """The tenant's job that has waited longest, to be sent to the broker."""
-        member = "more"
-        while member == "more":
-            member = await self.store.run("take", keys.prefix(tenant))
-        return None if member is None else Unit.of(tenant, member)
+        while True:
+            member = cast("str | None", await self.store.run("take", keys.prefix(tenant)))
+            if member != "more":
+                return None if member is None else Unit.of(tenant, member)
 
     async def claim(self, unit: Unit, *, delivery: str) -> Held | None:
         """Take up a unit; ``None`` where there is nothing to do: done, over, or another's.

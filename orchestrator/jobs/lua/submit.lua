@@ -4,6 +4,9 @@ local id, record, idem, digest, batch = ARGV[2], cjson.decode(ARGV[3]), ARGV[4],
 if redis.call('EXISTS', key(id)) == 1 then
   return {'existing', id}  -- this very submission, sent again after a lost reply
 end
+if batch ~= '' and redis.call('EXISTS', P .. 'batch:' .. batch) == 0 then
+  return {'gone', batch}  -- its submission took so long that it was forgotten: nothing must be counted in it
+end
 if idem ~= '' then
   local known = redis.call('HMGET', P .. 'idem:' .. idem, 'job', 'digest')
   if known[1] then
@@ -23,6 +26,7 @@ redis.call('HSET', key(id), 'deadline', now + tonumber(record.patience))
 if batch ~= '' then
   redis.call('HSET', key(id), 'batch', batch)
   redis.call('HINCRBY', P .. 'batch:' .. batch, 'state:queued', 1)
+  redis.call('HINCRBY', P .. 'batch:' .. batch, 'kept', 1)
   redis.call('HSET', P .. 'batch:' .. batch .. ':jobs', record.row, id)
 end
 redis.call('ZADD', P .. 'jobs', 0, id)

@@ -59,8 +59,14 @@ for queue, cutoff in pairs({jobs = ARGV[5], calls = ARGV[6]}) do
   end
 end
 
+-- What is freed takes as long as there were rows, so it is freed beside the scripts.
+local function forget_batch(id)
+  local name = P .. 'batch:' .. id
+  redis.call('UNLINK', name, name .. ':jobs', name .. ':rejected', name .. ':ids')
+end
+
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, 'LIMIT', 0, LIMIT)) do
-  local state, idem = get(id, 'state'), get(id, 'idem')
+  local state, idem, batch = get(id, 'state'), get(id, 'idem'), get(id, 'batch')
   if idem and idem ~= '' then redis.call('DEL', P .. 'idem:' .. idem) end
   if state then redis.call('ZREM', P .. 'state:' .. state, id) end
   redis.call('ZREM', P .. 'retention', id)
@@ -68,7 +74,18 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, '
   redis.call('ZREM', P .. 'dead', id)
   redis.call('DEL', key(id), key(id, 'units'), key(id, 'context'), key(id, 'extractions'), key(id, 'calls'),
     key(id, 'open'), key(id, 'memo'), key(id, 'unusable'), key(id, 'events'))
+  if batch and redis.call('HINCRBY', P .. 'batch:' .. batch, 'kept', -1) <= 0
+    and not redis.call('ZSCORE', P .. 'batches', batch) then
+    forget_batch(batch)
+  end
 end
+
+-- batches that may be forgotten from now on: at once, or with the last of their jobs
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'batches', '-inf', now, 'LIMIT', 0, LIMIT)) do
+  redis.call('ZREM', P .. 'batches', id)
+  if tonumber(redis.call('HGET', P .. 'batch:' .. id, 'kept') or 0) <= 0 then forget_batch(id) end
+end
+
 -- what was found first may have been ended by what was found later: another unit's losses, the deadline
 local sent = {}
 for _, m in ipairs(found) do
