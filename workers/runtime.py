@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -97,6 +98,7 @@ class Process:
                 if dispatches:
                     await self._warm()
                     group.start_soon(house.dispatch)
+                _set_aside()
                 group.start_soon(house.announce)
 
     async def _warm(self) -> None:
@@ -187,6 +189,15 @@ class Runtime:
         with self._lock:
             self._started = None
             self._stack.close()
+
+
+def _set_aside() -> None:
+    """Take what was loaded out of garbage collection, which would walk over all of it again and again.
+
+    Libraries and models are hundreds of thousands of objects that live as long as the process.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def _ended(house: Future[None]) -> None:
