@@ -13,7 +13,7 @@ from typing import cast
 import anyio
 import anyio.to_thread
 
-from orchestrator.jobs import keys
+from orchestrator.jobs import keys, tenants
 from orchestrator.jobs.connection import translated
 from orchestrator.jobs.units import Send, Unit
 from orchestrator.jobs.work import WorkStore
@@ -35,6 +35,12 @@ _DISORDER = 5_000
 _FORGET = 3_600_000
 #: messages at the head of a queue that are looked at to tell how far the broker is
 _LOOK = 20
+#: jobs that are sent before the queue is looked at again: other processes send, too
+_UNSEEN = 8
+#: tenants that are swept at once
+_AT_ONCE = 20
+#: sweeps from one look at the list of tenants to the next
+_TIDY = 5
 
 
 class Housekeeping:
@@ -61,6 +67,7 @@ class Housekeeping:
         async with anyio.create_task_group() as group:
             group.start_soon(self._again, self._heartbeat)
             group.start_soon(self._again, self._sweep)
+            group.start_soon(self._again, self._tidy)
 
     async def dispatch(self) -> None:
         """Send waiting jobs to the broker."""
@@ -100,12 +107,14 @@ class Housekeeping:
 
     async def _dispatch(self) -> None:
         """Send waiting jobs, one of each tenant in turn, while the broker has room."""
-        sent = 0
-        tenants = await self._tenants()
+        sent = room = 0
+        found = await tenants.waiting(self._work.store)
         # on from whoever came last: where the broker has room for one at a time, it is not for the first
-        start = bisect_right(tenants, self._last)
-        for tenant in tenants[start:] + tenants[:start]:
-            if await self._length(JOBS) >= DEPTH:
+        start = bisect_right(found, self._last)
+        for tenant in found[start:] + found[:start]:
+            if not room:
+                room = min(DEPTH - await self._length(JOBS), _UNSEEN)
+            if room <= 0:
                 await anyio.sleep(0.05)
                 return
             unit = await self._work.take(tenant)
@@ -113,6 +122,7 @@ class Housekeeping:
                 await anyio.to_thread.run_sync(self._send, [unit])
                 self._last = tenant
                 sent += 1
+                room -= 1
         if not sent:
             with translated(self._work.store.url):
                 await cast("Awaitable[object]", self._redis.blpop([keys.WAKE], 1))
@@ -121,20 +131,35 @@ class Housekeeping:
         await anyio.sleep(self._pause)
         leases = not await self._amnesty()
         jobs, calls = await self._lost_before(JOBS), await self._lost_before(CALLS)
-        for tenant in await self._tenants():
-            try:
-                units = await self._work.sweep(
-                    tenant, jobs_before=jobs, calls_before=calls, leases=leases
-                )
-            except StoreUnavailable:
-                raise
-            except Exception:
-                # what is wrong with one tenant's records is not to stop the others' sweep
-                logger.exception("a defect of Posology in the sweep of %s", tenant)
-                continue
-            if units:
-                logger.warning("sent again: %s", units)
-                await anyio.to_thread.run_sync(self._send, units)
+        names = iter(await tenants.listed(self._work.store))
+        failed: list[StoreUnavailable] = []
+
+        async def work() -> None:
+            for tenant in names:
+                try:
+                    units = await self._work.sweep(
+                        tenant, jobs_before=jobs, calls_before=calls, leases=leases
+                    )
+                    if units:
+                        logger.warning("sent again: %s", units)
+                        await anyio.to_thread.run_sync(self._send, units)
+                except StoreUnavailable as error:
+                    failed.append(error)
+                except Exception:
+                    # what is wrong with one tenant's records is not to stop the others' sweep
+                    logger.exception("a defect of Posology in the sweep of %s", tenant)
+                if failed:
+                    return
+
+        async with anyio.create_task_group() as group:
+            for _ in range(_AT_ONCE):
+                group.start_soon(work)
+        if failed:
+            raise failed[0]
+
+    async def _tidy(self) -> None:
+        await anyio.sleep(_TIDY * self._pause)
+        await tenants.tidy(self._work.store)
 
     async def _amnesty(self) -> bool:
         """Whether a lease that has ended tells nothing, because nobody could extend one of late.
@@ -172,10 +197,6 @@ class Housekeeping:
     async def _length(self, queue: str) -> int:
         with translated(self._work.store.url):
             return await self._redis.llen(queue)
-
-    async def _tenants(self) -> list[str]:
-        with translated(self._work.store.url):
-            return sorted(await cast("Awaitable[set[str]]", self._redis.smembers(keys.TENANTS)))
 
 
 def units_of(message: str) -> list[Unit]:

@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from orchestrator.input import MAX_DEADLINE
-from orchestrator.jobs import keys, records
+from orchestrator.jobs import keys, records, tenants
 from orchestrator.jobs.connection import translated
 from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
@@ -92,6 +92,7 @@ class Batches:
         digest = await to_thread.run_sync(_digest, found)
         keep = int(self._settings.retention_days * 24 * 3_600_000)
         bad = sum(row.request is None for row in found)
+        await tenants.enlist(self._store, tenant)
         (said,) = await self._store.run(
             "open_batch", prefix, batch, digest, len(found), bad, keep, _SUBMISSION
         )

@@ -13,8 +13,12 @@ import time
 
 from posology.errors import InvalidQuery
 
-#: the names of all tenants that ever submitted
-TENANTS = "posology:tenants"
+#: tenants that may have records, by when they last submitted, milliseconds
+TENANTS = "posology:tenants:listed"
+#: tenants that were taken off that list at some time
+PAST = "posology:tenants:past"
+#: tenants that may have waiting jobs
+WAITING = "posology:tenants:waiting"
 #: a token for whoever waits for jobs
 WAKE = "posology:wake"
 #: worker processes by when they last told of themselves, milliseconds

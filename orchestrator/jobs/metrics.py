@@ -14,7 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from orchestrator.jobs import keys
+from orchestrator.jobs import keys, tenants
 from orchestrator.jobs.connection import translated
 from orchestrator.jobs.scripts import BUCKETS
 from orchestrator.jobs.store import JobStore
@@ -54,14 +54,17 @@ async def read(store: JobStore) -> Snapshot:
     found = Snapshot(workers=await live_workers(store))
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
-            pipe.smembers(keys.TENANTS)
             for queue in QUEUES:
                 pipe.llen(queue)
-            tenants, *lengths = await pipe.execute()
+            lengths = await pipe.execute()
     found.queues = dict(zip(QUEUES, map(int, lengths), strict=True))
-    names = sorted(tenants)
+    # in this order: whoever is taken off the list is among the others before
+    names = await tenants.listed(store)
+    past = sorted(set(await tenants.past(store)) - set(names))
     for start in range(0, len(names), _AT_ONCE):
         await _add(store, names[start : start + _AT_ONCE], found)
+    for start in range(0, len(past), _AT_ONCE):
+        await _add_past(store, past[start : start + _AT_ONCE], found)
     return found
 
 
@@ -77,20 +80,30 @@ async def live_workers(store: JobStore) -> int:
         return int(await store.redis.zcount(keys.WORKERS, now - ALIVE, "+inf"))
 
 
-async def _add(store: JobStore, tenants: Sequence[str], found: Snapshot) -> None:
+async def _add(store: JobStore, names: Sequence[str], found: Snapshot) -> None:
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
-            for tenant in tenants:
+            for tenant in names:
                 prefix = keys.prefix(tenant)
                 pipe.hgetall(f"{prefix}metrics")
                 pipe.llen(f"{prefix}waiting")
                 for state in JobState:
                     pipe.zcard(f"{prefix}state:{state}")
             replies = iter(await pipe.execute())
-    for _ in tenants:
+    for _ in names:
         found.counters.update({name: int(n) for name, n in next(replies).items()})
         found.waiting += next(replies)
         found.states.update({state: next(replies) for state in JobState})
+
+
+async def _add_past(store: JobStore, names: Sequence[str], found: Snapshot) -> None:
+    """The sums alone: a counter must not fall when a tenant's last record is forgotten."""
+    with translated(store.url):
+        async with store.redis.pipeline(transaction=False) as pipe:
+            for tenant in names:
+                pipe.hgetall(f"{keys.prefix(tenant)}metrics")
+            for counters in await pipe.execute():
+                found.counters.update({name: int(n) for name, n in counters.items()})
 
 
 class JobsCollector(Collector):

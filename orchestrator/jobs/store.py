@@ -13,7 +13,7 @@ from typing import Any, cast
 from redis.asyncio import Redis
 
 from orchestrator.input import JobRequest
-from orchestrator.jobs import keys, records
+from orchestrator.jobs import keys, records, tenants
 from orchestrator.jobs.connection import connect, translated
 from orchestrator.jobs.keys import DEFAULT_TENANT
 from orchestrator.jobs.scripts import Scripts
@@ -114,9 +114,7 @@ class JobStore:
         if row is not None:
             record["row"] = str(row)
         job = keys.new_id("job")
-        with translated(self.url):
-            # first, so that no job is ever in a tenant that nobody looks after
-            await self.redis.sadd(keys.TENANTS, tenant)
+        await tenants.enlist(self, tenant)
         said, found = await self.run(
             "submit",
             prefix,
@@ -136,16 +134,8 @@ class JobStore:
         # the reply to a script may be lost and the script repeated: our own id is then there already
         created = said == "created" or found == job
         if created:
-            await self.wake()
+            await tenants.wake(self, tenant)
         return Submitted(job=found, created=created)
-
-    async def wake(self) -> None:
-        """Tell whoever waits for jobs that there is one."""
-        with translated(self.url):
-            async with self.redis.pipeline(transaction=False) as pipe:
-                pipe.lpush(keys.WAKE, "1")
-                pipe.ltrim(keys.WAKE, 0, 0)
-                await pipe.execute()
 
     async def get(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """A job as it is now.
@@ -258,7 +248,7 @@ class JobStore:
                 f"job {job} is {rest[0]}: only a failed, expired or cancelled job is tried again",
                 job=job,
             )
-        await self.wake()
+        await tenants.wake(self, tenant)
         return await self.get(job, tenant=tenant)
 
     async def events(

@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import TypeAdapter
 
-from orchestrator.jobs import keys
+from orchestrator.jobs import keys, tenants
 from orchestrator.jobs.connection import translated
 from orchestrator.jobs.store import JobStore
 from orchestrator.jobs.units import Held, Unit
@@ -53,8 +53,11 @@ class WorkStore:
         """The tenant's job that has waited longest, to be sent to the broker."""
         while True:
             member = cast("str | None", await self.store.run("take", keys.prefix(tenant)))
+            if member is None:
+                await tenants.emptied(self.store, tenant)
+                return None
             if member != "more":
-                return None if member is None else Unit.of(tenant, member)
+                return Unit.of(tenant, member)
 
     async def claim(self, unit: Unit, *, delivery: str) -> Held | None:
         """Take up a unit; ``None`` where there is nothing to do: done, over, or another's.

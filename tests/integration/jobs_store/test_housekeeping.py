@@ -23,7 +23,7 @@ from orchestrator.jobs.work import WorkStore
 from orchestrator.runner import Runner
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
-from posology.errors import ConfigurationError, JobSuperseded
+from posology.errors import ConfigurationError, JobSuperseded, StoreUnavailable
 from posology.types import JobState, Stage
 from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, open_bench, request
 from tests.integration.jobs_store.local import Gate, model, of, reply, runner
@@ -222,6 +222,42 @@ async def test_the_broker_is_filled_to_its_depth(bench: Bench, broker: Broker) -
     broker.sent.clear()
     await keeping._dispatch()
     assert broker.sent == []
+
+
+async def test_idle_tenants_cost_nothing(bench: Bench, broker: Broker) -> None:
+    """Whoever submitted once is not asked for jobs for ever."""
+    for i in range(300):
+        await bench.redis.zadd(keys.TENANTS, {f"idle{i}": time.time_ns() // 1_000_000})
+    await bench.submit()
+    keeping = house(bench, broker)
+    await bench.redis.config_resetstat()
+    await keeping._dispatch()
+    stats = await bench.redis.info("commandstats")
+    assert len(broker.sent) == 1
+    assert sum(stat["calls"] for stat in stats.values()) < 50
+    # at most until it is asked once more
+    await keeping._dispatch()
+    assert await bench.redis.scard(keys.WAITING) == 0
+
+
+async def test_a_sweep_of_many_tenants_ends_when_the_store_is_away(
+    bench: Bench, broker: Broker
+) -> None:
+    class Away(WorkStore):
+        asked = 0
+
+        async def sweep(self, *args: object, **kwargs: object) -> list[Unit]:
+            self.asked += 1
+            await anyio.sleep(0.01)
+            raise StoreUnavailable("Redis is away", address="there")
+
+    for i in range(100):
+        await bench.redis.zadd(keys.TENANTS, {f"idle{i}": 1})
+    work = Away(bench.store, worker="w", lease=LEASE)
+    keeping = Housekeeping(work, runner(bench, model()), broker.send, pause=0.01)
+    with pytest.raises(StoreUnavailable):
+        await keeping._sweep()
+    assert work.asked <= 20
 
 
 async def test_tenants_take_turns_where_the_broker_is_full(bench: Bench, broker: Broker) -> None:
