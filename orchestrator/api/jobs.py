@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.types import Receive, Scope, Send
 
 from orchestrator.api import documents
 from orchestrator.api.bodies import read_json
@@ -215,26 +216,39 @@ async def events(
         if first is None:
             return Response(status_code=204)
         found = store.events(job, tenant=tenant, after=after)
-    if api.streams >= api.limits.streams:
-        raise RequestProblem(
-            503,
-            "TooManyStreams",
-            "Too many event streams are open",
-            "ask for the job's state from time to time, or try again",
-        )
-    return EventSourceResponse(
-        _sent(api, found), ping=api.limits.keep_alive, headers={"Cache-Control": "no-store"}
+    return _Stream(
+        api, _sent(found), ping=api.limits.keep_alive, headers={"Cache-Control": "no-store"}
     )
 
 
-async def _sent(api: Context, found: AsyncGenerator[JobEvent]) -> AsyncIterator[ServerSentEvent]:
-    api.streams += 1
+class _Stream(EventSourceResponse):
+    """Events, one of so many streams as may be open. It is counted in the step that looks how many are."""
+
+    def __init__(self, api: Context, content: AsyncIterator[ServerSentEvent], **more: Any) -> None:
+        super().__init__(content, **more)
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._api.streams >= self._api.limits.streams:
+            raise RequestProblem(
+                503,
+                "TooManyStreams",
+                "Too many event streams are open",
+                "ask for the job's state from time to time, or try again",
+            )
+        self._api.streams += 1
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._api.streams -= 1
+
+
+async def _sent(found: AsyncGenerator[JobEvent]) -> AsyncIterator[ServerSentEvent]:
     try:
         async with aclosing(found):
             async for event in found:
                 yield ServerSentEvent(event.model_dump_json(), event=event.type, id=event.id)
-    except errors.StoreUnavailable:
-        # the status was sent long ago: a client that sees the stream end comes back
+    except (errors.StoreUnavailable, errors.JobNotFound):
+        # The status was sent long ago. A client that sees the stream end comes back, and is told then, also
+        # that the record was forgotten meanwhile.
         return
-    finally:
-        api.streams -= 1

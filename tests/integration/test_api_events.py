@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits
+from orchestrator.jobs import keys
 from orchestrator.jobs.connection import connect
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
@@ -154,6 +155,48 @@ async def test_silence_is_filled_and_streams_are_bounded(
                 assert refused.json()["type"] == "urn:posology:problem:too-many-streams"
                 assert refused.headers["retry-after"]
             await until(lambda: app.state.context.streams == 0)
+
+
+async def test_a_burst_opens_no_more_streams_than_are_allowed(
+    serve: Serve, redis_url: str, tenant: str
+) -> None:
+    settings = Settings.model_validate({"POSOLOGY_REDIS_URL": redis_url})
+    app = create_app(settings, limits=Limits(streams=3))
+    statuses: list[int] = []
+    with serve(app) as url:
+        async with opened(url, tenant, redis_url) as (client, _):
+            job = await submitted(client)
+            answered = anyio.Event()
+
+            async def watch() -> None:
+                async with client.stream("GET", f"/v1/jobs/{job}/events") as reply:
+                    statuses.append(reply.status_code)
+                    if len(statuses) == 20:
+                        answered.set()
+                    # a stream is left when all requests were answered
+                    await answered.wait()
+
+            with anyio.fail_after(20):
+                async with anyio.create_task_group() as group:
+                    for _ in range(20):
+                        group.start_soon(watch)
+            await until(lambda: app.state.context.streams == 0)
+    assert sorted(statuses) == [200] * 3 + [503] * 17
+
+
+async def test_a_stream_ends_with_its_jobs_record(
+    served: Served, redis_url: str, tenant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(served.url, tenant, redis_url) as (client, store):
+        job = await submitted(client)
+        async with client.stream("GET", f"/v1/jobs/{job}/events", timeout=10) as reply:
+            found = parse(reply.aiter_bytes())
+            assert (await anext(found)).event == "state"
+            await store.redis.delete(f"{keys.prefix(tenant)}job:{job}")
+            with anyio.fail_after(10):
+                assert [event async for event in found] == []
+        await until(lambda: served.app.state.context.streams == 0)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_an_upload_that_breaks_off_is_no_defect(
