@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import fields
 from decimal import ROUND_CEILING, Decimal
 
 import anyio
@@ -19,6 +19,9 @@ from posology.types import Attempt, Completion, Finish, Opening, Usage
 #: seconds for which the end of an attempt is told again and again to a store that is out of reach: what
 #: was spent must not be forgotten
 PATIENCE = 300.0
+_OPENING, _COMPLETION, _USAGE = (
+    tuple(field.name for field in fields(kind)) for kind in (Opening, Completion, Usage)
+)
 
 
 class JobJournal:
@@ -50,7 +53,7 @@ class JobJournal:
             unit.job,
             unit.name,
             self._held.token,
-            json.dumps(asdict(opening)),
+            _opening(opening),
         )
         refuse(self._held, said)
         return int(rest[0])
@@ -66,7 +69,7 @@ class JobJournal:
         closing = {
             "outcome": attempt.outcome,
             "error": attempt.error,
-            "usage": asdict(attempt.usage) if attempt.usage is not None else None,
+            "usage": _usage(attempt.usage),
             "cost": str(attempt.cost) if attempt.cost is not None else None,
             "latency": round(attempt.latency, 6),
             "request_id": attempt.request_id,
@@ -112,9 +115,22 @@ def nano(cost: Decimal) -> int:
     return int((cost * NANO).to_integral_value(ROUND_CEILING))
 
 
+# Written out and not by `asdict`, which copies every value deeply, at every call of every job.
+
+
+def _opening(opening: Opening) -> str:
+    prompt = {"name": opening.prompt.name, "digest": opening.prompt.digest}
+    return json.dumps({field: getattr(opening, field) for field in _OPENING} | {"prompt": prompt})
+
+
+def _usage(usage: Usage | None) -> dict[str, int] | None:
+    return None if usage is None else {field: getattr(usage, field) for field in _USAGE}
+
+
 def _reply(completion: Completion) -> str:
     # the structure is read from the text again, by whoever replays it
-    return json.dumps(asdict(replace(completion, parsed=None)))
+    plain = {field: getattr(completion, field) for field in _COMPLETION}
+    return json.dumps(plain | {"usage": _usage(completion.usage), "parsed": None})
 
 
 def _replayed(stored: str | bytes) -> Completion:
