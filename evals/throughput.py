@@ -30,9 +30,9 @@ LATENCY = 0.2
 PARTITIONS = 48
 
 
-def cpu_seconds() -> Mapping[str, float]:
-    """CPU time of this machine's processes of ours, by what they are."""
-    found: dict[str, float] = {}
+def cpu_seconds() -> Mapping[int, tuple[str, float]]:
+    """What each of our processes on this machine is, and its CPU time so far."""
+    found: dict[int, tuple[str, float]] = {}
     for folder in Path("/proc").iterdir():
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -44,8 +44,19 @@ def cpu_seconds() -> Mapping[str, float]:
         )
         if name is not None:
             ticks = int(fields[11]) + int(fields[12])
-            found[name] = found.get(name, 0.0) + ticks / os.sysconf("SC_CLK_TCK")
+            found[int(folder.name)] = name, ticks / os.sysconf("SC_CLK_TCK")
     return found
+
+
+def _spent(
+    before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]]
+) -> Mapping[str, float]:
+    """CPU seconds by kind, of the processes that were there all the time."""
+    spent: dict[str, float] = {}
+    for pid in before.keys() & after.keys():
+        kind, seconds = after[pid]
+        spent[kind] = spent.get(kind, 0.0) + seconds - before[pid][1]
+    return spent
 
 
 _KINDS = {"worker": b"workers.app", "redis": b"redis-server", "stub": b"posology.testing.serve"}
@@ -67,10 +78,9 @@ async def _measure(store: JobStore, stub: LoadStub, jobs: int) -> None:
     print(f"{served} calls in {seconds:.1f} s: {served / seconds:.0f} calls/s (wanted ≥ 150)")
     print(f"at the stub: at most {calls['peak_in_flight']} calls at once, of {LATENCY:g} s each")
     print(f"  {'bench':<8}{(time.process_time() - own) / seconds:5.2f} cores")
-    for kind, spent in after.items():
-        used = spent - before.get(kind, 0.0)
+    for kind, spent in sorted(_spent(before, after).items()):
         print(
-            f"  {kind:<8}{used / seconds:5.2f} cores  {used / served * 1000:6.2f} ms of CPU a call"
+            f"  {kind:<8}{spent / seconds:5.2f} cores  {spent / served * 1000:6.2f} ms of CPU a call"
         )
 
 
@@ -97,7 +107,9 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=50)
-    parser.add_argument("--concurrency", type=int, default=96, help="threads of the worker")
+    parser.add_argument(
+        "--concurrency", type=int, default=48, help="threads of the worker, and calls at once"
+    )
     given = parser.parse_args()
     anyio.run(_run, given.jobs, given.concurrency)
 
