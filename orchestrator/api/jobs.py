@@ -150,7 +150,7 @@ async def get(api: Posology, tenant: Tenant, job: JobId) -> Response:
     },
 )
 async def cancel(api: Posology, tenant: Tenant, job: JobId) -> Response:
-    """Once this is answered, no further model call of the job begins. What is on its way settles."""
+    """Once this is answered, no further model call of the job is admitted. What is on its way settles."""
     return answered(await api.jobs().cancel(job, tenant=tenant))
 
 

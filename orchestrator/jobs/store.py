@@ -212,8 +212,8 @@ class JobStore:
     async def cancel(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """Send nothing more for a job, and let what is on its way settle.
 
-        Once this returns, no further model call of the job is begun, by any worker. Cancelling what is
-        cancelled already changes nothing.
+        Once this returns, no further model call of the job is admitted, by any worker; one that was
+        admitted just before may only be sent now. Cancelling what is cancelled already changes nothing.
 
         Raises:
             JobNotFound: the tenant has no such job (any more).

@@ -143,7 +143,7 @@ class Client:
             query["cursor"] = found.next
 
     async def cancel(self, job: str) -> JobOutput:
-        """Cancel a job; once this returns, no further model call of it begins.
+        """Cancel a job; once this returns, no further model call of it is admitted.
 
         Raises:
             JobNotFound: there is none of that id (any more).

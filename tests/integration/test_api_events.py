@@ -171,17 +171,17 @@ async def test_a_burst_opens_no_more_streams_than_are_allowed(
             async def watch() -> None:
                 async with client.stream("GET", f"/v1/jobs/{job}/events") as reply:
                     statuses.append(reply.status_code)
-                    if len(statuses) == 20:
+                    if len(statuses) == 60:
                         answered.set()
                     # a stream is left when all requests were answered
                     await answered.wait()
 
             with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
-                    for _ in range(20):
+                    for _ in range(60):
                         group.start_soon(watch)
             await until(lambda: app.state.context.streams == 0)
-    assert sorted(statuses) == [200] * 3 + [503] * 17
+    assert sorted(statuses) == [200] * 3 + [503] * 57
 
 
 async def test_a_stream_ends_with_its_jobs_record(
