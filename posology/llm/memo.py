@@ -24,16 +24,22 @@ def call_key(call: Call) -> str:
     It covers all that is sent. What is not sent, such as the excerpts as data, derives from the
     same source as the messages do.
     """
-    sent = {
-        "stage": call.stage,
-        "model": call.model,
-        "messages": [[message.role, message.content] for message in call.messages],
-        "schema": _schema(call.schema) if call.schema is not None else None,
-        "max_tokens": call.max_tokens,
-        "temperature": call.temperature,
-    }
-    content = json.dumps(sent, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:32]
+    parts = [
+        call.stage,
+        call.model,
+        _schema(call.schema) if call.schema is not None else "",
+        str(call.max_tokens),
+        str(call.temperature),
+    ]
+    for message in call.messages:
+        parts += [message.role, message.content]
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode("utf-8", "surrogatepass")
+        # lengths, so that no part can pose as two
+        digest.update(len(content).to_bytes(8, "big"))
+        digest.update(content)
+    return digest.hexdigest()[:32]
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import lru_cache
 
 from pydantic import BaseModel, ValidationError
 
@@ -69,6 +70,12 @@ def read(text: str, schema: type[BaseModel]) -> BaseModel:
     Raises:
         BadStructure: there is none, there are several, or it does not validate.
     """
+    return _read(text, schema)
+
+
+@lru_cache(maxsize=64)
+def _read(text: str, schema: type[BaseModel]) -> BaseModel:
+    """What :func:`read` does; a reply is read by the account and again by whoever asked for it."""
     start, end = _only_object(text)
     try:
         return schema.model_validate_json(text[start:end])
