@@ -12,7 +12,7 @@ from posology.errors import PosologyError
 def _all(kind: type[PosologyError]) -> Iterator[type[PosologyError]]:
     yield kind
     for child in kind.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(errors.__name__):
             yield from _all(child)
 
 

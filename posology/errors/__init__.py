@@ -1,0 +1,149 @@
+"""Every error that Posology raises on purpose.
+
+::
+
+    PosologyError
+    ├── InputError                  what was handed in is wrong
+    │   ├── InvalidQuery            a question that cannot be asked
+    │   ├── BadRecord               a record of a corpus file that cannot be read
+    │   └── BadFile                 a file that cannot be read (further)
+    ├── ConfigurationError          what Posology was set up with is wrong
+    │   ├── UnknownModel            no such provider, or a name without a provider
+    │   ├── MissingKey              the provider's key is not set
+    │   ├── EmbedderUnavailable     the embedder's files cannot be loaded
+    │   ├── StackRuns               another stack has the data folder
+    │   └── ChildFailed             a process of the stack ends again and again
+    ├── IndexFault                  the index cannot serve
+    │   ├── IndexMissing            there is none at that place
+    │   ├── IndexMismatch           it was made with another embedder, or by another format
+    │   └── IndexLocked             another process is writing it
+    ├── ProviderError               one attempt at a model call failed
+    │   ├── ProviderUnreachable     no connection, or it was cut
+    │   ├── ProviderTimeout         no reply in time
+    │   ├── RateLimited             429
+    │   ├── ProviderOverloaded      5xx, 529
+    │   ├── AuthenticationFailed    401
+    │   ├── PermissionRefused       403
+    │   ├── QuotaExhausted          the account has no credit left
+    │   ├── ModelNotFound           404
+    │   ├── RequestRejected         400, 409, 413, 422
+    │   │   └── ContextTooLong      more tokens than the model's window
+    │   ├── UnusableReply           a reply came, and may have been billed, but cannot be used
+    │   │   ├── MalformedReply      no valid body of that provider's format
+    │   │   ├── SchemaViolation     not the asked-for structure, even after a repair
+    │   │   └── TruncatedReply      cut at ``max_tokens`` before the structure closed
+    │   └── NothingRead             not one partition of a question could be read
+    ├── JobError                    a job cannot be worked on as asked
+    │   ├── JobNotFound             there is none of that id (any more)
+    │   ├── BatchNotFound           there is no batch of that id (any more)
+    │   ├── IdempotencyConflict     the key was used for another question
+    │   ├── JobFinished             what was asked needs a job that has not ended
+    │   ├── JobNotFailed            only a failed, cancelled or expired job can be tried again
+    │   ├── JobCancelled            the job was cancelled: nothing more may be spent on it
+    │   └── JobSuperseded           another worker has taken the work over
+    ├── StoreUnavailable            Redis is out of reach: nothing is spent
+    ├── ApiError                    a service did not do as asked, and says no more than its status
+    │   └── ApiUnreachable          no response came from it
+    └── DeadlineExceeded            the time for the whole work is over
+
+Errors carry their numbers as fields, survive pickling, and have a message that says what to do.
+``exit_code`` is what the ``posology`` command ends with.
+"""
+
+from __future__ import annotations
+
+from posology.errors.base import (
+    BadFile,
+    BadRecord,
+    ChildFailed,
+    ConfigurationError,
+    EmbedderUnavailable,
+    IndexFault,
+    IndexLocked,
+    IndexMismatch,
+    IndexMissing,
+    InputError,
+    InvalidQuery,
+    MissingKey,
+    PosologyError,
+    StackRuns,
+    UnknownModel,
+)
+from posology.errors.jobs import (
+    ApiError,
+    ApiUnreachable,
+    BatchNotFound,
+    DeadlineExceeded,
+    IdempotencyConflict,
+    JobCancelled,
+    JobError,
+    JobFinished,
+    JobNotFailed,
+    JobNotFound,
+    JobSuperseded,
+    StoreUnavailable,
+)
+from posology.errors.providers import (
+    AuthenticationFailed,
+    ContextTooLong,
+    MalformedReply,
+    ModelNotFound,
+    NothingRead,
+    PermissionRefused,
+    ProviderError,
+    ProviderOverloaded,
+    ProviderTimeout,
+    ProviderUnreachable,
+    QuotaExhausted,
+    RateLimited,
+    RequestRejected,
+    SchemaViolation,
+    TruncatedReply,
+    UnusableReply,
+)
+
+__all__ = [
+    "ApiError",
+    "ApiUnreachable",
+    "AuthenticationFailed",
+    "BadFile",
+    "BadRecord",
+    "BatchNotFound",
+    "ChildFailed",
+    "ConfigurationError",
+    "ContextTooLong",
+    "DeadlineExceeded",
+    "EmbedderUnavailable",
+    "IdempotencyConflict",
+    "IndexFault",
+    "IndexLocked",
+    "IndexMismatch",
+    "IndexMissing",
+    "InputError",
+    "InvalidQuery",
+    "JobCancelled",
+    "JobError",
+    "JobFinished",
+    "JobNotFailed",
+    "JobNotFound",
+    "JobSuperseded",
+    "MalformedReply",
+    "MissingKey",
+    "ModelNotFound",
+    "NothingRead",
+    "PermissionRefused",
+    "PosologyError",
+    "ProviderError",
+    "ProviderOverloaded",
+    "ProviderTimeout",
+    "ProviderUnreachable",
+    "QuotaExhausted",
+    "RateLimited",
+    "RequestRejected",
+    "SchemaViolation",
+    "StackRuns",
+    "StoreUnavailable",
+    "TruncatedReply",
+    "UnknownModel",
+    "UnusableReply",
+]

@@ -1,0 +1,158 @@
+"""The base of all errors, and those of input, set-up and index."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class PosologyError(Exception):
+    """Base of all. Subclasses take keyword arguments only, kept as attributes."""
+
+    #: exit status of the ``posology`` command
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        #: one line that says what to do
+        self.message = message
+        self._details = details
+        for name, value in details.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self._details)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The error's fields, for records and ``--json``."""
+        return dict(self._details)
+
+
+def _rebuild(kind: type[PosologyError], message: str, details: dict[str, Any]) -> PosologyError:
+    error = kind.__new__(kind)
+    PosologyError.__init__(error, message, **details)
+    return error
+
+
+class InputError(PosologyError):
+    """What was handed in is wrong."""
+
+    exit_code = 3
+
+
+class InvalidQuery(InputError):
+    """A question that cannot be asked."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message, field=field)
+
+    #: the part of the query that is wrong
+    field: str
+
+
+class BadRecord(InputError):
+    """A record of a corpus file that cannot be read; the records around it can."""
+
+    def __init__(self, reason: str, *, path: str, line: int) -> None:
+        super().__init__(f"{path}:{line}: {reason}", path=path, line=line, reason=reason)
+
+    path: str
+    #: counted from 1
+    line: int
+    reason: str
+
+
+class BadFile(InputError):
+    """A file that cannot be read, or not beyond a line."""
+
+    def __init__(self, reason: str, *, path: str, line: int | None = None) -> None:
+        where = path if line is None else f"{path}:{line}"
+        super().__init__(f"{where}: {reason}", path=path, line=line, reason=reason)
+
+    path: str
+    #: the last line that was read, ``None`` when the file did not open
+    line: int | None
+    reason: str
+
+
+class ConfigurationError(PosologyError):
+    """What Posology was set up with is wrong."""
+
+    exit_code = 4
+
+
+class UnknownModel(ConfigurationError):
+    """No such provider, or a model name without a provider."""
+
+    def __init__(self, message: str, *, model: str) -> None:
+        super().__init__(message, model=model)
+
+    model: str
+
+
+class MissingKey(ConfigurationError):
+    """The provider's key is not set."""
+
+    def __init__(self, *, variable: str) -> None:
+        super().__init__(f"set {variable} to use this provider", variable=variable)
+
+    variable: str
+
+
+class EmbedderUnavailable(ConfigurationError):
+    """The embedder's files cannot be loaded."""
+
+    def __init__(self, message: str, *, embedder: str) -> None:
+        super().__init__(message, embedder=embedder)
+
+    embedder: str
+
+
+class StackRuns(ConfigurationError):
+    """Another stack has the data folder."""
+
+    def __init__(self, message: str, *, pid: int | None, api: str | None) -> None:
+        super().__init__(message, pid=pid, api=api)
+
+    #: of the stack that runs, ``None`` when it has not said so yet
+    pid: int | None
+    #: where its API is, ``None`` without one
+    api: str | None
+
+
+class ChildFailed(ConfigurationError):
+    """A process of the stack ends again and again, or is not ready in time."""
+
+    def __init__(self, message: str, *, child: str, lines: tuple[str, ...]) -> None:
+        super().__init__(message, child=child, lines=lines)
+
+    #: the process's name in the stack, such as ``worker1``
+    child: str
+    #: the last lines that it wrote
+    lines: tuple[str, ...]
+
+
+class IndexFault(PosologyError):
+    """The index cannot serve."""
+
+    exit_code = 5
+
+    def __init__(self, message: str, *, index: str) -> None:
+        super().__init__(message, index=index)
+
+    index: str
+
+
+class IndexMissing(IndexFault):
+    """There is no index at that place."""
+
+
+class IndexMismatch(IndexFault):
+    """The index was made with another embedder, or by another format."""
+
+
+class IndexLocked(IndexFault):
+    """Another process is writing the index."""

@@ -1,0 +1,118 @@
+"""What can go wrong with a call to a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from posology.errors.base import PosologyError
+
+if TYPE_CHECKING:
+    from posology.types import Usage
+
+
+class ProviderError(PosologyError):
+    """One attempt at a model call failed."""
+
+    exit_code = 6
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str,
+        model: str,
+        status: int | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(
+            message,
+            provider=provider,
+            model=model,
+            status=status,
+            request_id=request_id,
+            retry_after=retry_after,
+            usage=usage,
+        )
+
+    provider: str
+    #: as the caller named it
+    model: str
+    #: HTTP status, where there was a response
+    status: int | None
+    request_id: str | None
+    #: seconds that the provider asked to wait
+    retry_after: float | None
+    #: what the failed attempt cost, where the provider said
+    usage: Usage | None
+
+
+class ProviderUnreachable(ProviderError):
+    """No connection, or it was cut."""
+
+
+class ProviderTimeout(ProviderError):
+    """No reply in time. The provider may have billed it."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests or tokens for now (429)."""
+
+
+class ProviderOverloaded(ProviderError):
+    """The provider's own fault (5xx, 529)."""
+
+
+class AuthenticationFailed(ProviderError):
+    """The key is not accepted (401)."""
+
+
+class PermissionRefused(ProviderError):
+    """The key may not do this (403)."""
+
+
+class QuotaExhausted(ProviderError):
+    """The account has no credit left: waiting does not help."""
+
+
+class ModelNotFound(ProviderError):
+    """The provider has no such model (404)."""
+
+
+class RequestRejected(ProviderError):
+    """The provider does not accept the request as it is (400, 409, 413, 422)."""
+
+
+class ContextTooLong(RequestRejected):
+    """The messages have more tokens than the model's window."""
+
+
+class UnusableReply(ProviderError):
+    """A reply came, and may have been billed, but cannot be used."""
+
+
+class MalformedReply(UnusableReply):
+    """The body is not of the provider's own format."""
+
+
+class SchemaViolation(UnusableReply):
+    """The reply is not of the asked-for structure, even after one repair."""
+
+
+class TruncatedReply(UnusableReply):
+    """The reply was cut at ``max_tokens`` before its structure closed."""
+
+
+class NothingRead(ProviderError):
+    """Not one partition of a question could be read: each call failed, retries included."""
+
+    def __init__(
+        self, message: str, *, provider: str, model: str, failures: dict[str, int]
+    ) -> None:
+        super().__init__(message, provider=provider, model=model)
+        self.failures = failures
+        self._details["failures"] = failures
+
+    #: how many partitions failed, by :class:`~posology.types.Failure`
+    failures: dict[str, int]
