@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from orchestrator.input import JobRequest
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
-from orchestrator.jobs.work import JobExpired, WorkStore
+from orchestrator.jobs.work import WorkStore
 from orchestrator.output import answer_output, ask_output, error_body, ranked, spending
 from orchestrator.settings import Settings
 from posology.errors import (
@@ -26,6 +26,7 @@ from posology.errors import (
     EmbedderUnavailable,
     IndexFault,
     JobCancelled,
+    JobExpired,
     JobSuperseded,
     PosologyError,
     StoreUnavailable,

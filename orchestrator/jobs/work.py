@@ -12,7 +12,7 @@ from orchestrator.jobs import keys, tenants
 from orchestrator.jobs.connection import translated
 from orchestrator.jobs.store import JobStore
 from orchestrator.jobs.units import Held, Unit
-from posology.errors import DeadlineExceeded, JobCancelled, JobSuperseded
+from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded
 from posology.published.answers import AskOutput, ErrorBody
 from posology.types import Decision, Extraction, Partition
 
@@ -24,10 +24,6 @@ LOSSES = 8
 _decision = TypeAdapter(Decision)
 _extraction = TypeAdapter(Extraction)
 _partition = TypeAdapter(Partition)
-
-
-class JobExpired(DeadlineExceeded):
-    """The job's deadline passed, by the store's clock."""
 
 
 class WorkStore:

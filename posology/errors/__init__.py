@@ -45,6 +45,7 @@
     ├── ApiError                    a service did not do as asked, and says no more than its status
     │   └── ApiUnreachable          no response came from it
     └── DeadlineExceeded            the time for the whole work is over
+        └── JobExpired              a job's deadline passed, by the store's clock
 
 Errors carry their numbers as fields, survive pickling, and have a message that says what to do.
 ``exit_code`` is what the ``posology`` command ends with.
@@ -77,6 +78,7 @@ from posology.errors.jobs import (
     IdempotencyConflict,
     JobCancelled,
     JobError,
+    JobExpired,
     JobFinished,
     JobNotFailed,
     JobNotFound,
@@ -123,6 +125,7 @@ __all__ = [
     "InvalidQuery",
     "JobCancelled",
     "JobError",
+    "JobExpired",
     "JobFinished",
     "JobNotFailed",
     "JobNotFound",

@@ -97,3 +97,7 @@ class DeadlineExceeded(PosologyError):
 
     #: the time that was given; ``None``: not known here
     seconds: float | None
+
+
+class JobExpired(DeadlineExceeded):
+    """A job's deadline passed, by the store's clock."""

@@ -46,9 +46,13 @@ def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def end(redis_url: str, tenant: str, finish: Finish) -> Callable[..., str | None]:
     def run(**how: Any) -> str | None:
-        async def once() -> str | None:
+        async def once() -> str:
             async with open_store(redis_url) as store:
-                return await finish(store, tenant, **how)
+                with anyio.fail_after(60):
+                    # the job may be on its way still
+                    while (job := await finish(store, tenant, **how)) is None:  # noqa: ASYNC110 - another process
+                        await anyio.sleep(0.05)
+                    return job
 
         return anyio.run(once)
 

@@ -32,7 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKER_CODE = """
 import os, socket, time, redis
 with redis.Redis.from_url(os.environ["POSOLOGY_REDIS_URL"]) as client:
-    client.hset("posology:workers", "worker{number}@" + socket.gethostname(), os.getpid())
+    name = f"{socket.gethostname()}:{os.getpid()}"
+    client.zadd("posology:workers", {name: time.time() * 1000})
 print("index", os.environ.get("POSOLOGY_INDEX"), flush=True)
 time.sleep(600)
 """
@@ -150,10 +151,11 @@ def until(done: Callable[[], Any], seconds: float = 20.0) -> Any:
     return value
 
 
-def workers_of(info: StackInfo) -> dict[bytes, bytes]:
-    with Redis.from_url(info.redis_url) as client:
-        announced: dict[bytes, bytes] = client.hgetall("posology:workers")
-        return announced
+def workers_of(info: StackInfo) -> list[int]:
+    """The process ids of all that told of themselves."""
+    with Redis.from_url(info.redis_url, decode_responses=True) as client:
+        names: Any = client.zrange("posology:workers", 0, -1)
+    return [int(name.rpartition(":")[2]) for name in names]
 
 
 def answers(url: str | None) -> bool:
@@ -235,15 +237,15 @@ def test_whatever_is_killed_comes_back(tmp_path: Path) -> None:
         info = stack.info
         with Redis.from_url(info.redis_url) as client:
             client.set("job", "1")
-        for name, part in (("redis", "redis-server"), ("worker1", "hset"), ("api", "http.server")):
+        for name, part in (("redis", "redis-server"), ("worker1", "zadd"), ("api", "http.server")):
             pid = stack.pid_of(part)
             os.kill(pid, signal.SIGKILL)
             assert stack.line().startswith(f"{name} ended by SIGKILL; it is started again in 0.1 s")
             until(partial(stack.has_new, part, pid))
         with Redis.from_url(info.redis_url) as client:
             assert until(lambda: client.get("job")) == b"1"
-        worker = str(stack.pid_of("hset")).encode()
-        until(lambda: worker in workers_of(info).values())
+        worker = stack.pid_of("zadd")
+        until(lambda: worker in workers_of(info))
         assert stack.info == info
 
 

@@ -19,10 +19,10 @@ from orchestrator.jobs import keys
 from orchestrator.jobs.connection import connect
 from orchestrator.jobs.records import NANO
 from orchestrator.jobs.units import Held, Unit
-from orchestrator.jobs.work import JobExpired
 from posology.errors import (
     IdempotencyConflict,
     JobCancelled,
+    JobExpired,
     JobFinished,
     JobNotFailed,
     JobNotFound,

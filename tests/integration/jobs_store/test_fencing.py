@@ -9,8 +9,7 @@ import pytest
 from orchestrator.jobs import keys
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held
-from orchestrator.jobs.work import JobExpired
-from posology.errors import JobCancelled, JobSuperseded
+from posology.errors import JobCancelled, JobExpired, JobSuperseded
 from posology.types import Extraction, JobState, Outcome
 from tests.integration.jobs_store.helpers import (
     DIRECT,
