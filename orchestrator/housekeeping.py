@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from orchestrator.jobs import keys, tenants
-from orchestrator.jobs.connection import translated
+from orchestrator.jobs.connection import evicts, translated
 from orchestrator.jobs.units import Send, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.runner import Runner
@@ -76,11 +76,26 @@ class Housekeeping:
     async def announce(self) -> None:
         """Tell that this process works, and at the end that it no longer does."""
         try:
+            await self._warn_of_eviction()
             await self._again(self._announce)
         finally:
             url = self._work.store.url
             with anyio.move_on_after(1.0, shield=True), suppress(StoreUnavailable), translated(url):
                 await self._redis.zrem(keys.WORKERS, self._work.worker)
+
+    async def _warn_of_eviction(self) -> None:
+        try:
+            with translated(self._work.store.url):
+                policy = await evicts(self._redis)
+        except StoreUnavailable as error:
+            logger.warning("%s", error)
+            return
+        if policy is not None:
+            logger.error(
+                "a full Redis will throw jobs and accounts away (maxmemory-policy %s): set it to "
+                "noeviction",
+                policy,
+            )
 
     async def _again(self, step: Callable[[], Awaitable[None]]) -> None:
         while True:

@@ -93,6 +93,13 @@ def _readable(url: str) -> SplitResult | None:
     return None if "@" in f"{parts.path}{parts.query}{parts.fragment}" else parts
 
 
+async def evicts(redis: Redis) -> str | None:
+    """The policy by which a full Redis would throw jobs away; ``None``: it refuses instead."""
+    info = await redis.info("memory")
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    return None if policy == "noeviction" or not int(info.get("maxmemory", 0)) else policy
+
+
 @contextmanager
 def translated(url: str) -> Iterator[None]:
     """Redis's errors as ours.

@@ -368,3 +368,23 @@ async def test_the_loops_send_keep_and_find(bench: Bench, broker: Broker) -> Non
     out = await bench.store.get(job, tenant=bench.tenant)
     assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
     assert (await bench.store.get(lost.unit.job, tenant=bench.tenant)).losses == 1
+
+
+async def test_a_redis_that_would_throw_jobs_away_is_told_of(
+    bench: Bench, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    keeping = house(bench, broker)
+    try:
+        for policy, memory, told in (
+            ("allkeys-lru", "1gb", True),
+            ("allkeys-lru", "0", False),
+            ("noeviction", "1gb", False),
+        ):
+            await bench.redis.config_set("maxmemory-policy", policy)
+            await bench.redis.config_set("maxmemory", memory)
+            caplog.clear()
+            await keeping._warn_of_eviction()
+            assert ("noeviction" in caplog.text) == told, (policy, memory)
+    finally:
+        await bench.redis.config_set("maxmemory-policy", "noeviction")
+        await bench.redis.config_set("maxmemory", "0")
