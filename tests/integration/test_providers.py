@@ -347,14 +347,14 @@ async def test_usage_of_an_unusable_reply_is_kept_and_priced(rig: MakeRig, provi
 
 
 async def test_a_silent_provider_times_out(rig: MakeRig) -> None:
-    made = rig([Hang(), Reply(text="yes")], timeout=0.2)
+    made = rig([Hang(), Reply(text="yes")], timeout=0.8)
     assert (await made.complete(made.call)).text == "yes"
     assert made.outcomes == [
         (1, 1, Outcome.FAILED, "ProviderTimeout"),
         (1, 2, Outcome.OK, None),
     ]
     assert made.account.attempts[0].usage is None
-    assert 0.15 < made.account.attempts[0].latency < 2
+    assert 0.7 < made.account.attempts[0].latency < 4
 
 
 async def test_the_deadline_cuts_off_a_running_attempt(rig: MakeRig) -> None:
