@@ -114,8 +114,7 @@ class Housekeeping:
 
     async def _announce(self) -> None:
         with translated(self._work.store.url):
-            seconds, micros = await self._redis.time()
-            now = int(seconds) * 1000 + int(micros) // 1000
+            now = await self._now()
             await self._redis.zadd(keys.WORKERS, {self._work.worker: now})
             await self._redis.zremrangebyscore(keys.WORKERS, 0, now - _FORGET)
         await anyio.sleep(self._work.lease / 3)
@@ -184,8 +183,7 @@ class Housekeeping:
         """
         lease = int(self._work.lease * 1000)
         with translated(self._work.store.url):
-            seconds, micros = await self._redis.time()
-            now = int(seconds) * 1000 + int(micros) // 1000
+            now = await self._now()
             last = await self._redis.set(keys.SWEPT, now, get=True)
             if last is None or now - int(last) > lease / 2:
                 await self._redis.set(keys.AMNESTY, now, px=lease // 3)
@@ -200,14 +198,18 @@ class Housekeeping:
         counts of several.
         """
         with translated(self._work.store.url):
-            seconds, _ = await self._redis.time()
+            safe = await self._now() - _LOST_AFTER
             head = await cast("Awaitable[list[str]]", self._redis.lrange(queue, -_LOOK, -1))
-        safe = int(seconds) * 1000 - _LOST_AFTER
         if not head:
             return safe
         sent = await self._work.sent_at([unit for message in head for unit in units_of(message)])
         # without any there are only second copies of what was claimed already: they say nothing
         return min(safe, min(sent) - _DISORDER) if sent else 0
+
+    async def _now(self) -> int:
+        """The server's time, milliseconds: the one clock that all workers share."""
+        seconds, micros = await self._redis.time()
+        return int(seconds) * 1000 + int(micros) // 1000
 
     async def _length(self, queue: str) -> int:
         with translated(self._work.store.url):

@@ -82,6 +82,11 @@ class Settings(BaseSettings):
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
 
     @property
+    def retention(self) -> float:
+        """Seconds for which the record of a job is kept after its end."""
+        return self.retention_days * 24 * 3_600
+
+    @property
     def redis(self) -> str:
         """The address that services use, with its password."""
         return self.redis_url.get_secret_value() if self.redis_url else DEFAULT_REDIS

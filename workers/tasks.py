@@ -21,8 +21,6 @@ from workers.stopping import hasten_by_signal
 
 #: a unit's kind → its queue; jobs and leaf calls wait apart, so that neither stands before the other
 QUEUES = {"answer": JOBS, "extract": CALLS, "reduce": CALLS}
-
-
 #: Partitions that one message names, at most. They are still claimed, written down and found again one by
 #: one; a message, its thread and its acknowledgement cost about as much CPU time as a call.
 GROUP = 4

@@ -10,8 +10,7 @@ from fastapi import FastAPI
 from orchestrator.api import batches, documents, health, jobs, problems
 from orchestrator.api.context import Context, Limits
 from orchestrator.api.traffic import TrafficMiddleware
-from orchestrator.jobs.connection import connect
-from orchestrator.jobs.store import JobStore
+from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings, load_settings
 from posology import __version__
 
@@ -36,15 +35,14 @@ def create_app(
         if context.store is not None:
             yield
             return
-        redis = connect(settings.redis, patience=_PATIENCE)
-        context.store = JobStore(
-            redis, settings.redis, retention=settings.retention_days * 24 * 3_600
-        )
-        try:
-            yield
-        finally:
-            context.store = None
-            await redis.aclose()
+        async with open_store(
+            settings.redis, retention=settings.retention, patience=_PATIENCE
+        ) as opened:
+            context.store = opened
+            try:
+                yield
+            finally:
+                context.store = None
 
     app = FastAPI(
         title="Posology",

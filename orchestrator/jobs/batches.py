@@ -90,7 +90,7 @@ class Batches:
         # a row waits for all that come before it
         found = await self._read(rows, {"deadline_seconds": DEADLINE, **defaults})
         digest = await to_thread.run_sync(_digest, found)
-        keep = int(self._settings.retention_days * 24 * 3_600_000)
+        keep = int(self._settings.retention * 1000)
         bad = sum(row.request is None for row in found)
         await tenants.enlist(self._store, tenant)
         (said,) = await self._store.run(

@@ -27,7 +27,7 @@ from posology.errors import ConfigurationError, StoreUnavailable
 _CAP = 1.0
 #: tries; with the waits above, about twenty seconds: longer than a restart takes, shorter than a lease
 #: and a deadline would want to wait
-_TRIES = 24
+TRIES = 24
 #: A full store, one that is a replica now, or one that is busy may serve again; nothing was written. The
 #: client takes the code off the text of those that it has a class for; a script puts words before it.
 _LATER = (OutOfMemoryError, ReadOnlyError, ClusterDownError, TryAgainError)
@@ -36,7 +36,7 @@ _SAYS_LATER = re.compile(
 )
 
 
-def connect(url: str, *, patience: int = _TRIES) -> Redis:
+def connect(url: str, *, patience: int = TRIES) -> Redis:
     """A client that reconnects, and repeats a command that found no server.
 
     Every script of ours may be repeated: what was done already is recognised.

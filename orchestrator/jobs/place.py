@@ -6,15 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from orchestrator.jobs.connection import connect
-from orchestrator.jobs.store import JobStore
+from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from orchestrator.stack.folder import read_stack
 from posology.errors import ConfigurationError
 
 #: tries at a command: a few seconds, after which a person wants to be told
 _TRIES = 8
-_DAY = 24 * 3_600
 
 
 def store_url(settings: Settings) -> str:
@@ -45,8 +43,5 @@ async def open_jobs(settings: Settings, *, patience: int = _TRIES) -> AsyncItera
         ConfigurationError: nobody says where, or the address cannot be one.
     """
     url = store_url(settings)
-    redis = connect(url, patience=patience)
-    try:
-        yield JobStore(redis, url, retention=settings.retention_days * _DAY)
-    finally:
-        await redis.aclose()
+    async with open_store(url, retention=settings.retention, patience=patience) as store:
+        yield store

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from orchestrator.input import JobRequest
 from orchestrator.jobs import keys, records, tenants
-from orchestrator.jobs.connection import connect, translated
+from orchestrator.jobs.connection import TRIES, connect, translated
 from orchestrator.jobs.keys import DEFAULT_TENANT
 from orchestrator.jobs.scripts import Scripts
 from posology.errors import (
@@ -325,13 +325,20 @@ def _entries(read: Any) -> list[tuple[str, Mapping[str, str]]]:
 
 
 @asynccontextmanager
-async def open_store(url: str, *, retention: float = RETENTION) -> AsyncIterator[JobStore]:
+async def open_store(
+    url: str, *, retention: float = RETENTION, patience: int = TRIES
+) -> AsyncIterator[JobStore]:
     """A store for as long as it is needed.
+
+    Args:
+        url: see :func:`~orchestrator.jobs.connection.connect`.
+        retention: seconds for which records are kept after a job's end.
+        patience: tries at each command while Redis is out of reach.
 
     Raises:
         ConfigurationError: the address cannot be one.
     """
-    redis = connect(url)
+    redis = connect(url, patience=patience)
     try:
         yield JobStore(redis, url, retention=retention)
     finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import anyio
-import numpy as np
 import pytest
 from pydantic import BaseModel
 
@@ -14,24 +13,20 @@ from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Strategy
 from posology.testing import ScriptedModel
-from posology.text.sentences import split
 from posology.types import (
     Answer,
     Call,
     Completion,
     Finish,
-    Hit,
     Passage,
     Query,
-    Ranking,
     Refusal,
-    Retrieval,
-    Retrieved,
     Stage,
     Task,
     Usage,
 )
 from strategies import STRATEGIES
+from tests.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 
@@ -58,27 +53,7 @@ def name(strategy: Strategy) -> str:
 
 
 def task(passages: Sequence[Passage] = PASSAGES, query: Query | None = None) -> Task:
-    asked = query or make_query("Which drug lowered mortality?")
-    ranking = Ranking(method="dense", hits=tuple(Hit(passage_id=p.id, score=1.0) for p in passages))
-    retrieval = Retrieval(
-        query=asked,
-        passages=tuple(
-            Retrieved(
-                passage=p,
-                sentences=split(p.text),
-                vector=np.zeros(2, np.float32),
-                sentence_vectors=np.zeros((len(split(p.text)), 2), np.int8),
-            )
-            for p in passages
-        ),
-        query_vector=np.zeros(2, np.float32),
-        dense=ranking,
-        bm25_rerank=ranking,
-        bm25=ranking,
-        fused=ranking,
-        index_version="test@1",
-    )
-    return Task(query=asked, retrieval=retrieval, model="openai:test", max_tokens=300)
+    return task_of(query or make_query("Which drug lowered mortality?"), passages)
 
 
 def obliging(call: Call) -> BaseModel:

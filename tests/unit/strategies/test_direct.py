@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 
 from posology.errors import RateLimited
@@ -14,13 +11,9 @@ from posology.types import (
     Answer,
     Completion,
     Finish,
-    Hit,
     Passage,
     Query,
-    Ranking,
     Refusal,
-    Retrieval,
-    Retrieved,
     Role,
     Stage,
     Task,
@@ -28,6 +21,7 @@ from posology.types import (
 )
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
+from tests.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 
@@ -42,33 +36,8 @@ INJECTED = Passage(
 )
 
 
-def retrieval(query: Query, passages: Sequence[Passage]) -> Retrieval:
-    ranking = Ranking(method="dense", hits=tuple(Hit(passage_id=p.id, score=1.0) for p in passages))
-    return Retrieval(
-        query=query,
-        passages=tuple(
-            Retrieved(
-                passage=p,
-                sentences=split(p.text),
-                vector=np.zeros(2, np.float32),
-                sentence_vectors=np.zeros((len(split(p.text)), 2), np.int8),
-            )
-            for p in passages
-        ),
-        query_vector=np.zeros(2, np.float32),
-        dense=ranking,
-        bm25_rerank=ranking,
-        bm25=ranking,
-        fused=ranking,
-        index_version="test@1",
-    )
-
-
 def task(*passages: Passage, query: Query | None = None) -> Task:
-    asked = query or make_query("What dose of aspirin?")
-    return Task(
-        query=asked, retrieval=retrieval(asked, passages), model="openai:test", max_tokens=300
-    )
+    return task_of(query or make_query("What dose of aspirin?"), passages)
 
 
 def reply(
