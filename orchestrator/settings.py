@@ -45,6 +45,8 @@ class Settings(BaseSettings):
     index: str | None = Field(default=None, alias="POSOLOGY_INDEX")
     #: ``provider:name``
     model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
+    #: the file of prices that the packaged table lacks or has wrong, see ``docs/prices.md``
+    prices: str | None = Field(default=None, alias="POSOLOGY_PRICES")
     #: a sentence-transformers name or folder; ``None`` is the packaged MiniLM
     embedder: str | None = Field(default=None, alias="POSOLOGY_EMBEDDER")
     #: seconds for one attempt at a model call

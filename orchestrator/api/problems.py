@@ -34,6 +34,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         # what Posology was set up with is the operator's affair, a model's name is the caller's
         errors.ConfigurationError: 500,
         errors.UnknownModel: 422,
+        errors.UnpricedModel: 422,
         errors.IndexFault: 503,
         errors.ProviderError: 502,
         errors.ProviderTimeout: 504,

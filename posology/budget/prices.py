@@ -1,69 +1,170 @@
-"""Prices of models, from the table that the ``genai-prices`` package carries; no network."""
+"""What calls cost, before and after: a packaged table of prices, and the user's own over it."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
-from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from posology.budget import price_file, table
+from posology.budget.price_file import PriceFile
+from posology.budget.rates import Rates
+from posology.budget.table import Listed
+from posology.errors import BadPrices, UnpricedModel
 from posology.types import Usage
-
-if TYPE_CHECKING:
-    from genai_prices.types import ModelPrice
 
 #: providers whose models run on this machine and are free by declaration
 FREE_PROVIDERS = frozenset({"offline"})
+#: models that are kept looked up; names come from requests
+_KEPT = 1_024
 
 
-def price(model: str, usage: Usage | None) -> Decimal | None:
-    """What a usage costs.
+def _now() -> datetime:
+    return datetime.now(tz=UTC)
 
-    Reasoning is billed like output. Cache tokens of models without a price for them are billed
-    like other input, which the table's own arithmetic does.
+
+class PriceBook:
+    """Prices of models, named ``provider:name`` in any case.
+
+    What the user's file says comes before the table. A model that neither has a price for is unknown,
+    and so is one that the table lists at 0: only a declaration makes a model free. Standard prices
+    are meant; those of a provider's faster or slower service tiers go into the file. The table is that
+    of the installed package, ``genai-prices``, which is never updated over the network.
 
     Args:
-        model: ``provider:name``.
-        usage: of one call: prices may depend on the length of its input. ``None``: unknown, which
-            only what is free by declaration has a price for.
-
-    Returns:
-        Dollars; ``None`` where the model, or its price for tokens of this kind, is unknown. A model
-        that the table lists without a price is unknown, not free.
+        own: the user's file.
+        clock: the time in UTC; prices may start at a date or hold for hours of the day.
     """
-    provider, _, name = model.partition(":")
-    if provider in FREE_PROVIDERS:
-        return Decimal(0)
-    if usage is None:
-        return None
-    from genai_prices import Usage as Counted
-    from genai_prices import calc_price
 
-    try:
-        found = calc_price(
-            Counted(
-                input_tokens=usage.total_input,
-                cache_read_tokens=usage.cache_read,
-                cache_write_tokens=usage.cache_write_5m + usage.cache_write_1h,
-                cache_write_5m_tokens=usage.cache_write_5m,
-                cache_write_1h_tokens=usage.cache_write_1h,
-                output_tokens=usage.total_output,
-                output_reasoning_tokens=usage.reasoning,
-            ),
-            name,
-            provider_id=provider,
-        )
-    except (LookupError, ValueError):
-        return None
-    return found.total_price if _covers(found.model_price, usage) else None
+    def __init__(
+        self, own: PriceFile | None = None, *, clock: Callable[[], datetime] = _now
+    ) -> None:
+        self._own = own or PriceFile(digest="")
+        self._clock = clock
+        self._free = FREE_PROVIDERS | self._own.free_providers
+        self._find = functools.lru_cache(maxsize=_KEPT)(table.find)
+        #: which prices these are, e.g. ``genai-prices 0.2.3 + overrides 1a2b3c4d``
+        self.version = table.table_version() + (f" + overrides {own.digest}" if own else "")
 
+    @property
+    def strict(self) -> frozenset[str]:
+        """Models, in lower case, whose input the user wants bounded by its bytes alone."""
+        return self._own.strict
 
-def _covers(table: ModelPrice, usage: Usage) -> bool:
-    """Whether both directions of the traffic have a price."""
-    return bool(table.input_mtok) and (bool(table.output_mtok) or not usage.total_output)
+    def cost(self, model: str, usage: Usage | None, *, batch: bool = False) -> Decimal | None:
+        """What a usage costs.
+
+        Reasoning is billed like output, and cache tokens without a price of their own like other
+        input. A price may depend on the length of the input: ask for one call at a time.
+
+        Args:
+            model: ``provider:name``.
+            usage: of one call; ``None``: unknown, which only what is free has a price for.
+            batch: at the price of a provider's batch service, where table or file know one.
+
+        Returns:
+            Dollars; ``None``: unknown.
+        """
+        billed = self._billed(model)
+        if self._is_free(billed):
+            return Decimal(0)
+        if usage is None:
+            return None
+        rates = self._rates(billed, batch=batch)
+        return None if rates is None else rates.cost(usage)
+
+    def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
+        """What one call costs at most: an upper bound of :meth:`cost` for all usages within the bounds.
+
+        It holds whichever buckets the tokens fall into (writing to a cache is dearer than reading),
+        whichever step of a price their number chooses, and for prices that start, or hours that
+        begin, while the call is under way (:data:`~posology.budget.table.HORIZON`).
+
+        Raises:
+            UnpricedModel: a price that the call may be billed at is unknown.
+            ValueError: a bound is negative.
+        """
+        if input_tokens < 0 or output_tokens < 0:
+            raise ValueError("a bound on tokens is never negative")
+        billed = self._billed(model)
+        if self._is_free(billed):
+            return Decimal(0)
+        most = Decimal(0)
+        for rates in self._possible(billed):
+            cost = None if rates is None else rates.worst(input_tokens, output_tokens)
+            if cost is None:
+                raise UnpricedModel(model=model)
+            most = max(most, cost)
+        return most
+
+    def check(self, model: str) -> None:
+        """Refuse a model whose price is unknown, for input or for output.
+
+        Raises:
+            UnpricedModel: it is.
+        """
+        self.worst(model, input_tokens=1, output_tokens=1)
+
+    def free(self, model: str) -> bool:
+        """Whether a model is free by declaration, and not billed as another."""
+        return self._is_free(self._billed(model))
+
+    def _billed(self, model: str) -> str:
+        name = model.strip().lower()
+        return self._own.shadow.get(name, name)
+
+    def _is_free(self, billed: str) -> bool:
+        own = self._own
+        if billed in own.models:
+            return False
+        return billed in own.free_models or billed.partition(":")[0] in self._free
+
+    def _listed(self, billed: str) -> Listed | None:
+        provider, _, name = billed.partition(":")
+        return self._find(provider, name)
+
+    def _rates(self, billed: str, *, batch: bool) -> Rates | None:
+        if own := self._own.models.get(billed):
+            return own.batch if batch else own.rates
+        listed = self._listed(billed)
+        return None if listed is None else listed.rates(self._clock(), batch=batch)
+
+    def _possible(self, billed: str) -> tuple[Rates | None, ...]:
+        if own := self._own.models.get(billed):
+            return (own.rates,)
+        listed = self._listed(billed)
+        return (None,) if listed is None else listed.possible(self._clock())
 
 
 @functools.cache
-def prices_version() -> str:
-    """Which table prices come from, e.g. ``genai-prices 0.2.3``."""
-    return f"genai-prices {version('genai-prices')}"
+def packaged() -> PriceBook:
+    """The packaged table alone."""
+    return PriceBook()
+
+
+def load(path: Path | None) -> PriceBook:
+    """The packaged table, and a file of the user's own prices over it; ``None``: without one.
+
+    Raises:
+        BadPrices: the file cannot be read, or says what cannot be; naming the key.
+    """
+    if path is None:
+        return packaged()
+    own = price_file.read(path)
+    book = PriceBook(own)
+    for model, other in own.shadow.items():
+        reason = "is free: there is nothing to bill" if book.free(other) else None
+        try:
+            book.check(other)
+        except UnpricedModel:
+            reason = "has no price"
+        if reason:
+            raise BadPrices(f"{other} {reason}", path=str(path), key=f'shadow."{model}"')
+    return book
+
+
+def price(model: str, usage: Usage | None) -> Decimal | None:
+    """What a usage costs by the packaged table, see :meth:`PriceBook.cost`."""
+    return packaged().cost(model, usage)

@@ -9,6 +9,8 @@
     │   └── BadFile                 a file that cannot be read (further)
     ├── ConfigurationError          what Posology was set up with is wrong
     │   ├── UnknownModel            no such provider, or a name without a provider
+    │   ├── UnpricedModel           no price is known for the model
+    │   ├── BadPrices               the file of prices cannot be read, or says what cannot be
     │   ├── MissingKey              the provider's key is not set
     │   ├── EmbedderUnavailable     the embedder's files cannot be loaded
     │   ├── StackRuns               another stack has the data folder
@@ -55,6 +57,7 @@ from __future__ import annotations
 
 from posology.errors.base import (
     BadFile,
+    BadPrices,
     BadRecord,
     ChildFailed,
     ConfigurationError,
@@ -69,6 +72,7 @@ from posology.errors.base import (
     PosologyError,
     StackRuns,
     UnknownModel,
+    UnpricedModel,
 )
 from posology.errors.jobs import (
     ApiError,
@@ -109,6 +113,7 @@ __all__ = [
     "ApiUnreachable",
     "AuthenticationFailed",
     "BadFile",
+    "BadPrices",
     "BadRecord",
     "BatchNotFound",
     "ChildFailed",
@@ -148,5 +153,6 @@ __all__ = [
     "StoreUnavailable",
     "TruncatedReply",
     "UnknownModel",
+    "UnpricedModel",
     "UnusableReply",
 ]

@@ -93,6 +93,32 @@ class UnknownModel(ConfigurationError):
     model: str
 
 
+class UnpricedModel(ConfigurationError):
+    """No price is known for the model: what a call to it costs cannot be bounded."""
+
+    def __init__(self, *, model: str) -> None:
+        super().__init__(
+            f"no price is known for {model!r}, so nothing is spent on it: write its prices into the "
+            "file that POSOLOGY_PRICES names, or declare it free there (docs/prices.md)",
+            model=model,
+        )
+
+    model: str
+
+
+class BadPrices(ConfigurationError):
+    """The file of prices cannot be read, or says what cannot be."""
+
+    def __init__(self, reason: str, *, path: str, key: str | None) -> None:
+        where = path if key is None else f"{path}: {key}"
+        super().__init__(f"{where}: {reason}", path=path, key=key, reason=reason)
+
+    path: str
+    #: the key that is wrong; ``None``: not one of them alone
+    key: str | None
+    reason: str
+
+
 class MissingKey(ConfigurationError):
     """The provider's key is not set."""
 

@@ -38,6 +38,7 @@ FIELDS: dict[str, object] = {
     "child": "worker1",
     "lines": ("the index is missing",),
     "batch": "batch_1",
+    "key": "models",
     "address": "redis://127.0.0.1:6379/0",
 }
 
@@ -49,7 +50,7 @@ def _make(kind: type[PosologyError]) -> PosologyError:
     given = {name: value for name, value in FIELDS.items() if name in wanted}
     if "message" in wanted:
         return kind("do this", **given)
-    if kind.__name__ in ("BadRecord", "BadFile"):
+    if kind.__name__ in ("BadRecord", "BadFile", "BadPrices"):
         return kind(given.pop("reason"), **given)  # type: ignore[arg-type]  # made by signature
     return kind(**given)  # type: ignore[arg-type]  # made by signature
 

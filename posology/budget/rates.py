@@ -1,0 +1,116 @@
+"""What tokens of each kind cost, by the length of the input: arithmetic without a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from posology.types import Usage
+
+MILLION = Decimal(10**6)
+#: digits enough for every price of the file times every count of tokens, exactly
+_EXACT = Context(prec=60)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """Prices from one length of the input on, in dollars a million tokens."""
+
+    #: tokens; the step holds for inputs longer than this. -1: for all
+    above: int
+    input: Decimal
+    cache_read: Decimal
+    cache_write_5m: Decimal
+    cache_write_1h: Decimal
+    #: ``None``: unknown, as of an embedding
+    output: Decimal | None
+    #: ``None``: unknown
+    reasoning: Decimal | None
+
+    @property
+    def dearest_input(self) -> Decimal:
+        """What one input token costs at most, cached or not."""
+        return max(self.input, self.cache_read, self.cache_write_5m, self.cache_write_1h)
+
+    @property
+    def dearest_output(self) -> Decimal | None:
+        """What one output token costs at most, seen or not; ``None``: unknown."""
+        if self.output is None or self.reasoning is None:
+            return None
+        return max(self.output, self.reasoning)
+
+    def buckets(self, usage: Usage) -> Iterable[tuple[int, Decimal | None]]:
+        """Tokens of each kind, and the price of a million."""
+        yield usage.input, self.input
+        yield usage.cache_read, self.cache_read
+        yield usage.cache_write_5m, self.cache_write_5m
+        yield usage.cache_write_1h, self.cache_write_1h
+        yield usage.output, self.output
+        yield usage.reasoning, self.reasoning
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rates:
+    """A model's prices. The length of a call's whole input chooses the step of all of its tokens."""
+
+    #: from the shortest input on; the first holds for all inputs
+    steps: tuple[Step, ...]
+    #: dollars a call, whatever its length
+    request: Decimal = Decimal(0)
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """Dollars; ``None`` where tokens of a kind that was used have no price."""
+        step = next(s for s in reversed(self.steps) if usage.total_input > s.above)
+        total = Decimal(0)
+        for tokens, price in step.buckets(usage):
+            if not tokens:
+                continue
+            if price is None:
+                return None
+            total = _EXACT.add(total, _EXACT.multiply(price, tokens))
+        return _EXACT.add(self.request, _EXACT.divide(total, MILLION))
+
+    def worst(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+        """The most that any usage within the two bounds costs; ``None``: unknown.
+
+        Within a step, cost grows with every token, so its most is at the longest input that the step
+        holds for, all of it in the dearest bucket. A longer input may be cheaper, so every step that
+        can be reached is looked at.
+        """
+        most = Decimal(0)
+        for step, following in zip(self.steps, (*self.steps[1:], None), strict=True):
+            if step.above >= input_tokens:
+                break
+            longest = input_tokens if following is None else min(input_tokens, following.above)
+            said = step.dearest_output if output_tokens else Decimal(0)
+            if said is None:
+                return None
+            read = _EXACT.multiply(step.dearest_input, longest)
+            most = max(most, _EXACT.add(read, _EXACT.multiply(said, output_tokens)))
+        return _EXACT.add(self.request, _EXACT.divide(most, MILLION))
+
+    def scaled(self, factor: Decimal) -> Rates:
+        """All prices times a factor."""
+
+        def times(price: Decimal) -> Decimal:
+            return _EXACT.multiply(price, factor)
+
+        def maybe(price: Decimal | None) -> Decimal | None:
+            return None if price is None else times(price)
+
+        return Rates(
+            steps=tuple(
+                Step(
+                    above=s.above,
+                    input=times(s.input),
+                    cache_read=times(s.cache_read),
+                    cache_write_5m=times(s.cache_write_5m),
+                    cache_write_1h=times(s.cache_write_1h),
+                    output=maybe(s.output),
+                    reasoning=maybe(s.reasoning),
+                )
+                for s in self.steps
+            ),
+            request=times(self.request),
+        )

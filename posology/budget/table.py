@@ -1,0 +1,143 @@
+"""The table of prices that the ``genai-prices`` package carries, as it is installed: no network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from posology.budget.rates import Rates, Step
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
+
+#: A price that starts within this time may be what a call that is sent now will be billed at: no job
+#: lasts longer than a day.
+HORIZON = timedelta(days=2)
+#: of the table's own words for what a request asks for
+_BATCH = {"processing": "batch"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Listed:
+    """A model of the table."""
+
+    model: ModelInfo
+
+    def rates(self, now: datetime, *, batch: bool = False) -> Rates | None:
+        """What it costs now; ``None``: unknown. For a batch, where the table says what that costs."""
+        if not batch:
+            return _rates(self.model.get_prices(now))
+        known = any(
+            v.when == _BATCH and (v.constraint is None or v.constraint.active(now))
+            for v in self.model.price_variants or ()
+        )
+        return _rates(self.model.get_prices(now, _BATCH)) if known else None
+
+    def possible(self, now: datetime) -> tuple[Rates | None, ...]:
+        """All that it may cost from now until :data:`HORIZON`.
+
+        Prices may start at a date or hold for some hours of the day; a call that is sent under one
+        price may be settled under the next.
+        """
+        from genai_prices.types import ModelPrice, StartDateConstraint
+
+        prices = self.model.prices
+        if isinstance(prices, ModelPrice):
+            return (_rates(prices),)
+        found = []
+        for conditional in reversed(prices):
+            when = conditional.constraint
+            if when is None:
+                return (*found, _rates(conditional.prices))
+            if isinstance(when, StartDateConstraint):
+                if when.active(now):
+                    return (*found, _rates(conditional.prices))
+                if not when.active(now + HORIZON):
+                    continue
+            found.append(_rates(conditional.prices))
+        # the table's own fallback
+        return (*found, _rates(prices[0].prices)) if prices else (None,)
+
+
+def find(provider: str, name: str) -> Listed | None:
+    """A model of the table; ``None``: there is none.
+
+    The table is the package's own, also where another library in the process has put a downloaded one
+    in its place: what a call cost depends on the pinned version alone.
+    """
+    from genai_prices.data import providers
+    from genai_prices.data_snapshot import find_provider_by_id
+
+    listed = find_provider_by_id(providers, provider) if provider and name else None
+    model = listed.find_model(name, all_providers=providers) if listed else None
+    return Listed(model=model) if model else None
+
+
+@cache
+def table_version() -> str:
+    """Which table it is, e.g. ``genai-prices 0.2.3``."""
+    return f"genai-prices {version('genai-prices')}"
+
+
+def _rates(listed: ModelPrice) -> Rates | None:
+    """``None`` without a price for input: what is listed at 0 is unknown, not free."""
+    from genai_prices.types import TieredPrices
+
+    keys = (
+        "input_mtok",
+        "cache_read_mtok",
+        "cache_write_mtok",
+        "cache_write_5m_mtok",
+        "cache_write_1h_mtok",
+        "output_mtok",
+        "output_reasoning_mtok",
+    )
+    prices = {key: getattr(listed, key) for key in keys}
+    starts = {t.start for p in prices.values() if isinstance(p, TieredPrices) for t in p.tiers}
+    steps = []
+    for above in (-1, *sorted(starts)):
+        at = {key: _at(price, above) for key, price in prices.items()}
+        read = at["input_mtok"]
+        if not read:
+            return None
+        # tokens without a price of their own cost what those of their kind do
+        write = _or(at["cache_write_mtok"], read)
+        said = at["output_mtok"] or None
+        reasoning = None if said is None else _or(at["output_reasoning_mtok"], said)
+        steps.append(
+            Step(
+                above=above,
+                input=read,
+                cache_read=_or(at["cache_read_mtok"], read),
+                cache_write_5m=_or(at["cache_write_5m_mtok"], write),
+                cache_write_1h=_or(at["cache_write_1h_mtok"], write),
+                output=said,
+                reasoning=reasoning,
+            )
+        )
+    return Rates(steps=tuple(steps), request=_request(listed))
+
+
+def _request(listed: ModelPrice) -> Decimal:
+    from genai_prices.types import TieredPrices
+
+    price = listed.requests_kcount
+    if isinstance(price, TieredPrices):
+        # no model has it; the dearest is a bound
+        price = max(price.base, *(tier.price for tier in price.tiers))
+    return (price or Decimal(0)) / 1_000
+
+
+def _at(price: Decimal | TieredPrices | None, above: int) -> Decimal | None:
+    """The price for inputs just longer than ``above``."""
+    if price is None or isinstance(price, Decimal):
+        return price
+    return next((t.price for t in reversed(price.tiers) if above >= t.start), price.base)
+
+
+def _or(price: Decimal | None, otherwise: Decimal) -> Decimal:
+    return otherwise if price is None else price

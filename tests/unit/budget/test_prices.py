@@ -1,0 +1,312 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+from genai_prices import Usage as Counted
+from genai_prices.data import providers
+from genai_prices.types import (
+    ClauseEquals,
+    ConditionalPrice,
+    ModelInfo,
+    ModelPrice,
+    PriceVariant,
+    StartDateConstraint,
+    TieredPrices,
+    TimeOfDateConstraint,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from posology.budget.prices import PriceBook, load, packaged
+from posology.budget.table import Listed, table_version
+from posology.errors import UnpricedModel
+from posology.types import Usage
+
+MILLION = 10**6
+BOOK = packaged()
+price = BOOK.cost
+count = st.integers(min_value=0, max_value=10**6)
+usages = st.builds(
+    Usage,
+    input=count,
+    cache_read=count,
+    cache_write_5m=count,
+    cache_write_1h=count,
+    output=count,
+    reasoning=count,
+)
+
+
+def _every_price() -> Iterator[tuple[str, ModelInfo]]:
+    for provider in providers:
+        for model in provider.models:
+            yield f"{provider.id}:{model.id}", model
+
+
+ALL = dict(_every_price())
+PRICED = sorted(n for n in ALL if BOOK.cost(n, Usage(input=1, output=1)) is not None)
+STEPPED = [n for n in PRICED if "TieredPrices" in repr(ALL[n].prices)]
+HOURLY = [n for n in PRICED if "TimeOfDate" in repr(ALL[n].prices)]
+#: half of the draws from the models whose prices are least simple
+models = st.sampled_from(STEPPED + HOURLY) | st.sampled_from(PRICED)
+
+
+def test_openai_reasoning_is_billed_like_output_and_cached_input_for_less() -> None:
+    model = "openai:gpt-4o-mini"
+    assert price(model, Usage(input=MILLION)) == Decimal("0.15")
+    assert price(model, Usage(output=MILLION)) == Decimal("0.6")
+    assert price(model, Usage(reasoning=MILLION)) == Decimal("0.6")
+    assert price(model, Usage(cache_read=MILLION)) == Decimal("0.075")
+
+
+def test_anthropic_cache_writes_cost_more_and_most_for_an_hour() -> None:
+    model = "anthropic:claude-3-5-haiku-latest"
+    assert price(model, Usage(input=MILLION)) == Decimal("0.8")
+    assert price(model, Usage(cache_read=MILLION)) == Decimal("0.08")
+    assert price(model, Usage(cache_write_5m=MILLION)) == Decimal(1)
+    assert price(model, Usage(cache_write_1h=MILLION)) == Decimal("1.6")
+    assert price(model, Usage(output=MILLION)) == Decimal(4)
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "anthropic:claude-3-5-haiku-latest"])
+@given(usages)
+@settings(max_examples=50)
+def test_the_whole_costs_what_its_buckets_cost(model: str, usage: Usage) -> None:
+    parts = (
+        Usage(input=usage.input),
+        Usage(cache_read=usage.cache_read),
+        Usage(cache_write_5m=usage.cache_write_5m),
+        Usage(cache_write_1h=usage.cache_write_1h),
+        Usage(output=usage.output),
+        Usage(reasoning=usage.reasoning),
+    )
+    costs = [price(model, part) for part in parts]
+    assert price(model, usage) == sum((cost or Decimal(0) for cost in costs), Decimal(0))
+
+
+def test_the_offline_reader_is_free_by_declaration() -> None:
+    assert price("offline:extractive", Usage(input=MILLION, output=MILLION)) == Decimal(0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openai:no-such-model",
+        "openai:gpt-4o-mini-typo",
+        "openai:ft:gpt-4o-mini:org::id",
+        "nobody:gpt-4o-mini",
+        "gpt-4o-mini",
+        "",
+        ":",
+        # listed, but by the hour or without a price: not free
+        "openai:whisper-1",
+        "openai:omni-moderation-latest",
+    ],
+)
+def test_an_unknown_price_is_none_and_never_zero(model: str) -> None:
+    assert price(model, Usage(input=1, output=1)) is None
+
+
+def test_unknown_usage_has_a_price_only_where_all_is_free() -> None:
+    assert price("offline:extractive", None) == Decimal(0)
+    assert price("openai:gpt-4o-mini", None) is None
+
+
+def test_an_embedding_has_no_output_to_price() -> None:
+    model = "openai:text-embedding-3-small"
+    assert price(model, Usage(input=MILLION)) == Decimal("0.02")
+    assert price(model, Usage(input=1, output=1)) is None
+
+
+@given(st.text(max_size=30))
+def test_no_name_breaks_it(model: str) -> None:
+    price(model, Usage(input=1))
+
+
+def test_prices_come_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    assert price("openai:gpt-4o", Usage(input=1)) is not None
+    BOOK.check("openai:gpt-4o")
+
+
+def test_the_version_names_the_table() -> None:
+    assert BOOK.version == table_version()
+    assert BOOK.version.startswith("genai-prices ")
+    assert load(None) is BOOK
+
+
+@given(models, usages)
+@settings(max_examples=300)
+def test_it_is_the_table_s_own_arithmetic(model: str, usage: Usage) -> None:
+    now = datetime(2027, 1, 15, 2, 30, tzinfo=UTC)
+    counted = Counted(
+        input_tokens=usage.total_input,
+        cache_read_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write_5m + usage.cache_write_1h,
+        cache_write_5m_tokens=usage.cache_write_5m,
+        cache_write_1h_tokens=usage.cache_write_1h,
+        output_tokens=usage.total_output,
+        output_reasoning_tokens=usage.reasoning,
+    )
+    info = ALL[model]
+    expected = info.get_prices(now).calc_price(counted)["total_price"]
+    rates = Listed(model=info).rates(now)
+    assert rates is not None
+    assert rates.cost(usage) == expected
+
+
+@given(models, usages, st.integers(0, 10**6), st.integers(0, 10**6))
+@settings(max_examples=500)
+def test_the_worst_case_bounds_every_usage_within(
+    model: str, usage: Usage, more: int, longer: int
+) -> None:
+    cost = BOOK.cost(model, usage)
+    assert cost is not None
+    worst = BOOK.worst(
+        model, input_tokens=usage.total_input + more, output_tokens=usage.total_output + longer
+    )
+    assert worst >= cost
+
+
+@given(models, count, count, count, count)
+@settings(max_examples=300)
+def test_the_worst_case_grows_with_either_bound(
+    model: str, read: int, said: int, more: int, longer: int
+) -> None:
+    assert BOOK.worst(model, input_tokens=read, output_tokens=said) <= BOOK.worst(
+        model, input_tokens=read + more, output_tokens=said + longer
+    )
+
+
+@pytest.mark.parametrize("model", STEPPED[:40])
+def test_the_worst_case_holds_on_both_sides_of_every_step(model: str) -> None:
+    standing = ALL[model].get_prices(datetime.now(tz=UTC)).input_mtok
+    starts = [tier.start for tier in standing.tiers] if isinstance(standing, TieredPrices) else []
+    for start in starts:
+        for read in (start - 1, start, start + 1):
+            for usage in (Usage(input=read, output=9), Usage(cache_write_1h=read, reasoning=9)):
+                cost = BOOK.cost(model, usage)
+                assert cost is not None
+                assert BOOK.worst(model, input_tokens=start + 1, output_tokens=9) >= cost
+
+
+def test_the_worst_case_of_a_long_context_is_known_to_the_cent() -> None:
+    # $3 and $15 up to 200,000 tokens, $6 and $22.5 above; written to a cache for an hour, twice that
+    model = "anthropic:claude-sonnet-4-5"
+    assert BOOK.worst(model, input_tokens=100_000, output_tokens=1_000) == Decimal("0.615")
+    assert BOOK.worst(model, input_tokens=200_001, output_tokens=1_000) == Decimal("2.422512")
+
+
+def test_the_worst_case_of_what_has_no_price_refuses() -> None:
+    for model in ("openai:no-such-model", "openai:whisper-1", "openai:text-embedding-3-small", ""):
+        with pytest.raises(UnpricedModel) as caught:
+            BOOK.worst(model, input_tokens=1, output_tokens=1)
+        assert caught.value.model == model
+        with pytest.raises(UnpricedModel, match="POSOLOGY_PRICES"):
+            BOOK.check(model)
+    embedding = "openai:text-embedding-3-small"
+    assert BOOK.worst(embedding, input_tokens=MILLION, output_tokens=0) == Decimal("0.02")
+    with pytest.raises(ValueError, match="negative"):
+        BOOK.worst("openai:gpt-4o", input_tokens=-1, output_tokens=0)
+
+
+def test_what_is_free_needs_no_price() -> None:
+    BOOK.check("offline:extractive")
+    assert BOOK.free("offline:extractive")
+    assert not BOOK.free("openai:gpt-4o")
+    assert not BOOK.free("openai:no-such-model")
+    assert BOOK.worst("offline:extractive", input_tokens=MILLION, output_tokens=MILLION) == 0
+
+
+def test_batches_cost_what_the_table_says_and_nobody_guesses() -> None:
+    usage = Usage(input=MILLION, output=MILLION)
+    known = [n for n in PRICED if BOOK.cost(n, usage, batch=True) is not None]
+    assert any(n.startswith("openai:") for n in known)
+    assert any(n.startswith("anthropic:") for n in known)
+    for model in known:
+        standard, batch = BOOK.cost(model, usage), BOOK.cost(model, usage, batch=True)
+        assert standard is not None
+        assert batch is not None
+        assert batch <= standard
+    assert BOOK.cost("openai:text-embedding-ada-002", Usage(input=1), batch=True) is None
+
+
+def _listed(*prices: ConditionalPrice, variants: list[PriceVariant] | None = None) -> Listed:
+    return Listed(
+        model=ModelInfo(
+            id="m", match=ClauseEquals("m"), prices=list(prices), price_variants=variants
+        )
+    )
+
+
+def _at(
+    price: str, constraint: StartDateConstraint | TimeOfDateConstraint | None = None
+) -> ConditionalPrice:
+    listed = ModelPrice(input_mtok=Decimal(price), output_mtok=Decimal(price))
+    return ConditionalPrice(constraint=constraint, prices=listed)
+
+
+def _possible(listed: Listed, now: datetime) -> set[Decimal | None]:
+    return {None if r is None else r.cost(Usage(input=MILLION)) for r in listed.possible(now)}
+
+
+def test_the_worst_case_holds_when_a_price_starts_while_a_call_is_under_way() -> None:
+    listed = _listed(
+        _at("1"), _at("2", StartDateConstraint(start_date=datetime(2026, 6, 1, tzinfo=UTC).date()))
+    )
+    assert _possible(listed, datetime(2026, 5, 1, tzinfo=UTC)) == {Decimal(1)}
+    assert _possible(listed, datetime(2026, 5, 31, 23, tzinfo=UTC)) == {Decimal(1), Decimal(2)}
+    assert _possible(listed, datetime(2026, 6, 1, tzinfo=UTC)) == {Decimal(2)}
+
+
+def test_the_worst_case_holds_when_the_dear_hours_begin() -> None:
+    dear = TimeOfDateConstraint(
+        start_time=datetime(2026, 1, 1, 1, tzinfo=UTC).timetz(),
+        end_time=datetime(2026, 1, 1, 4, tzinfo=UTC).timetz(),
+    )
+    listed = _listed(_at("1"), _at("3", dear))
+    for hour in (0, 2, 12):
+        now = datetime(2026, 1, 1, hour, tzinfo=UTC)
+        assert _possible(listed, now) == {Decimal(1), Decimal(3)}
+    assert _possible(_listed(_at("5", dear)), datetime(2026, 1, 1, tzinfo=UTC)) == {Decimal(5)}
+    assert _listed().possible(datetime(2026, 1, 1, tzinfo=UTC)) == (None,)
+
+
+@given(st.sampled_from(HOURLY), st.datetimes(datetime(2026, 1, 1), datetime(2028, 1, 1)), usages)
+def test_the_worst_case_of_now_bounds_the_cost_an_hour_later(
+    model: str, now: datetime, usage: Usage
+) -> None:
+    then = now.replace(tzinfo=UTC)
+    worst = PriceBook(clock=lambda: then).worst(
+        model, input_tokens=usage.total_input, output_tokens=usage.total_output
+    )
+    later = then.replace(hour=(then.hour + 1) % 24)
+    cost = PriceBook(clock=lambda: later).cost(model, usage)
+    assert cost is not None
+    assert worst >= cost
+
+
+def test_a_price_by_the_request_is_part_of_the_worst_case() -> None:
+    by_request = [n for n in PRICED if "requests_kcount" in repr(ALL[n].prices)]
+    assert by_request
+    for model in by_request:
+        cost = BOOK.cost(model, Usage())
+        assert cost is not None
+        assert cost > 0
+        assert BOOK.worst(model, input_tokens=0, output_tokens=0) == cost
+
+
+def test_steps_are_in_order() -> None:
+    for model in STEPPED:
+        rates = Listed(model=ALL[model]).rates(datetime.now(tz=UTC))
+        assert rates is not None
+        assert rates.steps[0].above == -1
+        assert all(one.above < next_.above for one, next_ in pairwise(rates.steps))
