@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -170,25 +171,43 @@ def usage_of(body: Any) -> Usage | None:
     """Disjoint buckets from Anthropic's counts: cache tokens add to input, thinking is in output.
 
     Where the cache writes are not broken down by lifetime they are of the default one, five
-    minutes.
+    minutes. A count that adds and is none makes the whole unknown, and so do searches, which are
+    billed beside the tokens and which we never ask for.
     """
     usage = section(body, "usage")
     plain, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
-    if plain is None or output is None:
+    lifetimes = section(usage, "cache_creation")
+    read = _added(usage, "cache_read_input_tokens")
+    written = _added(usage, "cache_creation_input_tokens")
+    short = _added(lifetimes, "ephemeral_5m_input_tokens")
+    hour = _added(lifetimes, "ephemeral_1h_input_tokens")
+    searches = _added(section(usage, "server_tool_use"), "web_search_requests")
+    if (
+        plain is None
+        or output is None
+        or read is None
+        or written is None
+        or short is None
+        or hour is None
+        or searches != 0
+    ):
         return None
-    hour = count(section(usage, "cache_creation").get("ephemeral_1h_input_tokens")) or 0
-    short = count(section(usage, "cache_creation").get("ephemeral_5m_input_tokens")) or 0
-    written = count(usage.get("cache_creation_input_tokens")) or 0
     thinking = count(section(usage, "output_tokens_details").get("thinking_tokens")) or 0
     reasoning = min(thinking, output)
     return Usage(
         input=plain,
-        cache_read=count(usage.get("cache_read_input_tokens")) or 0,
+        cache_read=read,
         cache_write_5m=max(short, written - hour),
         cache_write_1h=hour,
         output=output - reasoning,
         reasoning=reasoning,
     )
+
+
+def _added(counts: Mapping[str, Any], name: str) -> int | None:
+    """A count on top of the others: 0 where it is not told, ``None`` where it is told wrongly."""
+    value = counts.get(name)
+    return 0 if value is None else count(value)
 
 
 def translate(error: Exception, model: str, *, secret: str) -> ProviderError:

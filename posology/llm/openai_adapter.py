@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -39,6 +40,8 @@ KEY_VARIABLE = "OPENAI_API_KEY"
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
 _FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.FILTERED}
+#: tokens that have no bucket of their own although they have a price of their own
+_PRICED_APART = ("audio_tokens", "image_tokens")
 #: errors that no chat completion of ours should lead to; by name, since releases of the SDK differ
 _BY_NAME: dict[str, type[ProviderError]] = {
     "LengthFinishReasonError": TruncatedReply,
@@ -169,27 +172,38 @@ def _response_format(schema: type[BaseModel]) -> dict[str, Any]:
 def usage_of(body: Any) -> Usage | None:
     """Disjoint buckets from OpenAI's totals, of which details are subsets.
 
-    Some compatible servers count reasoning beside the completion instead of within it, which their
-    total shows.
+    Some compatible servers count reasoning, or what was cached, beside the totals instead of within
+    them, which the sum of all or a part that exceeds its whole shows. A detail that is no count
+    leaves its tokens where the totals have them. A reply with tokens that are priced apart, and that
+    we never ask for, has unknown usage.
     """
     usage = section(body, "usage")
     prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    if prompt is None or completion is None:
-        return None
     inward = section(usage, "prompt_tokens_details")
-    read = min(count(inward.get("cached_tokens")) or 0, prompt)
-    written = min(count(inward.get("cache_write_tokens")) or 0, prompt - read)
-    reasoning = count(section(usage, "completion_tokens_details").get("reasoning_tokens")) or 0
-    beside = reasoning > completion or (
-        reasoning > 0 and count(usage.get("total_tokens")) == prompt + completion + reasoning
-    )
+    outward = section(usage, "completion_tokens_details")
+    if prompt is None or completion is None or any(map(_priced_apart, (inward, outward))):
+        return None
+    read = count(inward.get("cached_tokens")) or 0
+    written = count(inward.get("cache_write_tokens")) or 0
+    reasoning = count(outward.get("reasoning_tokens")) or 0
+    cached = read + written
+    #: what the sum of all holds beyond the two totals
+    beyond = (count(usage.get("total_tokens")) or 0) - prompt - completion
+    if not (cached > prompt or (cached and beyond in (cached, cached + reasoning))):
+        prompt -= cached
+    if not (reasoning > completion or (reasoning and beyond in (reasoning, cached + reasoning))):
+        completion -= reasoning
     return Usage(
-        input=prompt - read - written,
+        input=prompt,
         cache_read=read,
         cache_write_5m=written,
-        output=completion if beside else completion - reasoning,
+        output=completion,
         reasoning=reasoning,
     )
+
+
+def _priced_apart(details: Mapping[str, Any]) -> bool:
+    return any(details.get(kind) not in (None, 0) for kind in _PRICED_APART)
 
 
 def translate(error: Exception, model: str, *, secret: str) -> ProviderError:

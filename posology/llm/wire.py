@@ -30,6 +30,8 @@ from posology.types import Usage
 MAX_CONNECT = 10.0
 #: reply forms whose JSON schema an adapter keeps; there is one for each set of choices
 MAX_SCHEMAS = 256
+#: tokens; no call comes near it, and a figure beyond it would empty a budget by mistake
+MAX_COUNT = 10**9
 #: carries the id that we chose for an attempt; OpenAI logs it, and others pass over it
 ATTEMPT_HEADER = "X-Client-Request-Id"
 #: what an HTTP library may raise although its SDK wraps most of it
@@ -221,8 +223,8 @@ def checked_url(base_url: str, *, variable: str) -> str:
 
 
 def count(value: object) -> int | None:
-    """A token count, or ``None`` where the value is none."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    """A token count, or ``None`` where the value is none, or is more than any call can have."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
         return value
     return None
 

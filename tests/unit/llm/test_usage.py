@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from posology.llm.openai_adapter import usage_of as openai_usage
 from posology.testing import formats
 from posology.types import Finish, Usage
 
+BUCKETS = [f.name for f in fields(Usage)]
 tokens = st.integers(min_value=0, max_value=10**7)
 usages = st.builds(
     Usage,
@@ -103,6 +105,11 @@ def test_openai_usage_survives_the_wire_but_for_the_lifetime_of_cache_writes(usa
     assert found.reasoning == usage.reasoning
 
 
+def test_the_longest_that_a_call_can_be_is_still_a_count() -> None:
+    most = {"prompt_tokens": 10**9, "completion_tokens": 10**9}
+    assert openai_usage({"usage": most}) == Usage(input=10**9, output=10**9)
+
+
 @pytest.mark.parametrize("read", [openai_usage, anthropic_usage])
 @pytest.mark.parametrize(
     "body",
@@ -114,6 +121,14 @@ def test_openai_usage_survives_the_wire_but_for_the_lifetime_of_cache_writes(usa
         {"usage": {"prompt_tokens": "7", "completion_tokens": 1, "input_tokens": None}},
         {"usage": {"prompt_tokens": -7, "completion_tokens": 1}},
         {"usage": {"prompt_tokens": True, "completion_tokens": True}},
+        {"usage": {"prompt_tokens": 7.0, "completion_tokens": 1.0}},
+        {"usage": {"input_tokens": 7.5, "output_tokens": float("inf")}},
+        {"usage": {"input_tokens": -1, "output_tokens": 1}},
+        {"usage": {"input_tokens": True, "output_tokens": False}},
+        {"usage": [{"prompt_tokens": 7, "completion_tokens": 1}]},
+        # one such figure would empty a budget
+        {"usage": {"prompt_tokens": 10**9 + 1, "completion_tokens": 1}},
+        {"usage": {"input_tokens": 1, "output_tokens": 10**30}},
     ],
 )
 def test_what_is_not_a_count_is_unknown(read: Any, body: dict[str, Any]) -> None:
@@ -132,10 +147,18 @@ json_values = st.recursive(
                     "completion_tokens",
                     "total_tokens",
                     "prompt_tokens_details",
+                    "completion_tokens_details",
                     "cached_tokens",
+                    "cache_write_tokens",
+                    "reasoning_tokens",
                     "input_tokens",
                     "output_tokens",
+                    "output_tokens_details",
+                    "thinking_tokens",
                     "cache_creation",
+                    "cache_creation_input_tokens",
+                    "ephemeral_5m_input_tokens",
+                    "ephemeral_1h_input_tokens",
                 ]
             ),
             inner,
@@ -150,7 +173,7 @@ def test_no_usage_breaks_the_arithmetic_or_goes_below_zero(usage: Any) -> None:
     for read in (openai_usage, anthropic_usage):
         found = read({"usage": usage})
         if found is not None:
-            for name in ("input", "cache_read", "cache_write_5m", "output", "reasoning"):
+            for name in BUCKETS:
                 assert getattr(found, name) >= 0
 
 

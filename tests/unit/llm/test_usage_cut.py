@@ -1,0 +1,103 @@
+"""What was cut off may have been billed: its usage is unknown, never 0."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import httpx2
+import pytest
+
+from posology.errors import (
+    MalformedReply,
+    ProviderError,
+    ProviderUnreachable,
+    UnusableReply,
+)
+from posology.llm.anthropic_adapter import AnthropicAdapter
+from posology.llm.openai_adapter import OpenAIAdapter
+from posology.testing import Cut, Reply, StubProvider, formats
+from posology.types import Finish, Usage
+
+pytestmark = pytest.mark.anyio
+
+USAGE = Usage(input=800, cache_read=200, output=60, reasoning=40)
+BODIES = {
+    "openai": json.dumps(formats.openai_reply("gpt-4o-mini", "Yes.", USAGE, Finish.STOP)).encode(),
+    "anthropic": json.dumps(
+        formats.anthropic_reply("claude-haiku-4-5", "Yes.", USAGE, Finish.STOP)
+    ).encode(),
+}
+#: the whole of a stream, sent although none was asked for
+STREAMS = {
+    "openai": b'data: {"choices":[{"delta":{"content":"Yes."}}]}\n\n'
+    b'data: {"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":1}}\n\ndata: [DONE]\n\n',
+    "anthropic": b'event: message_start\ndata: {"type":"message_start","message":{"usage":'
+    b'{"input_tokens":8,"output_tokens":1}}}\n\nevent: message_stop\n'
+    b'data: {"type":"message_stop"}\n\n',
+}
+MODELS = {"openai": "openai:gpt-4o-mini", "anthropic": "anthropic:claude-haiku-4-5"}
+both = pytest.mark.parametrize("provider", ["openai", "anthropic"])
+
+
+def adapter_to(provider: str, client: httpx2.AsyncClient | None, stub: StubProvider | None) -> Any:
+    nowhere = "http://127.0.0.1:9"
+    if provider == "openai":
+        url = stub.openai_url if stub else nowhere
+        return OpenAIAdapter(api_key="none", base_url=url, client=client)
+    url = stub.anthropic_url if stub else nowhere
+    return AnthropicAdapter(api_key="none", base_url=url, client=client)
+
+
+async def received(provider: str, body: bytes, make_call: Any, **headers: str) -> ProviderError:
+    """What the adapter makes of a response that arrived, whole as far as HTTP can tell."""
+    replies = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body, headers=headers))
+    async with httpx2.AsyncClient(transport=replies) as client:
+        with pytest.raises(ProviderError) as caught:
+            await adapter_to(provider, client, None)(make_call(model=MODELS[provider]))
+    return caught.value
+
+
+@both
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.8, 0.99])
+async def test_a_body_that_a_proxy_cut_is_an_unusable_reply_of_unknown_usage(
+    provider: str, share: float, make_call: Any
+) -> None:
+    whole = BODIES[provider]
+    error = await received(provider, whole[: int(len(whole) * share)], make_call)
+    assert type(error) is MalformedReply
+    # so that its attempt counts as paid for and unusable, not as failed
+    assert isinstance(error, UnusableReply)
+    assert (error.status, error.usage) == (200, None)
+
+
+@both
+async def test_a_compressed_body_that_was_cut_is_too(provider: str, make_call: Any) -> None:
+    packed = gzip.compress(BODIES[provider])
+    kinds = {"content-encoding": "gzip", "content-type": "application/json"}
+    for body in (packed[:30], b"\0" + packed):
+        error = await received(provider, body, make_call, **kinds)
+        assert (type(error), error.usage) == (MalformedReply, None)
+
+
+@both
+async def test_a_stream_that_nobody_asked_for_is_unknown(provider: str, make_call: Any) -> None:
+    for body in (STREAMS[provider], STREAMS[provider][:60]):
+        error = await received(provider, body, make_call)
+        assert (type(error), error.usage) == (MalformedReply, None)
+
+
+@both
+@pytest.mark.parametrize("sent", [None, 0, 1, 40, 200])
+async def test_a_connection_cut_after_the_work_was_done_is_unknown(
+    provider: str, sent: int | None, make_call: Any
+) -> None:
+    step = Cut(of=Reply(text="Yes.", usage=USAGE), after_bytes=sent)
+    with StubProvider([step]) as stub:
+        adapter = adapter_to(provider, None, stub)
+        with pytest.raises(ProviderUnreachable) as caught:
+            await adapter(make_call(model=MODELS[provider]))
+        await adapter.aclose()
+    assert caught.value.usage is None
+    assert not isinstance(caught.value, UnusableReply)
