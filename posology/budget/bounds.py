@@ -1,0 +1,108 @@
+"""How many tokens a call can take in, known before it is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Set
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+from posology.budget import openai_tokens
+from posology.budget.text_bound import TextBound, bytes_bound, words_bound
+from posology.llm.schema import response_schema
+from posology.types import Call
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+#: Tokens that a provider sets around a message. OpenAI's cookbook counts 3 and the role; the others
+#: do not say.
+PER_MESSAGE = 8
+#: tokens that a provider sets around a call: the start of the reply, the beginning of the text
+PER_CALL = 16
+#: Tokens of what a provider tells the model of the form of a reply, the form itself apart: OpenAI a
+#: heading, Anthropic a system prompt of unsaid length (what it says of tools is 346 at most with
+#: current models).
+PER_SCHEMA: Mapping[str, int] = MappingProxyType({"openai": 64, "offline": 0})
+_PER_SCHEMA_ELSEWHERE = 400
+#: reply forms whose length is kept; there is one for each set of choices
+_KEPT = 256
+
+
+class InputBound(Protocol):
+    """A bound on the input tokens that a provider will count for a call."""
+
+    def __call__(self, call: Call) -> int: ...
+
+
+class CallBound:
+    """Bounds calls by the best that is known of their model's tokenizer.
+
+    - OpenAI's models, where their tokenizer's file is at hand: its count, see
+      :mod:`posology.budget.openai_tokens`.
+    - Models that are to be bounded strictly: bytes.
+    - All others: English words at measured rates, all else by its bytes, see
+      :mod:`posology.budget.text_bound` for what of that is proven.
+
+    What surrounds the texts comes on top: a constant for each message, one for the call, and for a
+    structured reply the bytes of its JSON schema and a constant. These are estimates with a margin, for
+    no provider publishes them. A usage above its bound is possible, and to be flagged.
+
+    The first call of one of OpenAI's models may take some tenths of a second, to read a file.
+
+    Args:
+        strict: models (``provider:name``, in lower case) that are bounded by bytes.
+        native_schema: whether the schema of a structured reply is sent.
+        openai_files: where ``tiktoken`` keeps its files; ``None``: where it does by default.
+    """
+
+    def __init__(
+        self,
+        *,
+        strict: Set[str] = frozenset(),
+        native_schema: bool = True,
+        openai_files: Path | None = None,
+    ) -> None:
+        self._strict = strict
+        self._native_schema = native_schema
+        self._openai_files = openai_files or openai_tokens.default_folder()
+
+    def __call__(self, call: Call) -> int:
+        """Input tokens, at least 1."""
+        provider, _, name = call.model.strip().partition(":")
+        bound = self._of(call.model.strip().lower(), provider, name)
+        texts = sum(bound(message.content) + PER_MESSAGE for message in call.messages)
+        return texts + PER_CALL + self._form(call, provider)
+
+    def _of(self, model: str, provider: str, name: str) -> TextBound:
+        if model in self._strict:
+            return bytes_bound
+        exact = _exact(name, self._openai_files) if provider == "openai" else None
+        return exact or words_bound
+
+    def _form(self, call: Call, provider: str) -> int:
+        if call.schema is None or not self._native_schema:
+            return 0
+        return _schema_bytes(call.schema) + PER_SCHEMA.get(provider, _PER_SCHEMA_ELSEWHERE)
+
+
+@lru_cache(maxsize=_KEPT)
+def _schema_bytes(schema: type[BaseModel]) -> int:
+    """Of the longer of the two dialects in which a schema is sent."""
+    return max(
+        len(json.dumps(schema.model_json_schema())), len(json.dumps(response_schema(schema).schema))
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _exact(name: str, folder: Path) -> TextBound | None:
+    count = openai_tokens.counter(name, folder)
+    if count is None:
+        return None
+
+    def bound(text: str) -> int:
+        return count(text) if len(text) <= openai_tokens.LONGEST else bytes_bound(text)
+
+    return bound

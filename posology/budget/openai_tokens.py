@@ -1,0 +1,125 @@
+"""OpenAI's own tokenizers, where their files are at hand; nothing is ever downloaded.
+
+``tiktoken`` (the extra ``tokenizers-openai``) downloads an encoding when it is first used and keeps the
+file in a cache folder. Its loader is not called here: the file is read if it is there and is the one that
+its digest says, and the encoding is made of it. To have it there, run
+``python -c "import tiktoken; tiktoken.get_encoding('o200k_base')"`` once, on a machine with a network.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from posology.budget.text_bound import TextBound
+
+#: characters; longer texts are not counted, which would take long
+LONGEST = 1_000_000
+_ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_START = r"[^\r\n\p{L}\p{N}]?"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncodingFile:
+    """Where an encoding comes from, as ``tiktoken_ext.openai_public`` has it."""
+
+    address: str
+    #: SHA-256 of the file
+    digest: str
+    #: what a text is cut by before merging
+    pattern: str
+
+    def path(self, folder: Path) -> Path:
+        """Where ``tiktoken`` keeps it."""
+        return folder / hashlib.sha1(self.address.encode(), usedforsecurity=False).hexdigest()
+
+
+_O200K = EncodingFile(
+    address=_ADDRESS.format("o200k_base"),
+    digest="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    pattern="|".join(
+        (
+            rf"{_START}{_UPPER}*{_LOWER}+{_SUFFIX}",
+            rf"{_START}{_UPPER}+{_LOWER}*{_SUFFIX}",
+            r"\p{N}{1,3}",
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+            r"\s*[\r\n]+",
+            r"\s+(?!\S)",
+            r"\s+",
+        )
+    ),
+)
+_CL100K = EncodingFile(
+    address=_ADDRESS.format("cl100k_base"),
+    digest="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    pattern=(
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+)
+#: encoding → its file
+ENCODINGS: Mapping[str, EncodingFile] = MappingProxyType(
+    {"cl100k_base": _CL100K, "o200k_base": _O200K, "o200k_harmony": _O200K}
+)
+
+
+def default_folder() -> Path:
+    """Where ``tiktoken`` keeps files unless ``TIKTOKEN_CACHE_DIR`` says otherwise."""
+    return Path(tempfile.gettempdir()) / "data-gym-cache"
+
+
+def encoding_of(name: str) -> str | None:
+    """The encoding of one of OpenAI's models; ``None``: unknown, or ``tiktoken`` is not installed."""
+    try:
+        from tiktoken.model import encoding_name_for_model
+
+        return encoding_name_for_model(name)
+    except (ImportError, KeyError):
+        return None
+
+
+def counter(name: str, folder: Path) -> TextBound | None:
+    """Counts the tokens of texts as one of OpenAI's models does.
+
+    Args:
+        name: of the model, without the provider.
+        folder: where ``tiktoken`` keeps its files.
+
+    Returns:
+        ``None`` where that cannot be had: another model, no ``tiktoken``, no file, or another file.
+    """
+    file = ENCODINGS.get(encoding_of(name) or "")
+    return None if file is None else load(file, folder)
+
+
+@cache
+def load(file: EncodingFile, folder: Path) -> TextBound | None:
+    """Read an encoding, which takes some tenths of a second; ``None``: it is not there, or another."""
+    try:
+        import tiktoken
+
+        content = file.path(folder).read_bytes()
+    except (ImportError, OSError):
+        return None
+    if hashlib.sha256(content).hexdigest() != file.digest:
+        return None
+    ranks = {
+        base64.b64decode(token): int(rank)
+        for token, rank in (line.split() for line in content.splitlines() if line)
+    }
+    encoding = tiktoken.Encoding(
+        file.digest[:8], pat_str=file.pattern, mergeable_ranks=ranks, special_tokens={}
+    )
+
+    def count(text: str) -> int:
+        return len(encoding.encode_ordinary(text))
+
+    return count

@@ -1,0 +1,162 @@
+"""A bound on the tokens of a text for tokenizers that are not at hand.
+
+What is proven: a tokenizer over bytes, or with bytes to fall back to, makes no more tokens than the text
+has bytes, for a merge never adds one. A normal form may be longer than the text, so bytes are those of a
+character or of its decomposition (NFKD), whichever are more. Of text in other scripts, digits, capitals,
+punctuation, names and gibberish no less than that is assumed.
+
+What is measured: English words take fewer tokens, and almost all of medical prose is English words.
+Their rates are below; ``python -m evals.bounds`` compares them with tokenizers that it trains, on real
+texts and on texts made to break them. Providers' own tokenizers, which have vocabularies of 100,000 to
+200,000, were not at hand: that the rates hold for them, too, is an extrapolation. A text that is made
+for it may therefore exceed the bound; the ledger flags a call whose usage does.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from posology.index.embedders import DEFAULT, PACKAGED
+
+#: Words that literature often has in lower case, of the 8,000 that English has most; one token each,
+#: after a space. Written by ``python -m evals.bounds --write``.
+FREQUENT = Path(__file__).parent / "data" / "frequent_words.txt"
+#: of the vocabulary's lines, which are in the order of their frequency: tokens of a whole word
+_RATES = ((8_000, 2), (20_000, 3))
+#: letters a token of the rarer ones, and what is added
+_LETTERS, _MORE = 3, 1
+#: tokens that a word without an entry takes beyond those that the vocabulary cuts it into
+_CUT = 2
+#: letters from which on a word that no space stands before takes two tokens more and not one
+_LONG = 8
+#: longer words are counted by their bytes
+_LONGEST = 32
+#: words whose count is kept
+_KEPT = 65_536
+#: a run of letters and digits of any script, with the space before it
+_RUN = re.compile(r" ?[0-9A-Za-z\x80-\U0010ffff]+")
+_ENGLISH = re.compile(r"[A-Za-z][a-z]*")
+
+#: a text to a bound on its tokens
+TextBound = Callable[[str], int]
+
+
+def bytes_bound(text: str) -> int:
+    """The bytes of a text, or of its decomposition where that has more, character by character."""
+    if text.isascii():
+        return len(text)
+    if unicodedata.is_normalized("NFKD", text):
+        return _utf8(text)
+    return sum(map(_widest, text))
+
+
+def words_bound(text: str) -> int:
+    """A bound on the tokens of a text: English words at their measured rates, all else by its bytes.
+
+    Never more than :func:`bytes_bound`. Also a bound, and that is proven, of the offline reader's own
+    count: what the vocabulary cuts a word into is never more than what is counted for it here.
+    """
+    runs = _RUN.findall(text)
+    saved = sum(map(_savings().__getitem__, runs))
+    return len(text) - saved
+
+
+class _Savings(dict[str, int]):
+    """A run, with the space before it, to how many tokens fewer than characters are counted for it."""
+
+    def __init__(self, tokens: Callable[[str], int]) -> None:
+        super().__init__()
+        self._tokens = tokens
+
+    def __missing__(self, run: str) -> int:
+        saved = len(run) - self._tokens(run)
+        if len(run) <= _LONGEST:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[run] = saved
+        return saved
+
+
+@cache
+def _savings() -> _Savings:
+    try:
+        folder = PACKAGED[DEFAULT]()
+    except ImportError:
+        return _Savings(bytes_bound)
+    lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    return _Savings(Words({entry: rank for rank, entry in enumerate(lines)}, _frequent()))
+
+
+def _frequent() -> frozenset[str]:
+    return frozenset(FREQUENT.read_text(encoding="utf-8").split())
+
+
+class Words:
+    """Tokens that are counted for a run of letters and digits with the space before it.
+
+    Args:
+        ranks: entries of a word-piece vocabulary in the order of their frequency, as ``ice`` and
+            ``##berg``.
+        frequent: words that are one token after a space.
+    """
+
+    def __init__(self, ranks: Mapping[str, int], frequent: frozenset[str]) -> None:
+        self._ranks = ranks
+        self._frequent = frequent
+
+    def __call__(self, run: str) -> int:
+        """At most the bytes of the run."""
+        most = bytes_bound(run)
+        word = run.removeprefix(" ")
+        if len(word) > _LONGEST or not _ENGLISH.fullmatch(word):
+            return most
+        plain = word.lower()
+        tokens = self._plain(plain)
+        if tokens is None:
+            return most
+        # a capital, or anything but a space before it, makes it another word to a tokenizer
+        tokens += word != plain
+        if run[0] != " ":
+            tokens += 1 if len(word) < _LONG else 2
+        return min(most, tokens)
+
+    def _plain(self, word: str) -> int | None:
+        if word in self._frequent:
+            return 1
+        rank = self._ranks.get(word)
+        if rank is None:
+            pieces = self._pieces(word)
+            return None if pieces is None else pieces + _CUT
+        for below, tokens in _RATES:
+            if rank < below:
+                return tokens
+        return math.ceil(len(word) / _LETTERS) + _MORE
+
+    def _pieces(self, word: str) -> int | None:
+        """How many entries a word is cut into, the longest first; ``None``: it cannot be."""
+        start = count = 0
+        while start < len(word):
+            mark = "##" if start else ""
+            end = next(
+                (e for e in range(len(word), start, -1) if mark + word[start:e] in self._ranks),
+                None,
+            )
+            if end is None:
+                return None
+            start, count = end, count + 1
+        return count
+
+
+def _utf8(text: str) -> int:
+    # halves of characters, which UTF-8 cannot write, take three bytes in what providers may send
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+@cache
+def _widest(character: str) -> int:
+    return max(_utf8(character), _utf8(unicodedata.normalize("NFKD", character)))
