@@ -1,0 +1,6 @@
+-- Whether a key is one of the tenant's now. ARGV: now, id of the key
+local found = redis.call('HGET', P .. 'keys', ARGV[2])
+local expires = found and string.match(found, ':(%d*)$')
+if not found or (expires ~= '' and tonumber(expires) <= now) then return 'gone' end
+local disabled = redis.call('HGET', P .. 'tenant', 'disabled')
+return disabled and disabled ~= '' and 'disabled' or 'live'

@@ -1,0 +1,20 @@
+-- Gives a tenant another key and ends those that it has, now or after a while; none that ends earlier gets more time.
+-- ARGV: now, id of the new key, ms for which the others go on. Returns {'rotated', id, when it ends in ms, …} or {'gone'}.
+local KEYS_OF, new, grace = P .. 'keys', ARGV[2], tonumber(ARGV[3])
+if redis.call('HEXISTS', P .. 'tenant', 'created') == 0 then return {'gone'} end
+local said = {'rotated'}
+if redis.call('HEXISTS', KEYS_OF, new) == 1 then return said end  -- the reply to it was lost
+local all = redis.call('HGETALL', KEYS_OF)
+for i = 1, #all, 2 do
+  local created, expires = string.match(all[i + 1], '^(%d+):(%d*)$')
+  local ends = math.min(tonumber(expires) or math.huge, now + grace)
+  if ends <= now then
+    redis.call('HDEL', KEYS_OF, all[i])
+  else
+    redis.call('HSET', KEYS_OF, all[i], created .. ':' .. whole(ends))
+  end
+  said[#said + 1] = all[i]
+  said[#said + 1] = whole(ends)
+end
+redis.call('HSET', KEYS_OF, new, whole(now) .. ':')
+return said
