@@ -26,12 +26,12 @@ import anyio.to_thread
 
 from evals.fanout import MODEL, provider
 from orchestrator.ingesting import run_ingest
-from orchestrator.jobs import keys
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.corpus.sample import notes_file, questions
+from posology.store import keys
 from posology.testing.faults import Faults
 from posology.testing.load import LoadStub
 from posology.types import Attempt, Outcome

@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
+from orchestrator.pricing import price_book
 from orchestrator.settings import Settings
-from posology.budget.prices import price
+from posology.budget.bounds import CallBound
 from posology.llm.models import parse
 from posology.llm.providers import FACTORIES, Adapter, ProviderOptions
 from posology.llm.retry import RetryPolicy
-from posology.llm.stack import build
+from posology.llm.stack import PATIENCE, build
 from posology.seams import Complete, Journal, Recall
 
 
@@ -21,10 +22,17 @@ class Connections:
     Args:
         settings: keys, addresses, limits.
         offline: makes the offline reader, which needs models that only the caller has.
+
+    Raises:
+        BadPrices: the user's file of prices cannot be used.
     """
 
     def __init__(self, settings: Settings, *, offline: Callable[[], Complete]) -> None:
         self._settings = settings
+        #: what calls cost
+        self.prices = price_book(settings)
+        #: how many tokens a call's input can have
+        self.bound = CallBound(strict=self.prices.strict, native_schema=settings.native_schema)
         self._offline = offline
         self._adapters: dict[str, Complete] = {}
         self._remote: list[Adapter] = []
@@ -37,6 +45,7 @@ class Connections:
         *,
         recall: Recall | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        patience: float = PATIENCE,
     ) -> Complete:
         """The whole stack for a model.
 
@@ -44,7 +53,8 @@ class Connections:
             model: ``provider:name``.
             journal: takes the account of every attempt.
             recall: gives the replies that the same work was given before.
-            sleep: waits between attempts.
+            sleep: waits between attempts, and for money.
+            patience: seconds that an attempt waits while calls under way hold what is left of a limit.
 
         Raises:
             UnknownModel: no such provider, or a name without a provider.
@@ -60,7 +70,9 @@ class Connections:
             journal=journal,
             recall=recall,
             sleep=sleep,
-            price=price,
+            patience=patience,
+            prices=self.prices,
+            bound=self.bound,
             retry=RetryPolicy(attempts=settings.attempts, deadline=settings.call_deadline),
             limit=self._limits[provider],
         )

@@ -13,12 +13,13 @@ from typing import cast
 import anyio
 import anyio.to_thread
 
-from orchestrator.jobs import keys, tenants
-from orchestrator.jobs.connection import evicts, translated
+from orchestrator.jobs import fair, tenants
 from orchestrator.jobs.units import Send, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.runner import Runner
 from posology.errors import InvalidQuery, StoreUnavailable
+from posology.store import keys
+from posology.store.connection import evicts, translated
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ _LOOK = 20
 _UNSEEN = 8
 #: tenants that are swept at once
 _AT_ONCE = 20
+#: seconds until a tenant of which enough was sent is asked again
+_LATER = 0.05
 #: sweeps from one look at the list of tenants to the next
 _TIDY = 5
 
@@ -61,6 +64,8 @@ class Housekeeping:
         self._redis = work.store.redis
         #: the tenant whose job was sent last
         self._last = ""
+        #: tenants that have something which is not to be sent yet, by when they are asked again
+        self._later: dict[str, float] = {}
 
     async def keep(self) -> None:
         """Extend the leases of what this process holds, and find what others have lost."""
@@ -120,26 +125,31 @@ class Housekeeping:
         await anyio.sleep(self._work.lease / 3)
 
     async def _dispatch(self) -> None:
-        """Send waiting jobs, one of each tenant in turn, while the broker has room."""
+        """Send waiting work, one unit of each tenant in turn, while the broker has room."""
         sent = room = 0
-        found = await tenants.waiting(self._work.store)
+        now = anyio.current_time()
+        self._later = {tenant: at for tenant, at in self._later.items() if at > now}
+        found = [t for t in await tenants.waiting(self._work.store) if t not in self._later]
         # on from whoever came last: where the broker has room for one at a time, it is not for the first
         start = bisect_right(found, self._last)
         for tenant in found[start:] + found[:start]:
             if not room:
                 room = min(DEPTH - await self._length(JOBS), _UNSEEN)
             if room <= 0:
-                await anyio.sleep(0.05)
+                await anyio.sleep(_LATER)
                 return
-            unit = await self._work.take(tenant)
-            if unit is not None:
-                await anyio.to_thread.run_sync(self._send, [unit])
+            offer = await fair.take(self._work.store, tenant)
+            if offer.later:
+                self._later[tenant] = now + _LATER
+            if offer.unit is not None:
+                await anyio.to_thread.run_sync(self._send, [offer.unit])
                 self._last = tenant
                 sent += 1
                 room -= 1
         if not sent:
             with translated(self._work.store.url):
-                await cast("Awaitable[object]", self._redis.blpop([keys.WAKE], 1))
+                pause = _LATER if self._later else 1
+                await cast("Awaitable[object]", self._redis.blpop([keys.WAKE], pause))
 
     async def _sweep(self) -> None:
         await anyio.sleep(self._pause)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from orchestrator.pipeline import Request
-from orchestrator.settings import Settings
+from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
+from posology.budget.ledger import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.retriever import Mode
 from posology.llm.models import parse
@@ -58,12 +60,16 @@ class AskRequest(BaseModel):
     mode: Mode = "fused"
     #: whether retracted passages may be evidence
     retracted: bool = False
-    #: bound on output tokens of one call; ``None``: as configured
-    max_tokens: int | None = Field(default=None, ge=64)
+    #: bound on output tokens of one call; ``None``: as configured, or else each stage's own
+    max_tokens: int | None = Field(default=None, ge=MIN_TOKENS, le=MAX_TOKENS)
     #: ``None``: the policy decides
     strategy: Text | None = None
     #: passages a partition, where the strategy has partitions; ``None``: the strategy's own
     partition_size: int | None = Field(default=None, ge=1, le=MAX_K)
+    #: dollars for all of its model calls together; ``None``: the tenant's limits alone
+    max_cost_usd: Decimal | None = Field(
+        default=None, ge=0, le=MAX_CAP, max_digits=16, decimal_places=9
+    )
 
     @classmethod
     def parse(cls, data: Any) -> Self:
@@ -87,6 +93,9 @@ class AskRequest(BaseModel):
                 such strategy.
             UnknownModel: no such provider, or a name without a provider.
         """
+        return self._request(self.model or settings.model, self.max_tokens or settings.max_tokens)
+
+    def _request(self, model: str, max_tokens: int | None) -> Request:
         if self.strategy is not None and self.strategy not in STRATEGIES:
             known = ", ".join(STRATEGIES)
             raise InvalidQuery(
@@ -94,11 +103,11 @@ class AskRequest(BaseModel):
             )
         return Request(
             query=make_query(self.question, form=self.form, options=self.options),
-            model=str(parse(self.model or settings.model)),
+            model=str(parse(model)),
             k=self.k,
             mode=self.mode,
             retracted=self.retracted,
-            max_tokens=self.max_tokens or settings.max_tokens,
+            max_tokens=max_tokens,
             strategy=self.strategy,
             partition_size=self.partition_size,
         )
@@ -113,9 +122,22 @@ class JobRequest(AskRequest):
     def settled(self, settings: Settings) -> Self:
         """The same with every default filled in, so that no worker's settings change the question.
 
+        No bound on output tokens is a setting, too: each stage's own.
+
         Raises:
             InvalidQuery: the question, its form and its options do not fit together.
             UnknownModel: no such provider, or a name without a provider.
         """
         request = self.to_request(settings)
         return self.model_copy(update={"model": request.model, "max_tokens": request.max_tokens})
+
+    def as_settled(self) -> Request:
+        """The request that :meth:`settled` made, as a job's record holds it: whatever is configured here.
+
+        Raises:
+            UnknownModel: a provider that this version does not know.
+            ValueError: it was never settled.
+        """
+        if self.model is None:
+            raise ValueError("a job's record names its model")
+        return self._request(self.model, self.max_tokens)

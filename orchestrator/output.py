@@ -23,7 +23,17 @@ from posology.published.answers import (
     Spending,
     Status,
 )
+from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchOutput, JobOutput, JobPage
+from posology.published.money import (
+    ArchiveOutput,
+    ExportOutput,
+    LedgerOutput,
+    RebuiltOutput,
+    SpendOutput,
+)
+from posology.published.reconciliation import ReconcileOutput
+from posology.published.tenants import TenantList, TenantOutput
 from posology.published.tools import BadItem, IndexOutput, IngestOutput, SearchOutput
 from posology.types import (
     Answer,
@@ -179,6 +189,7 @@ def spending(account: Account) -> Spending:
         usage=account.usage,
         usage_complete=all(attempt.usage is not None for attempt in account.attempts),
         cost_usd=account.cost,
+        charged_usd=account.charged,
     )
 
 
@@ -270,5 +281,14 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "job": JobOutput,
         "jobs": JobPage,
         "batch": BatchOutput,
+        "estimate": EstimateOutput,
+        "spend": SpendOutput,
+        "ledger": LedgerOutput,
+        "rebuild": RebuiltOutput,
+        "export": ExportOutput,
+        "archive": ArchiveOutput,
+        "tenant": TenantOutput,
+        "tenants": TenantList,
+        "reconcile": ReconcileOutput,
     }
 )

@@ -30,8 +30,8 @@ class Request:
     mode: Mode = "fused"
     #: whether retracted passages may be evidence
     retracted: bool = False
-    #: bound on output tokens of one call
-    max_tokens: int = 2_000
+    #: bound on output tokens of one call; ``None``: each stage's own
+    max_tokens: int | None = None
     #: ``None``: the policy decides
     strategy: str | None = None
     #: passages a partition; ``None``: the strategy's own
@@ -134,17 +134,24 @@ class Pipeline:
             retrieval_seconds=seconds,
         )
 
-    async def run(self, request: Request, account: Account) -> Report:
+    async def run(
+        self, request: Request, account: Account, journal: Journal | None = None
+    ) -> Report:
         """Answer one question in this process.
 
         The account is the caller's, so that what was spent is known when this raises, too.
+
+        Args:
+            request: the question.
+            account: lists every attempt.
+            journal: spends and hands on to the account; ``None``: nothing limits what is spent.
 
         Raises:
             PosologyError: retrieval or a model call failed; the account says what was spent.
         """
         started = time.perf_counter()
         # first, since a model without a key or a name need not be retrieved for
-        complete = self._completes(request.model, account)
+        complete = self._completes(request.model, journal or account)
         prepared = await self.prepare(request)
         outcome = await prepared.strategy(prepared.task, complete)
         return prepared.report(outcome, account, time.perf_counter() - started)

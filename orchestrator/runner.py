@@ -20,10 +20,10 @@ from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.output import answer_output, ask_output, error_body, ranked, spending
-from orchestrator.settings import Settings
 from posology.errors import (
     DeadlineExceeded,
     EmbedderUnavailable,
+    HeadroomReserved,
     IndexFault,
     JobCancelled,
     JobExpired,
@@ -48,6 +48,8 @@ logger = logging.getLogger(__name__)
 RETURNS = 4
 #: seconds for what was cancelled to be handed back
 _HANDED_BACK = 20.0
+#: seconds for which a unit that waits for money keeps its worker's place
+PATIENCE = 10.0
 _decision = TypeAdapter(Decision)
 _partition = TypeAdapter(Partition)
 _ranked = TypeAdapter(tuple[Ranked, ...])
@@ -62,7 +64,6 @@ class Runner:
 
     Args:
         work: the job records.
-        settings: fill what a request leaves open.
         connections: to models.
         service: opens the index; asked when a unit first needs it.
         keep: seconds that a job is kept which this worker cannot do, so that it does not take all.
@@ -71,14 +72,12 @@ class Runner:
     def __init__(
         self,
         work: WorkStore,
-        settings: Settings,
         connections: Connections,
         service: Callable[[], Awaitable[Service]],
         *,
         keep: float = 2.0,
     ) -> None:
         self._work = work
-        self._settings = settings
         self._connections = connections
         self._service = service
         self._keep = keep
@@ -195,6 +194,9 @@ class Runner:
             await self._work.fail(held, error_body(late, None), expired=True)
         except (JobSuperseded, StoreUnavailable):
             raise
+        except HeadroomReserved:
+            # another's work may go on in this place; it is sent again at the next sweep, and keeps its place
+            await self._work.release(held)
         except (IndexFault, EmbedderUnavailable) as error:
             await self._cannot_read(held, error)
         except JobCancelled as error:
@@ -224,7 +226,7 @@ class Runner:
 
     async def _answer(self, held: Held) -> tuple[Unit, ...]:
         started = anyio.current_time()
-        request = _request(held).to_request(self._settings)
+        request = _request(held).as_settled()
         complete, account = self._complete(held, request.model)
         prepared = await (await self._service()).prepare(request)
         parts = _partitions(prepared)
@@ -243,14 +245,14 @@ class Runner:
         return ()
 
     async def _extract(self, held: Held) -> tuple[Unit, ...]:
-        request = _request(held)
+        request = _request(held).as_settled()
         assert held.partition is not None
         part = _partition.validate_json(held.partition)
         asked = Extract(
-            query=request.to_request(self._settings).query,
+            query=request.query,
             partition=part,
-            model=str(request.model),
-            max_tokens=request.max_tokens or self._settings.max_tokens,
+            model=request.model,
+            max_tokens=request.max_tokens,
         )
         kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * held.patience)
         late = Extraction(
@@ -263,7 +265,7 @@ class Runner:
 
     async def _reduce(self, held: Held) -> tuple[Unit, ...]:
         started = anyio.current_time()
-        request = _request(held).to_request(self._settings)
+        request = _request(held).as_settled()
         partitions, extractions = await self._work.gathered(held.unit)
         outcome = await reduce(
             Reduction(
@@ -295,7 +297,7 @@ class Runner:
     def _complete(self, held: Held, model: str) -> tuple[Complete, Account]:
         journal = JobJournal(self._work, held)
         complete = self._connections.complete(
-            model, journal, recall=journal.recall, sleep=held.sleep
+            model, journal, recall=journal.recall, sleep=held.sleep, patience=PATIENCE
         )
         return complete, Account()
 

@@ -16,6 +16,7 @@ from posology.errors import ConfigurationError
 from posology.index.retriever import Mode, Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
+from posology.seams import Journal
 from posology.types import Query, Retrieval
 from strategies import STRATEGIES
 
@@ -31,9 +32,11 @@ class Service:
         self._retriever = retriever
         self._pipeline = pipeline
 
-    async def ask(self, request: Request, account: Account) -> Report:
+    async def ask(
+        self, request: Request, account: Account, journal: Journal | None = None
+    ) -> Report:
         """Answer one question; see :meth:`Pipeline.run`."""
-        return await self._pipeline.run(request, account)
+        return await self._pipeline.run(request, account, journal)
 
     async def prepare(self, request: Request) -> Prepared:
         """Retrieve and decide, and spend nothing; see :meth:`Pipeline.prepare`."""

@@ -7,6 +7,7 @@ that runs over every implementation.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
 from posology.types import (
@@ -23,6 +24,7 @@ from posology.types import (
     Situation,
     Task,
     TokenVectors,
+    Usage,
 )
 
 if TYPE_CHECKING:
@@ -93,16 +95,47 @@ class TokenCounter(Protocol):
     def __call__(self, text: str) -> int: ...
 
 
+class Prices(Protocol):
+    """What calls cost, and what they can cost at most."""
+
+    @property
+    def version(self) -> str:
+        """Which prices these are, for the account."""
+        ...
+
+    def cost(self, model: str, usage: Usage | None) -> Decimal | None:
+        """Dollars that a usage costs; ``None``: unknown, because usage or price is.
+
+        Some models are free, at any usage.
+        """
+        ...
+
+    def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
+        """Dollars that no usage within these bounds exceeds.
+
+        Raises:
+            UnpricedModel: nobody knows what the model costs.
+        """
+        ...
+
+
+class Bound(Protocol):
+    """How many tokens a call's input can have at most."""
+
+    def __call__(self, call: Call) -> int: ...
+
+
 class Journal(Protocol):
     """Takes the account of every attempt at a model call: once before it is sent, once after."""
 
     async def open(self, opening: Opening) -> int:
-        """Write down an attempt before it is sent, and return the number of its call.
+        """Reserve what an attempt may cost, write it down, and return the number of its call.
 
         What is opened and never closed was made by a process that ended: billed or not, nobody
         knows.
 
         Raises:
+            HeadroomReserved: the attempt may not be made yet; nothing was written down.
             PosologyError: the attempt may not be made; nothing was written down.
         """
         ...

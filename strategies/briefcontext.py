@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from posology.errors import DeadlineExceeded, JobCancelled, ProviderError
+from posology.errors import BudgetExhausted, DeadlineExceeded, JobCancelled, ProviderError
 from posology.seams import Complete
 from posology.types import (
     Answer,
@@ -31,6 +31,7 @@ from posology.types import (
     Task,
 )
 from prompts.extract import ExtractReply, render_extract
+from prompts.lengths import reply_tokens
 from prompts.reduce import ranks, reduce_schema, render_reduce
 from strategies import reading
 from strategies.concluding import conclude
@@ -46,6 +47,7 @@ _FAILURES: tuple[tuple[type[Exception], Failure], ...] = (
     (ProviderError, Failure.PROVIDER),
     (DeadlineExceeded, Failure.DEADLINE),
     (JobCancelled, Failure.CANCELLED),
+    (BudgetExhausted, Failure.UNAFFORDABLE),
 )
 
 
@@ -91,7 +93,8 @@ async def extract(asked: Extract, complete: Complete) -> Extraction:
         messages=rendered.messages,
         prompt=rendered.prompt,
         schema=ExtractReply,
-        max_tokens=asked.max_tokens,
+        strategy=NAME,
+        max_tokens=reply_tokens(Stage.EXTRACT, asked.max_tokens),
     )
     try:
         completion = await complete(call)
@@ -110,6 +113,8 @@ async def reduce(asked: Reduction, complete: Complete) -> Answer | Refusal:
         ProviderError: the call failed; or, as :class:`~posology.errors.NothingRead`, no partition
             could be read.
         DeadlineExceeded: no partition could be read in time.
+        NothingAffordable: the budget paid for no partition.
+        BudgetExhausted: it does not pay for the call.
         ValueError: the extractions are not one a partition, or cite what theirs does not hold.
     """
     read = reading.gather(asked)
@@ -127,7 +132,8 @@ async def reduce(asked: Reduction, complete: Complete) -> Answer | Refusal:
             messages=rendered.messages,
             prompt=rendered.prompt,
             schema=reduce_schema(asked.query.choices),
-            max_tokens=asked.max_tokens,
+            strategy=NAME,
+            max_tokens=reply_tokens(Stage.REDUCE, asked.max_tokens),
         )
     )
     return conclude(asked.query, completion, read)

@@ -16,6 +16,7 @@ from posology.types import (
     Task,
 )
 from prompts.answer import AnswerReply, render_answer, reply_schema
+from prompts.lengths import reply_tokens
 from strategies.evidence import check, remarks, whole
 
 NAME = "direct"
@@ -45,7 +46,8 @@ class Direct:
                 messages=rendered.messages,
                 prompt=rendered.prompt,
                 schema=reply_schema(task.query),
-                max_tokens=task.max_tokens,
+                strategy=NAME,
+                max_tokens=reply_tokens(Stage.ANSWER, task.max_tokens),
             )
         )
         return _conclude(task.query, completion, excerpts)

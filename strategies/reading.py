@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from posology.errors import DeadlineExceeded, NothingRead, ProviderError
+from posology.errors import DeadlineExceeded, NothingAffordable, NothingRead, ProviderError
 from posology.types import (
     Coverage,
     Excerpt,
@@ -87,12 +87,20 @@ def gather(asked: Reduction) -> Reading:
     )
 
 
-def nothing_read(asked: Reduction, read: Reading) -> ProviderError | DeadlineExceeded:
+def nothing_read(
+    asked: Reduction, read: Reading
+) -> ProviderError | DeadlineExceeded | NothingAffordable:
     """The error that fits a question of which no partition could be read."""
     if set(read.failures) == {Failure.DEADLINE}:
         return DeadlineExceeded(
             "the time was over before any passage was read: allow more, or ask for fewer passages",
             seconds=None,
+        )
+    if set(read.failures) == {Failure.UNAFFORDABLE}:
+        return NothingAffordable(
+            f"the budget pays for none of {read.coverage.partitions} partitions: raise it, or ask for "
+            "fewer passages or a cheaper model",
+            partitions=read.coverage.partitions,
         )
     counts = {str(failure): n for failure, n in sorted(read.failures.items())}
     said = ", ".join(f"{n} {failure}" for failure, n in counts.items())

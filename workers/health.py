@@ -10,10 +10,10 @@ import sys
 
 import anyio
 
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import connect, translated
 from orchestrator.settings import load_settings
 from posology.errors import PosologyError
+from posology.store import keys
+from posology.store.connection import connect, translated
 
 #: leases after which a silent worker counts as lost
 _SILENT = 3

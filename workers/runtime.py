@@ -15,7 +15,6 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from orchestrator.housekeeping import JOBS, Housekeeping
-from orchestrator.jobs import keys
 from orchestrator.jobs.store import open_store
 from orchestrator.jobs.units import Send, Unit
 from orchestrator.jobs.work import WorkStore
@@ -24,6 +23,7 @@ from orchestrator.runner import Runner
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
 from posology.errors import PosologyError
+from posology.store import keys
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Process:
         )
         store = await self._stack.enter_async_context(open_store(settings.redis))
         self._work = WorkStore(store, worker=keys.worker(os.getpid()), lease=settings.lease)
-        self.runner = Runner(self._work, settings, self._connections, self.service)
+        self.runner = Runner(self._work, self._connections, self.service)
         return self
 
     async def __aexit__(self, *_: object) -> None:

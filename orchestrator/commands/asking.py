@@ -15,6 +15,7 @@ from orchestrator.commands.common import (
     IndexOption,
     JsonOption,
     KOption,
+    MaxCostOption,
     MaxTokensOption,
     ModelOption,
     ModeOption,
@@ -43,13 +44,16 @@ def ask(
     strategy: StrategyOption = None,
     partition_size: PartitionOption = None,
     retracted: RetractedOption = False,
+    max_cost: MaxCostOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the index, with verified quotes, or refuse."""
     from orchestrator.input import AskRequest
+    from orchestrator.money import open_ledger
     from orchestrator.output import ask_output
     from orchestrator.service import open_service
     from orchestrator.terminal import show_answer
+    from posology.budget.journal import LedgerJournal
     from posology.llm.accounting import Account
 
     account = Account()
@@ -66,12 +70,15 @@ def ask(
             retracted=retracted,
             strategy=strategy,
             partition_size=partition_size,
+            max_cost=max_cost,
         )
-        request = AskRequest.parse(fields).to_request(settings)
+        asked = AskRequest.parse(fields)
+        request = asked.to_request(settings)
 
         async def run() -> None:
-            async with open_service(settings, index) as service:
-                out = ask_output(await service.ask(request, account))
+            async with open_ledger(settings) as ledger, open_service(settings, index) as service:
+                journal = LedgerJournal(ledger, account, cap=asked.max_cost_usd)
+                out = ask_output(await service.ask(request, account, journal))
             if as_json:
                 print_json(out)
             else:

@@ -19,6 +19,7 @@ from orchestrator.commands.common import (
     DeadlineOption,
     JsonOption,
     KOption,
+    MaxCostOption,
     MaxTokensOption,
     ModelOption,
     ModeOption,
@@ -85,6 +86,7 @@ def batch(
     partition_size: PartitionOption = None,
     deadline: DeadlineOption = None,
     retracted: RetractedOption = False,
+    max_cost: MaxCostOption = None,
     watch: Annotated[
         bool, typer.Option("--watch/--no-watch", help="Wait for the answers, or only submit.")
     ] = True,
@@ -123,6 +125,7 @@ def batch(
             "partition_size": partition_size,
             "deadline_seconds": deadline,
             "retracted": retracted,
+            "max_cost_usd": max_cost,
         }
         wanted = _Wanted(
             questions=read_questions(source),

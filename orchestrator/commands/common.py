@@ -48,7 +48,19 @@ OptionOption = Annotated[
     typer.Option("--option", metavar="A=TEXT", help="An answer option; repeat for each."),
 ]
 MaxTokensOption = Annotated[
-    int | None, typer.Option("--max-tokens", min=64, help="Bound on output tokens of a call.")
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        min=64,
+        max=200_000,
+        help="Bound on output tokens of a call. Default: POSOLOGY_MAX_TOKENS, or else one for each stage.",
+    ),
+]
+MaxCostOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-cost", metavar="USD", help="What all model calls of a question may cost together."
+    ),
 ]
 StrategyOption = Annotated[
     str | None,
@@ -124,6 +136,7 @@ def question_fields(
     retracted: bool,
     strategy: str | None,
     partition_size: int | None,
+    max_cost: str | None = None,
 ) -> dict[str, Any]:
     """A question and its options, as :class:`~orchestrator.input.AskRequest` reads them.
 
@@ -141,6 +154,7 @@ def question_fields(
         "max_tokens": max_tokens,
         "strategy": strategy,
         "partition_size": partition_size,
+        "max_cost_usd": max_cost,
     }
 
 

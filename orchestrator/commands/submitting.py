@@ -12,6 +12,7 @@ from orchestrator.commands.common import (
     FormOption,
     JsonOption,
     KOption,
+    MaxCostOption,
     MaxTokensOption,
     ModelOption,
     ModeOption,
@@ -51,6 +52,7 @@ def submit(
     strategy: StrategyOption = None,
     partition_size: PartitionOption = None,
     retracted: RetractedOption = False,
+    max_cost: MaxCostOption = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the answer and show it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,6 +72,7 @@ def submit(
             retracted=retracted,
             strategy=strategy,
             partition_size=partition_size,
+            max_cost=max_cost,
         )
         patience = {} if deadline is None else {"deadline_seconds": deadline}
         request = JobRequest.parse({**fields, **patience}).settled(settings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -13,18 +12,21 @@ import anyio
 from anyio import to_thread
 
 from orchestrator.input import MAX_DEADLINE
-from orchestrator.jobs import keys, records, tenants
-from orchestrator.jobs.connection import translated
+from orchestrator.jobs import records, tenants
 from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
 from orchestrator.settings import Settings
+from posology.budget.ledger import dollars
 from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,
     InvalidQuery,
     PosologyError,
+    UnpricedModel,
 )
 from posology.published.jobs import BatchOutput, BatchRow
+from posology.store import keys
+from posology.store.connection import translated
 from posology.types.jobs import OVER, JobState
 
 #: rows of one batch
@@ -82,6 +84,7 @@ class Batches:
         Raises:
             IdempotencyConflict: the key stands for other rows.
             InvalidQuery: tenant, key or defaults cannot be such, or there are too many rows.
+            BudgetError: the tenant can pay for none of the rows.
             StoreUnavailable: not all was submitted; the same key goes on.
         """
         prefix = keys.prefix(tenant)
@@ -92,6 +95,8 @@ class Batches:
         digest = await to_thread.run_sync(_digest, found)
         keep = int(self._settings.retention * 1000)
         bad = sum(row.request is None for row in found)
+        priced = {str(row.request.model) for row in found if row.request is not None}
+        await self._store.admit(filter(self._priced, priced), tenant=tenant)
         await tenants.enlist(self._store, tenant)
         (said,) = await self._store.run(
             "open_batch", prefix, batch, digest, len(found), bad, keep, _SUBMISSION
@@ -150,7 +155,7 @@ class Batches:
             total=total,
             rejected=rejected,
             states=states,
-            known_cost_usd=Decimal(record["known_nano"]) / records.NANO,
+            known_cost_usd=dollars(record["known_nano"]),
             unknown_costs=int(record["unknown_costs"]),
             over=ended + rejected == total,
         )
@@ -198,6 +203,14 @@ class Batches:
             )
             for number, own, error, job in zip(numbers, ids, rejected, jobs, strict=True)
         ]
+
+    def _priced(self, model: str) -> bool:
+        try:
+            self._store.least(model)
+        except UnpricedModel:
+            # its rows fail, each for itself
+            return False
+        return True
 
     async def _record(self, batch: str, tenant: str) -> dict[str, str]:
         prefix = keys.prefix(tenant)

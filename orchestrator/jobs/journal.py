@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from decimal import ROUND_CEILING, Decimal
 
 import anyio
 
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import translated
-from orchestrator.jobs.records import NANO
 from orchestrator.jobs.units import Held
 from orchestrator.jobs.work import WorkStore, refuse
+from posology.budget import entries
+from posology.budget.journal import PATIENCE
+from posology.budget.ledger import nano
+from posology.budget.refusing import refuse as refuse_to_pay
 from posology.errors import StoreUnavailable
+from posology.store import keys
+from posology.store.connection import translated
 from posology.types import Attempt, Completion, Finish, Opening, Usage
 
-#: seconds for which the end of an attempt is told again and again to a store that is out of reach: what
-#: was spent must not be forgotten
-PATIENCE = 300.0
-_OPENING, _COMPLETION, _USAGE = (
-    tuple(field.name for field in fields(kind)) for kind in (Opening, Completion, Usage)
-)
+_COMPLETION = tuple(field.name for field in fields(Completion))
 
 
 class JobJournal:
@@ -38,25 +35,28 @@ class JobJournal:
         self._prefix = keys.prefix(held.unit.tenant)
 
     async def open(self, opening: Opening) -> int:
-        """Write down an attempt before it is sent.
+        """Reserve what an attempt may cost and write it down, before it is sent.
 
         Raises:
+            BudgetError: the limits of the tenant or of the job do not allow it, or not yet.
             JobCancelled: the job was cancelled.
             JobExpired: its deadline passed.
             JobSuperseded: the unit is another worker's by now.
             StoreUnavailable: Redis is out of reach, so nothing is spent.
         """
         unit = self._held.unit
-        said, *rest = await self._work.store.run(
+        said = await self._work.store.run(
             "open_attempt",
             self._prefix,
             unit.job,
             unit.name,
             self._held.token,
-            _opening(opening),
+            json.dumps(entries.opened(opening)),
+            nano(opening.reserved),
         )
-        refuse(self._held, said)
-        return int(rest[0])
+        refuse(self._held, said[0])
+        refuse_to_pay(said, opening, unit.tenant)
+        return int(said[1])
 
     async def close(self, attempt: Attempt, completion: Completion | None) -> None:
         """Write down how an attempt ended.
@@ -66,19 +66,11 @@ class JobJournal:
                 as opened, and will be taken for billed, amount unknown.
         """
         usage = attempt.usage or Usage()
-        closing = {
-            "outcome": attempt.outcome,
-            "error": attempt.error,
-            "usage": _usage(attempt.usage),
-            "cost": str(attempt.cost) if attempt.cost is not None else None,
-            "latency": round(attempt.latency, 6),
-            "request_id": attempt.request_id,
-        }
         arguments = (
             self._held.unit.job,
             attempt.id,
             attempt.outcome,
-            json.dumps(closing),
+            json.dumps(entries.ended(attempt)),
             "" if attempt.cost is None else nano(attempt.cost),
             usage.total_input,
             usage.total_output,
@@ -110,27 +102,10 @@ class JobJournal:
         return None if found is None else _replayed(found)
 
 
-def nano(cost: Decimal) -> int:
-    """Nano-dollars, rounded up: a counter may say too much by less than one, never too little."""
-    return int((cost * NANO).to_integral_value(ROUND_CEILING))
-
-
-# Written out and not by `asdict`, which copies every value deeply, at every call of every job.
-
-
-def _opening(opening: Opening) -> str:
-    prompt = {"name": opening.prompt.name, "digest": opening.prompt.digest}
-    return json.dumps({field: getattr(opening, field) for field in _OPENING} | {"prompt": prompt})
-
-
-def _usage(usage: Usage | None) -> dict[str, int] | None:
-    return None if usage is None else {field: getattr(usage, field) for field in _USAGE}
-
-
 def _reply(completion: Completion) -> str:
     # the structure is read from the text again, by whoever replays it
     plain = {field: getattr(completion, field) for field in _COMPLETION}
-    return json.dumps(plain | {"usage": _usage(completion.usage), "parsed": None})
+    return json.dumps(plain | {"usage": entries.usage(completion.usage), "parsed": None})
 
 
 def _replayed(stored: str | bytes) -> Completion:

@@ -14,10 +14,11 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from orchestrator.jobs import keys, tenants
-from orchestrator.jobs.connection import translated
+from orchestrator.jobs import tenants
 from orchestrator.jobs.scripts import BUCKETS
 from orchestrator.jobs.store import JobStore
+from posology.store import keys
+from posology.store.connection import translated
 from posology.types import JobState, Outcome
 
 #: the broker's queues

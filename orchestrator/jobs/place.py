@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.pricing import price_book
 from orchestrator.settings import Settings
 from orchestrator.stack.folder import read_stack
 from posology.errors import ConfigurationError
@@ -21,14 +22,20 @@ def store_url(settings: Settings) -> str:
     Raises:
         ConfigurationError: none is configured, and no stack runs.
     """
-    if settings.redis_url is not None:
-        return settings.redis_url.get_secret_value()
-    stack = read_stack(Path(settings.home))
-    if stack is None:
+    url = known_store(settings)
+    if url is None:
         raise ConfigurationError(
             f"no stack runs on {settings.home}: run `posology up`, or set POSOLOGY_REDIS_URL"
         )
-    return stack.redis_url
+    return url
+
+
+def known_store(settings: Settings) -> str | None:
+    """The same; ``None`` where none is configured, and no stack runs."""
+    if settings.redis_url is not None:
+        return settings.redis_url.get_secret_value()
+    stack = read_stack(Path(settings.home))
+    return None if stack is None else stack.redis_url
 
 
 @asynccontextmanager
@@ -43,5 +50,8 @@ async def open_jobs(settings: Settings, *, patience: int = _TRIES) -> AsyncItera
         ConfigurationError: nobody says where, or the address cannot be one.
     """
     url = store_url(settings)
-    async with open_store(url, retention=settings.retention, patience=patience) as store:
+    prices = price_book(settings)
+    async with open_store(
+        url, retention=settings.retention, patience=patience, prices=prices
+    ) as store:
         yield store

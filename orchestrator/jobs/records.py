@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,6 +12,8 @@ from pydantic import TypeAdapter
 
 from orchestrator.input import JobRequest
 from orchestrator.output import spending
+from posology.budget import entries
+from posology.budget.ledger import dollars
 from posology.llm.accounting import Account
 from posology.published.answers import AskOutput, ErrorBody
 from posology.published.jobs import (
@@ -24,11 +25,7 @@ from posology.published.jobs import (
 )
 from posology.types import Attempt, Decision, JobState, Outcome, Stage
 
-#: a dollar in the counters' unit
-NANO = 1_000_000_000
-_attempt = TypeAdapter(Attempt)
 _decision = TypeAdapter(Decision)
-_ATTEMPT_FIELDS = tuple(field.name for field in fields(Attempt))
 
 
 def at(milliseconds: str | float) -> datetime:
@@ -38,11 +35,8 @@ def at(milliseconds: str | float) -> datetime:
 
 def attempts(calls: Mapping[str, str]) -> tuple[Attempt, ...]:
     """The attempts that have ended, in the order in which they began."""
-    entries = [entry for raw in calls.values() if (entry := json.loads(raw)).get("outcome")]
-    found = [
-        _attempt.validate_python({name: entry.get(name) for name in _ATTEMPT_FIELDS})
-        for entry in entries
-    ]
+    ended = [entry for raw in calls.values() if (entry := json.loads(raw)).get("outcome")]
+    found = [entries.attempt(entry) for entry in ended]
     return tuple(
         sorted(found, key=lambda attempt: (attempt.started, attempt.call, attempt.attempt))
     )
@@ -120,8 +114,11 @@ def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
         else None,
         "batch": record.get("batch"),
         "row": int(record["row"]) if "row" in record else None,
-        "known_cost_usd": Decimal(record["known_nano"]) / NANO,
+        "known_cost_usd": dollars(record["known_nano"]),
         "unknown_costs": int(record["unknown_costs"]),
+        "charged_usd": dollars(record.get("spent_nano", 0)),
+        "reserved_usd": dollars(record.get("reserved_nano", 0)),
+        "cap_usd": dollars(record["cap_nano"]) if "cap_nano" in record else None,
     }
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, cast
 
 from redis.asyncio import Redis
 
 from orchestrator.input import JobRequest
-from orchestrator.jobs import keys, records, tenants
-from orchestrator.jobs.connection import TRIES, connect, translated
-from orchestrator.jobs.keys import DEFAULT_TENANT
-from orchestrator.jobs.scripts import Scripts
+from orchestrator.jobs import records, tenants
+from orchestrator.jobs.scripts import source
+from posology.budget.ledger import nano
+from posology.budget.refusing import refuse_at_the_door
 from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,
@@ -26,6 +27,11 @@ from posology.errors import (
     JobNotFound,
 )
 from posology.published.jobs import JobEvent, JobOutput, JobPage
+from posology.seams import Prices
+from posology.store import keys
+from posology.store.connection import TRIES, connect, translated
+from posology.store.keys import DEFAULT_TENANT
+from posology.store.scripts import Scripts
 from posology.types import JobState
 
 #: seconds for which the record of a job is kept after its end
@@ -36,6 +42,8 @@ MAX_KEY = 200
 MAX_PAGE = 500
 #: seconds that one wait for events lasts, after which the job is looked at again
 _LISTEN = 5.0
+#: tokens that go in and out of any call
+_LEAST = 64
 #: where an event stands in its stream: milliseconds and a number
 _EVENT = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 _MAX_PART = 2**64
@@ -55,10 +63,12 @@ class JobStore:
     """Jobs of all tenants on one Redis. It may be shared by concurrent callers.
 
     Args:
-        redis: see :func:`~orchestrator.jobs.connection.connect`.
+        redis: see :func:`~posology.store.connection.connect`.
         url: for messages.
         clock: milliseconds; ``None``: the server's own.
         retention: seconds for which records are kept after a job's end.
+        prices: with them, what a tenant can pay for no more is refused when it is submitted, and not
+            only when it is worked on.
     """
 
     def __init__(
@@ -68,11 +78,13 @@ class JobStore:
         *,
         clock: Callable[[], int] | None = None,
         retention: float = RETENTION,
+        prices: Prices | None = None,
     ) -> None:
         self.redis = redis
         self.url = url
-        self.run = Scripts(redis, url, clock)
+        self.run = Scripts(redis, url, source, clock)
         self._retention = int(retention * 1000)
+        self._prices = prices
 
     async def submit(
         self,
@@ -97,6 +109,9 @@ class JobStore:
             IdempotencyConflict: the key stands for another request.
             BatchNotFound: the batch is not kept any more.
             InvalidQuery: tenant or key cannot be one.
+            BudgetError: the tenant may not use the model, or has no money left for one call. Rows of a
+                batch are let in, and fail one by one.
+            UnpricedModel: nobody knows what the model costs.
             StoreUnavailable: nothing was submitted, or it is not known; the same key finds out.
         """
         prefix = keys.prefix(tenant)
@@ -105,6 +120,7 @@ class JobStore:
                 f"an idempotency key has 1 to {MAX_KEY} printable characters", field="key"
             )
         body = request.model_dump_json()
+        model = str(request.model)
         record = {
             "tenant": tenant,
             "request": body,
@@ -115,7 +131,7 @@ class JobStore:
             record["row"] = str(row)
         job = keys.new_id("job")
         await tenants.enlist(self, tenant)
-        said, found = await self.run(
+        said, found, *rest = await self.run(
             "submit",
             prefix,
             job,
@@ -123,7 +139,12 @@ class JobStore:
             key or "",
             hashlib.sha256(body.encode()).hexdigest(),
             batch or "",
+            model,
+            "" if batch else nano(self.least(model)),
+            "" if request.max_cost_usd is None else nano(request.max_cost_usd),
         )
+        if said == "refused":
+            refuse_at_the_door([found, *rest], model, self.least(model), tenant)
         if said == "conflict":
             raise IdempotencyConflict(
                 f"the idempotency key {key!r} was used for another request, job {found}: use a new key",
@@ -136,6 +157,29 @@ class JobStore:
         if created:
             await tenants.wake(self, tenant)
         return Submitted(job=found, created=created)
+
+    async def admit(self, models: Iterable[str], *, tenant: str) -> None:
+        """Find out whether a tenant can pay for a call to any of the models.
+
+        Raises:
+            BudgetError: for none of them; the error is that of the cheapest.
+            StoreUnavailable: Redis is out of reach.
+        """
+        cheapest = min(models, key=self.least, default=None)
+        if cheapest is not None and self._prices is not None:
+            least = self.least(cheapest)
+            said = await self.run("admit", keys.prefix(tenant), cheapest, nano(least))
+            refuse_at_the_door(said, cheapest, least, tenant)
+
+    def least(self, model: str) -> Decimal:
+        """Dollars that a call to a model costs in any case; 0 without prices.
+
+        Raises:
+            UnpricedModel: nobody knows.
+        """
+        if self._prices is None:
+            return Decimal(0)
+        return self._prices.worst(model, input_tokens=_LEAST, output_tokens=_LEAST)
 
     async def get(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """A job as it is now.
@@ -326,20 +370,25 @@ def _entries(read: Any) -> list[tuple[str, Mapping[str, str]]]:
 
 @asynccontextmanager
 async def open_store(
-    url: str, *, retention: float = RETENTION, patience: int = TRIES
+    url: str,
+    *,
+    retention: float = RETENTION,
+    patience: int = TRIES,
+    prices: Prices | None = None,
 ) -> AsyncIterator[JobStore]:
     """A store for as long as it is needed.
 
     Args:
-        url: see :func:`~orchestrator.jobs.connection.connect`.
+        url: see :func:`~posology.store.connection.connect`.
         retention: seconds for which records are kept after a job's end.
         patience: tries at each command while Redis is out of reach.
+        prices: see :class:`JobStore`.
 
     Raises:
         ConfigurationError: the address cannot be one.
     """
     redis = connect(url, patience=patience)
     try:
-        yield JobStore(redis, url, retention=retention)
+        yield JobStore(redis, url, retention=retention, prices=prices)
     finally:
         await redis.aclose()

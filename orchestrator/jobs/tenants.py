@@ -10,8 +10,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import translated
+from posology.store import keys
+from posology.store.connection import translated
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore

@@ -8,12 +8,13 @@ from typing import cast
 
 from pydantic import TypeAdapter
 
-from orchestrator.jobs import keys, tenants
-from orchestrator.jobs.connection import translated
+from orchestrator.jobs import tenants
 from orchestrator.jobs.store import JobStore
 from orchestrator.jobs.units import Held, Unit
 from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded
 from posology.published.answers import AskOutput, ErrorBody
+from posology.store import keys
+from posology.store.connection import translated
 from posology.types import Decision, Extraction, Partition
 
 #: seconds for which a claim holds without a heartbeat: a dead worker's work is found after that

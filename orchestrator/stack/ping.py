@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError
 
-from orchestrator.jobs.connection import connect, shown
 from posology.errors import ConfigurationError
+from posology.store.connection import connect, shown
 
 
 class Ping(StrEnum):

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import anyio
 from redis.exceptions import RedisError
 
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import connect
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo
+from posology.store import keys
+from posology.store.connection import connect
 
 
 async def workers_announced(info: StackInfo, workers: tuple[Child, ...]) -> bool:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 import anyio
 
-from orchestrator.jobs.connection import shown
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.options import StackOptions, api_command, worker_command
@@ -21,6 +20,7 @@ from orchestrator.stack.redis_server import own_redis
 from orchestrator.stack.supervisor import Tell, failure, kept, silent, single_errors
 from posology import __version__
 from posology.errors import ConfigurationError, StoreUnavailable
+from posology.store.connection import shown
 
 
 async def run_stack(

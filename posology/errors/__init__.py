@@ -5,6 +5,7 @@
     PosologyError
     ├── InputError                  what was handed in is wrong
     │   ├── InvalidQuery            a question that cannot be asked
+    │   ├── InvalidLimit            a limit that no tenant can have
     │   ├── BadRecord               a record of a corpus file that cannot be read
     │   └── BadFile                 a file that cannot be read (further)
     ├── ConfigurationError          what Posology was set up with is wrong
@@ -43,6 +44,19 @@
     │   ├── JobNotFailed            only a failed, cancelled or expired job can be tried again
     │   ├── JobCancelled            the job was cancelled: nothing more may be spent on it
     │   └── JobSuperseded           another worker has taken the work over
+    ├── BudgetError                 the tenant's limits do not allow it: nothing was sent
+    │   ├── BudgetExhausted         what is left does not pay for the call at its worst
+    │   ├── NothingAffordable       it pays for not one partition of a question
+    │   ├── HeadroomReserved        calls under way hold what is left: wait for them
+    │   ├── CallTooLarge            more tokens than the tenant has in a minute
+    │   ├── ModelNotAllowed         the tenant may not use the model
+    │   └── TenantDisabled          nothing is spent for the tenant
+    ├── TenantError                 what was asked about a tenant cannot be done
+    │   ├── TenantNotFound          there is none of that name
+    │   ├── TenantExists            there is one of that name already
+    │   └── LedgerBusy              its ledger is being archived or rebuilt
+    ├── KeyRefused                  the API key is none, or no longer one
+    ├── DriftFound                  a provider's account says something else than the ledger
     ├── StoreUnavailable            Redis is out of reach: nothing is spent
     ├── ApiError                    a service did not do as asked, and says no more than its status
     │   └── ApiUnreachable          no response came from it
@@ -73,6 +87,22 @@ from posology.errors.base import (
     StackRuns,
     UnknownModel,
     UnpricedModel,
+)
+from posology.errors.budget import (
+    BudgetError,
+    BudgetExhausted,
+    CallTooLarge,
+    DriftFound,
+    HeadroomReserved,
+    InvalidLimit,
+    KeyRefused,
+    LedgerBusy,
+    ModelNotAllowed,
+    NothingAffordable,
+    TenantDisabled,
+    TenantError,
+    TenantExists,
+    TenantNotFound,
 )
 from posology.errors.jobs import (
     ApiError,
@@ -116,17 +146,23 @@ __all__ = [
     "BadPrices",
     "BadRecord",
     "BatchNotFound",
+    "BudgetError",
+    "BudgetExhausted",
+    "CallTooLarge",
     "ChildFailed",
     "ConfigurationError",
     "ContextTooLong",
     "DeadlineExceeded",
+    "DriftFound",
     "EmbedderUnavailable",
+    "HeadroomReserved",
     "IdempotencyConflict",
     "IndexFault",
     "IndexLocked",
     "IndexMismatch",
     "IndexMissing",
     "InputError",
+    "InvalidLimit",
     "InvalidQuery",
     "JobCancelled",
     "JobError",
@@ -135,9 +171,13 @@ __all__ = [
     "JobNotFailed",
     "JobNotFound",
     "JobSuperseded",
+    "KeyRefused",
+    "LedgerBusy",
     "MalformedReply",
     "MissingKey",
+    "ModelNotAllowed",
     "ModelNotFound",
+    "NothingAffordable",
     "NothingRead",
     "PermissionRefused",
     "PosologyError",
@@ -151,6 +191,10 @@ __all__ = [
     "SchemaViolation",
     "StackRuns",
     "StoreUnavailable",
+    "TenantDisabled",
+    "TenantError",
+    "TenantExists",
+    "TenantNotFound",
     "TruncatedReply",
     "UnknownModel",
     "UnpricedModel",

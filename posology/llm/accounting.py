@@ -1,7 +1,8 @@
-"""An entry for every attempt, however it ends."""
+"""The one place where money is spent: reserve the worst case, call, settle. An entry for every attempt."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -16,11 +17,11 @@ import anyio.lowlevel
 from posology.errors import PosologyError, ProviderError, UnusableReply
 from posology.llm import series
 from posology.llm.memo import call_key
-from posology.seams import Complete, Journal
+from posology.seams import Bound, Complete, Journal, Prices
 from posology.types import Attempt, Call, Completion, Opening, Outcome, Usage
 
-#: ``provider:name`` and usage, ``None`` where it is unknown, to dollars; ``None``: unknown
-Price = Callable[[str, Usage | None], Decimal | None]
+logger = logging.getLogger(__name__)
+
 #: the name of the error that makes a reply unusable; ``None``: it is usable
 Verdict = Callable[[Call, Completion], str | None]
 
@@ -32,14 +33,14 @@ def accept(_call: Call, _completion: Completion) -> None:
 class Accounting:
     """Enters every attempt in the journal: before it is sent, and when it has ended.
 
-    Nothing can cancel the second entry, and a cancelled attempt is entered before the cancellation
+    Before it is sent the journal is told what it can cost at most, and may refuse. Nothing can cancel the second entry, and a cancelled attempt is entered before the cancellation
     goes on. An attempt whose process ends in between stays open in the journal.
 
     Args:
         inner: makes the attempt.
         journal: takes the entries.
-        price: ``provider:name`` and usage to dollars; asked for unknown usage too, which some
-            models are free at.
+        prices: what a call costs, and what it can cost at most.
+        bound: the tokens that a call's input can have at most.
         verdict: whether a reply that was paid for can be used.
         clock: seconds, from any origin.
         now: POSIX seconds.
@@ -50,14 +51,16 @@ class Accounting:
         inner: Complete,
         *,
         journal: Journal,
-        price: Price,
+        prices: Prices,
+        bound: Bound,
         verdict: Verdict = accept,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._inner = inner
         self._journal = journal
-        self._price = price
+        self._prices = prices
+        self._bound = bound
         self._verdict = verdict
         self._clock = clock
         self._now = now
@@ -66,25 +69,33 @@ class Accounting:
         """Make one attempt and account for it.
 
         Raises:
+            UnpricedModel: nobody knows what it would cost, so it is not sent.
             PosologyError: the journal does not let the attempt be made, or the attempt failed.
         """
         run = series.current()
-        run.attempts += 1
+        bound = self._bound(call)
         opening = Opening(
             id=uuid4().hex,
             call=run.call,
-            attempt=run.attempts,
+            attempt=run.attempts + 1,
             stage=call.stage,
             model=call.model,
             prompt=call.prompt,
             key=call_key(call),
             started=self._now(),
+            strategy=call.strategy,
+            input_bound=bound,
+            max_tokens=call.max_tokens,
+            reserved=self._prices.worst(
+                call.model, input_tokens=bound, output_tokens=call.max_tokens
+            ),
+            prices=self._prices.version,
         )
         # shielded, so that it is known whether the entry was made; it takes no longer than a store
         # takes to answer or to be given up
         with anyio.CancelScope(shield=True):
             number = run.call = await self._journal.open(opening)
-        run.attempt_id = opening.id
+        run.attempts, run.attempt_id = opening.attempt, opening.id
         started, sent = self._clock(), False
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
@@ -114,13 +125,25 @@ class Accounting:
             started=opening.started,
             latency=latency,
             request_id=ended.request_id,
+            strategy=opening.strategy,
+            input_bound=opening.input_bound,
+            max_tokens=opening.max_tokens,
+            reserved=opening.reserved,
+            prices=opening.prices,
         )
+        if attempt.over_bound:
+            logger.error(
+                "a call to %s cost $%s, and $%s was its bound: have its input bounded strictly",
+                attempt.model,
+                attempt.cost,
+                attempt.reserved,
+            )
         with anyio.CancelScope(shield=True):
             await self._journal.close(attempt, ended.completion)
 
     def _cost(self, model: str, usage: Usage | None) -> Decimal | None:
         # what was turned away costs nothing at any price, known or not
-        return Decimal(0) if usage == Usage() else self._price(model, usage)
+        return Decimal(0) if usage == Usage() else self._prices.cost(model, usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,6 +229,11 @@ class Account:
     def cost(self) -> Decimal | None:
         """Dollars; ``None`` when any attempt's cost is unknown."""
         return None if self.unknown else self.known_cost
+
+    @property
+    def charged(self) -> Decimal:
+        """Dollars that count against limits: unknown costs at their bounds."""
+        return sum((a.charged for a in self._attempts), Decimal(0))
 
     @property
     def unknown(self) -> int:

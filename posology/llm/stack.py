@@ -6,39 +6,48 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from posology.llm.accounting import Accounting, Price
+from posology.llm.accounting import Accounting
+from posology.llm.headroom import Headroom
 from posology.llm.limiter import Limiter
 from posology.llm.memo import Memo
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import Structured, verdict
-from posology.seams import Complete, Journal, Recall
+from posology.seams import Bound, Complete, Journal, Prices, Recall
+
+#: seconds: longer than a call takes, after which what it held is free
+PATIENCE = 90.0
 
 
 def build(
     adapter: Complete,
     *,
     journal: Journal,
-    price: Price,
+    prices: Prices,
+    bound: Bound,
     retry: RetryPolicy | None = None,
     limit: anyio.CapacityLimiter | None = None,
     recall: Recall | None = None,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    patience: float = PATIENCE,
 ) -> Complete:
-    """Structured → memo → retry → limit → accounting → adapter, outermost first.
+    """Structured → memo → retry → headroom → limit → accounting → adapter, outermost first.
 
-    A repair is a call of its own, so it is retried and accounted for like any other; a wait between
-    attempts holds no place in the limiter; and every attempt passes the account.
+    A repair is a call of its own, so it is retried and accounted for like any other; a wait, be it
+    between attempts or for money, holds no place in the limiter; and every attempt passes the account.
 
     Args:
         adapter: talks to a provider; shared by all stacks of a process, as are its connections.
         journal: takes the entry of every attempt.
-        price: see :func:`posology.budget.prices.price`.
+        prices: see :class:`posology.budget.prices.PriceBook`.
+        bound: see :mod:`posology.budget.bounds`.
         retry: ``None``: the default policy.
         limit: shared by all stacks of one provider; ``None``: no limit.
         recall: gives the replies that the same work was given before; ``None``: nothing is replayed.
-        sleep: waits between attempts.
+        sleep: waits between attempts, and for money.
+        patience: seconds that an attempt waits while calls under way hold what is left of a limit.
     """
-    accounted = Accounting(adapter, journal=journal, price=price, verdict=verdict)
+    accounted = Accounting(adapter, journal=journal, prices=prices, bound=bound, verdict=verdict)
     limited = accounted if limit is None else Limiter(accounted, places=limit)
-    retried = Retry(limited, policy=retry, sleep=sleep)
+    waiting = Headroom(limited, patience=patience, sleep=sleep)
+    retried = Retry(waiting, policy=retry, sleep=sleep)
     return Structured(retried if recall is None else Memo(retried, recall=recall))

@@ -96,6 +96,8 @@ class Spending(Published):
     """false when an attempt's usage is unknown: it may have been billed"""
     cost_usd: Decimal | None
     """null when usage or price of an attempt is unknown"""
+    charged_usd: Decimal
+    """what counts against limits: unknown costs at their bounds"""
 
 
 class AskOutput(Published):

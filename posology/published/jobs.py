@@ -63,6 +63,12 @@ class JobSummary(Published):
     """what it is known to have cost so far"""
     unknown_costs: int
     """attempts whose cost is unknown: they come on top"""
+    charged_usd: Decimal
+    """what counts against limits: the known cost, and unknown ones at their bounds"""
+    reserved_usd: Decimal
+    """set aside for calls under way"""
+    cap_usd: Decimal | None
+    """what it may cost at most; null: the tenant's limits alone"""
 
 
 class JobOutput(JobSummary):

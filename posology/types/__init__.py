@@ -50,6 +50,7 @@ from posology.types.literature import (
     Sentence,
     TokenVectors,
 )
+from posology.types.money import Balance, Limits, Reservation, Scope
 from posology.types.partitions import (
     Extract,
     Extraction,
@@ -63,6 +64,7 @@ __all__ = [
     "TRANSITIONS",
     "Answer",
     "Attempt",
+    "Balance",
     "Call",
     "Citation",
     "Completion",
@@ -80,6 +82,7 @@ __all__ = [
     "Hit",
     "JobState",
     "Level",
+    "Limits",
     "Message",
     "Opening",
     "Option",
@@ -91,10 +94,12 @@ __all__ = [
     "Ranking",
     "Reduction",
     "Refusal",
+    "Reservation",
     "Resolution",
     "Retrieval",
     "Retrieved",
     "Role",
+    "Scope",
     "Sentence",
     "Side",
     "Situation",

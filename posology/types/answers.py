@@ -135,8 +135,8 @@ class Task:
     retrieval: Retrieval
     #: ``provider:name``
     model: str
-    #: bound on output tokens of one call
-    max_tokens: int
+    #: bound on output tokens of one call; ``None``: each stage's own
+    max_tokens: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

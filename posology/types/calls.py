@@ -71,6 +71,8 @@ class Call:
     max_tokens: int
     #: not sent when ``None``: several current models refuse the parameter
     temperature: float | None = None
+    #: which strategy makes the call, for the account; empty where none does
+    strategy: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,6 +169,15 @@ class Opening:
     key: str
     #: POSIX seconds
     started: float
+    strategy: str = ""
+    #: tokens that go in, at most
+    input_bound: int = 0
+    #: tokens that come out, at most
+    max_tokens: int = 0
+    #: dollars that it can cost, at most
+    reserved: Decimal = Decimal(0)
+    #: which prices those are
+    prices: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,3 +205,22 @@ class Attempt:
     #: seconds
     latency: float
     request_id: str | None
+    strategy: str = ""
+    #: tokens that could go in, at most
+    input_bound: int = 0
+    #: tokens that could come out, at most
+    max_tokens: int = 0
+    #: dollars that were set aside: what it could cost at most
+    reserved: Decimal = Decimal(0)
+    #: which prices those are
+    prices: str = ""
+
+    @property
+    def charged(self) -> Decimal:
+        """Dollars that count against limits: the cost, or the bound where nobody knows it."""
+        return self.reserved if self.cost is None else self.cost
+
+    @property
+    def over_bound(self) -> bool:
+        """Whether it cost more than it could: then the bound was none."""
+        return self.cost is not None and self.cost > self.reserved

@@ -41,8 +41,8 @@ class Extract:
     partition: Partition
     #: ``provider:name``
     model: str
-    #: bound on output tokens of the call
-    max_tokens: int
+    #: bound on output tokens of the call; ``None``: the stage's own
+    max_tokens: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,5 +89,5 @@ class Reduction:
     extractions: tuple[Extraction, ...]
     #: ``provider:name``
     model: str
-    #: bound on output tokens of the call
-    max_tokens: int
+    #: bound on output tokens of the call; ``None``: the stage's own
+    max_tokens: int | None

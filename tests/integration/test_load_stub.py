@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from posology.budget.prices import price
+from posology.budget.prices import packaged
 from posology.errors import ProviderUnreachable
 from posology.llm import series
 from posology.llm.accounting import Account
@@ -19,7 +19,17 @@ from posology.llm.openai_adapter import OpenAIAdapter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
-from posology.testing import Cut, Faults, LoadStub, Malformed, Recorded, Reply, Status, Step
+from posology.testing import (
+    Cut,
+    Faults,
+    LoadStub,
+    Malformed,
+    Recorded,
+    Reply,
+    Status,
+    Step,
+    by_bytes,
+)
 from posology.testing.server import LoadServer
 from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
 
@@ -56,7 +66,12 @@ async def test_what_an_account_lacks_stands_in_the_ledger(provider: str) -> None
         adapter = adapter_to(provider, stub)
         account = Account()
         complete = build(
-            adapter, journal=account, price=price, retry=QUICK, limit=anyio.CapacityLimiter(20)
+            adapter,
+            journal=account,
+            prices=packaged(),
+            bound=by_bytes,
+            retry=QUICK,
+            limit=anyio.CapacityLimiter(20),
         )
         async with anyio.create_task_group() as group:
             for _ in range(100):

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from posology import errors
-from posology.budget.prices import price
+from posology.budget.prices import packaged
 from posology.llm import series
 from posology.llm.accounting import Account
 from posology.llm.anthropic_adapter import AnthropicAdapter
@@ -36,6 +36,7 @@ from posology.testing import (
     Status,
     Step,
     StubProvider,
+    by_bytes,
 )
 from posology.types import Call, Finish, Message, Outcome, PromptId, Role, Stage, Usage
 
@@ -117,7 +118,8 @@ async def rig(provider: str) -> Any:
         complete = build(
             adapter,
             journal=account,
-            price=price,
+            prices=packaged(),
+            bound=by_bytes,
             retry=policy,
             limit=anyio.CapacityLimiter(limit),
         )
@@ -343,7 +345,7 @@ async def test_usage_of_an_unusable_reply_is_kept_and_priced(rig: MakeRig, provi
     await made.complete(made.call)
     first = made.account.attempts[0]
     assert (first.outcome, first.usage) == (Outcome.UNUSABLE, Usage(input=1000))
-    assert first.cost == price(made.call.model, Usage(input=1000))
+    assert first.cost == packaged().cost(made.call.model, Usage(input=1000))
 
 
 async def test_a_silent_provider_times_out(rig: MakeRig) -> None:
@@ -371,7 +373,7 @@ async def test_nobody_listens(provider: str) -> None:
     with StubProvider([]) as stub:
         adapter = adapter_to(provider, stub)
     account = Account()
-    complete = build(adapter, journal=account, price=price, retry=QUICK)
+    complete = build(adapter, journal=account, prices=packaged(), bound=by_bytes, retry=QUICK)
     with pytest.raises(errors.ProviderUnreachable):
         await complete(call_to(MODELS[provider]))
     # nothing was sent, so that much is known

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.output import ask_output
 from orchestrator.pipeline import Pipeline, Request
 from policies.fixed import Fixed
-from posology.budget.prices import price
+from posology.budget.prices import packaged
 from posology.corpus.sample import notes_file, questions
 from posology.errors import InputError, ProviderOverloaded, RateLimited
 from posology.index.ingest import ingest
@@ -19,7 +19,7 @@ from posology.llm.stack import build
 from posology.published.answers import Status
 from posology.query import make_query
 from posology.seams import Complete
-from posology.testing import ScriptedModel
+from posology.testing import ScriptedModel, by_bytes
 from posology.testing.embedder import HashEmbedder
 from posology.types import Call, Outcome
 from prompts.answer import AnswerReply, Quote
@@ -46,7 +46,9 @@ def pipeline(retriever: Retriever, model: Complete, policy: Fixed | None = None)
         retriever=retriever,
         policy=policy or Fixed(),
         strategies=STRATEGIES,
-        completes=lambda _, account: build(model, journal=account, price=price, retry=QUICK),
+        completes=lambda _, account: build(
+            model, journal=account, prices=packaged(), bound=by_bytes, retry=QUICK
+        ),
     )
 
 

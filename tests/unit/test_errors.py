@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -40,6 +42,19 @@ FIELDS: dict[str, object] = {
     "batch": "batch_1",
     "key": "models",
     "address": "redis://127.0.0.1:6379/0",
+    "scope": "day",
+    "cap": Decimal("0.45"),
+    "spent": Decimal("0.4"),
+    "reserved": Decimal(0),
+    "asked": Decimal("0.1"),
+    "resets": datetime(2026, 1, 16, tzinfo=UTC),
+    "place": 2,
+    "partitions": 6,
+    "tenant": "acme",
+    "tokens": 5000,
+    "limit": 1000,
+    "drift": Decimal("0.25"),
+    "drifting": 2,
 }
 
 

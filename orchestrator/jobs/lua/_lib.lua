@@ -1,16 +1,5 @@
--- What every script of the job store begins with.
---
--- KEYS[1] is the tenant's prefix, e.g. "posology:{acme}:". All keys of a tenant share its hash tag and so
--- one slot of a cluster; scripts build them from the prefix. ARGV[1] is the time in milliseconds, or 0 for
--- the server's own. ALLOWED and OVER (posology.types.jobs), BUCKETS, MODELS and
--- OTHER are written in front of this file.
-local P = KEYS[1]
-local now = tonumber(ARGV[1])
-if now == 0 then
-  local t = redis.call('TIME')
-  now = t[1] * 1000 + math.floor(t[2] / 1000)
-end
-
+-- What every script of the job store begins with, after the library of money (posology/budget/lua/_money.lua), which
+-- says what P and now are. ALLOWED and OVER (posology.types.jobs) and BUCKETS are written in front of this file.
 local function key(id, part)
   return P .. 'job:' .. id .. (part and (':' .. part) or '')
 end
@@ -82,17 +71,9 @@ local function unit_done(id, name, u)
   redis.call('ZREM', unclaimed(name), member(id, name))
 end
 
--- What the figures of an attempt are told apart by. A model's name is whatever a caller wrote: only one that has
--- replied gets figures of its own, and only as many as MODELS, once and for all, since no counter may fall.
+-- What the figures of an attempt are told apart by.
 local function labels(entry, outcome)
-  local name, metrics = 'model|' .. entry.model, P .. 'metrics'
-  local known = redis.call('HEXISTS', metrics, name) == 1
-  if not known and outcome == 'ok' and tonumber(redis.call('HGET', metrics, 'models') or 0) < MODELS then
-    redis.call('HSET', metrics, name, 1)
-    redis.call('HINCRBY', metrics, 'models', 1)
-    known = true
-  end
-  return '|' .. entry.stage .. '|' .. (known and entry.model or OTHER)
+  return '|' .. entry.stage .. '|' .. label(entry.model, outcome == 'ok')
 end
 
 -- Attempts that were opened and not closed, of one unit's holder or (without a name) of all: the process that
@@ -111,6 +92,7 @@ local function lose_attempts(id, name, token)
       redis.call('HINCRBY', P .. 'metrics', 'attempts' .. entry.labels .. '|lost', 1)
       local batch = get(id, 'batch')
       if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'unknown_costs', 1) end
+      close(attempt, 'lose', 'lost', nil, 0, 0, cjson.encode(entry))
       event(id, 'call', {stage = entry.stage, call = entry.call, attempt = entry.attempt, outcome = 'lost'})
     end
   end

@@ -1,18 +1,23 @@
 -- After a model was called: the truth of what it cost is taken from whoever tells it, also from a worker
 -- whose unit has gone to another. The reply is kept in the same step, so that none is paid for and forgotten.
--- ARGV: now, id, attempt id, outcome, closing (JSON), nano-dollars or '' where unknown,
+-- ARGV: now, id, attempt id, outcome, the attempt (JSON), nano-dollars or '' where unknown,
 -- tokens in, tokens out, latency in ms, reply (JSON) or ''
 local id, attempt, outcome = ARGV[2], ARGV[3], ARGV[4]
+local cost, input, output = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local raw = redis.call('HGET', key(id, 'calls'), attempt)
-if not raw then return {'gone'} end
+if not raw then
+  close(attempt, 'settle', outcome, cost, input, output, ARGV[5])  -- the job was forgotten, its money is not
+  return {'gone'}
+end
 local entry = cjson.decode(raw)
 local was_lost = entry.outcome == 'lost'
 if entry.outcome and not was_lost then return {'closed'} end  -- told before
 for name, value in pairs(cjson.decode(ARGV[5])) do entry[name] = value end
+close(attempt, 'settle', outcome, cost, input, output, cjson.encode(entry))
 redis.call('HSET', key(id, 'calls'), attempt, cjson.encode(entry))
 redis.call('SREM', key(id, 'open'), attempt)
 local batch = get(id, 'batch')
-local function count(field, n)
+local function tally(field, n)
   redis.call('HINCRBY', key(id), field, n)
   if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, field, n) end
 end
@@ -20,10 +25,10 @@ local told = labels(entry, outcome)
 local M = P .. 'metrics'
 if was_lost then forget_loss(id, entry) end
 if ARGV[6] == '' then
-  count('unknown_costs', 1)
+  tally('unknown_costs', 1)
   redis.call('HINCRBY', M, 'unknown' .. told, 1)
 else
-  count('known_nano', ARGV[6])
+  tally('known_nano', ARGV[6])
   redis.call('HINCRBY', M, 'nano' .. told, ARGV[6])
 end
 redis.call('HINCRBY', M, 'attempts' .. told .. '|' .. outcome, 1)

@@ -1,8 +1,9 @@
--- Before a model is called: may it be, and which number has the call?
--- ARGV: now, id, unit, token, opening (JSON)
+-- Before a model is called: may it be, is there money for its worst case, and which number has the call?
+-- ARGV: now, id, unit, token, opening (JSON), nano-dollars that it may cost
 local id, name = ARGV[2], ARGV[3]
 local entry = cjson.decode(ARGV[5])
 local known = redis.call('HGET', key(id, 'calls'), entry.id)  -- the reply to this very opening was lost
+local ticket = id .. '|' .. name .. '|' .. entry.key
 
 -- It is not sent, so nothing of it may stay in the account.
 local function refuse(word)
@@ -10,6 +11,8 @@ local function refuse(word)
     redis.call('HDEL', key(id, 'calls'), entry.id)
     if redis.call('SREM', key(id, 'open'), entry.id) == 0 then forget_loss(id, cjson.decode(known)) end
   end
+  release(entry.id)
+  leave(ticket, id)
   return {word}
 end
 
@@ -18,8 +21,15 @@ if not u then return refuse(why) end
 if get(id, 'state') == 'cancelling' then return refuse('cancelled') end
 if now >= tonumber(get(id, 'deadline')) then return refuse('expired') end
 if known then return {'opened', cjson.decode(known).call} end
-if type(entry.call) ~= 'number' then entry.call = redis.call('HINCRBY', key(id), 'calls', 1) end
-entry.unit, entry.token = name, u.t
-redis.call('HSET', key(id, 'calls'), entry.id, cjson.encode(entry))
+-- a call's number is given when it is sent, not while it waits for money
+local first = type(entry.call) ~= 'number'
+if first then entry.call = tonumber(get(id, 'calls') or 0) + 1 end
+entry.unit, entry.token, entry.job = name, u.t, id
+local raw = cjson.encode(entry)
+local said = reserve({id = entry.id, nano = ARGV[6], job = id, model = entry.model, stage = entry.stage,
+  strategy = entry.strategy, ticket = ticket}, raw)
+if said[1] ~= 'reserved' then return said end
+if first then redis.call('HINCRBY', key(id), 'calls', 1) end
+redis.call('HSET', key(id, 'calls'), entry.id, raw)
 redis.call('SADD', key(id, 'open'), entry.id)
 return {'opened', entry.call}

@@ -1,5 +1,6 @@
 -- Creates a job, or finds the one that the idempotency key stands for.
--- ARGV: now, id, record (JSON object of strings), idempotency key or '', digest, batch or ''
+-- ARGV: now, id, record (JSON object of strings), idempotency key or '', digest, batch or '', model, nano-dollars that a
+-- first call costs at the least, or '' where that is found out later, and the job's own cap in nano-dollars or ''
 local id, record, idem, digest, batch = ARGV[2], cjson.decode(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 if redis.call('EXISTS', key(id)) == 1 then
   return {'existing', id}  -- this very submission, sent again after a lost reply
@@ -13,8 +14,10 @@ if idem ~= '' then
     if known[2] ~= digest then return {'conflict', known[1]} end
     return {'existing', known[1]}
   end
-  redis.call('HSET', P .. 'idem:' .. idem, 'job', id, 'digest', digest)
 end
+local refused = ARGV[8] ~= '' and admit(ARGV[7], tonumber(ARGV[8]))
+if refused then return {'refused', unpack(refused)} end
+if idem ~= '' then redis.call('HSET', P .. 'idem:' .. idem, 'job', id, 'digest', digest) end
 local fields = {'id', id, 'state', 'queued', 'created', now, 'token', 0, 'runs', 0, 'losses', 0,
   'known_nano', 0, 'unknown_costs', 0, 'digest', digest, 'idem', idem}
 for name, value in pairs(record) do
@@ -22,6 +25,7 @@ for name, value in pairs(record) do
   fields[#fields + 1] = value
 end
 redis.call('HSET', key(id), unpack(fields))
+cap_purse(key(id), ARGV[9])
 redis.call('HSET', key(id), 'deadline', now + tonumber(record.patience))
 if batch ~= '' then
   redis.call('HSET', key(id), 'batch', batch)

@@ -11,14 +11,14 @@ from typing import Any
 from redis.asyncio import Redis
 
 from orchestrator.input import JobRequest
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import connect
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.store import JobStore
 from orchestrator.jobs.units import ANSWER, Held, Unit
 from orchestrator.jobs.work import WorkStore
 from posology.errors import PosologyError
 from posology.published.answers import AskOutput, ErrorBody, Spending, Status
+from posology.store import keys
+from posology.store.connection import connect
 from posology.types import (
     Attempt,
     Completion,
@@ -41,6 +41,8 @@ from posology.types import (
 #: seconds
 LEASE, PATIENCE, RETENTION = 10.0, 100.0, 1_000.0
 LOSSES = 2
+#: dollars that an attempt sets aside
+BOUND = Decimal("0.002")
 MODEL = "openai:gpt-4o-mini"
 PROMPT = PromptId(name="answer", digest="0" * 16)
 DIRECT = Decision(strategy="direct", policy="fixed", reason="it was asked for")
@@ -209,6 +211,7 @@ def opening(held: Held, attempt: str, *, key: str = "k") -> Opening:
         prompt=PROMPT,
         key=key,
         started=1_700_000_000.0,
+        reserved=BOUND,
     )
 
 
@@ -227,6 +230,7 @@ def ended(opened: Opening, outcome: Outcome, cost: Decimal | None) -> Attempt:
         started=opened.started,
         latency=0.5,
         request_id=None,
+        reserved=opened.reserved,
     )
 
 
@@ -251,7 +255,13 @@ def answer(text: str = "It helps.") -> AskOutput:
         coverage=None,
         strategy="direct",
         decision=DIRECT,
-        spending=Spending(attempts=(), usage=Usage(), usage_complete=True, cost_usd=Decimal(0)),
+        spending=Spending(
+            attempts=(),
+            usage=Usage(),
+            usage_complete=True,
+            cost_usd=Decimal(0),
+            charged_usd=Decimal(0),
+        ),
         retrieved=(),
         index="none",
         retrieval_seconds=0.0,

@@ -13,14 +13,14 @@ from orchestrator.jobs.units import Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.pipeline import Pipeline
 from orchestrator.runner import Runner
-from orchestrator.settings import Settings
 from policies.fixed import Fixed
-from posology.budget.prices import price
+from posology.budget.prices import packaged
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
 from posology.seams import Complete, Journal, Recall
 from posology.testing.model import ScriptedModel
+from posology.testing.prices import by_bytes
 from posology.text.sentences import split
 from posology.types import (
     Call,
@@ -100,14 +100,17 @@ class Wires:
         *,
         recall: Recall | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        patience: float = 1.0,
     ) -> Complete:
         return build(
             self._model,
             journal=journal,
-            price=price,
+            prices=packaged(),
+            bound=by_bytes,
             retry=self._policy,
             recall=recall,
             sleep=sleep,
+            patience=patience,
         )
 
 
@@ -132,7 +135,7 @@ def runner(
         return cast("Service", pipeline(model, shelf))
 
     connections = cast("Connections", Wires(model))
-    return Runner(work or bench.worker(name), Settings(), connections, service, keep=0.01)
+    return Runner(work or bench.worker(name), connections, service, keep=0.01)
 
 
 def reply(call: Call) -> ScriptedReply:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections import Counter
 from collections.abc import Coroutine
-from decimal import Decimal
 from typing import Any, TypeVar
 
 from hypothesis.stateful import (
@@ -15,10 +15,8 @@ from hypothesis.stateful import (
 )
 from redis.asyncio import Redis
 
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import connect
-from orchestrator.jobs.records import NANO
 from orchestrator.jobs.units import Held, Unit
+from posology.budget.ledger import dollars
 from posology.errors import (
     IdempotencyConflict,
     JobCancelled,
@@ -28,8 +26,11 @@ from posology.errors import (
     JobNotFound,
     JobSuperseded,
 )
+from posology.store import keys
+from posology.store.connection import connect
 from posology.types import Extraction, JobState
 from tests.integration.jobs_store.helpers import (
+    BOUND,
     DIRECT,
     ERROR,
     PARTED,
@@ -62,6 +63,7 @@ class Machine(RuleBasedStateMachine):
         self.bench = self.wait(self._bench())
         self.jobs: dict[str, Job] = {}
         self.gone: set[str] = set()
+        self.looks = 0
         self.idem: dict[str, tuple[str, str]] = {}
         #: every message that was ever sent
         self.messages: list[Unit] = []
@@ -224,6 +226,9 @@ class Machine(RuleBasedStateMachine):
                 elif piece.status == "waiting":
                     assert (member in jobs + calls) == (piece.sent is not None)
                     assert piece.sent is not None or job.id in waiting
+        self.looks += 1
+        if self.looks % 5 == 0:
+            await self._money_agrees(prefix)
         for id_ in self.gone:
             assert not await self.redis.exists(
                 *(
@@ -260,10 +265,41 @@ class Machine(RuleBasedStateMachine):
         outcomes = {id_: json.loads(raw).get("outcome") or "open" for id_, raw in calls.items()}
         assert outcomes == {id_: spent.outcome for id_, spent in job.attempts.items()}
         assert set(opened) == {id_ for id_, said in outcomes.items() if said == "open"}
-        assert Decimal(record["known_nano"]) / NANO == job.known
+        assert dollars(record["known_nano"]) == job.known
         assert int(record["unknown_costs"]) == job.unknown
+        assert dollars(record.get("spent_nano", 0)) == job.known + job.unknown * BOUND
+        assert dollars(record.get("reserved_nano", 0)) == len(opened) * BOUND
+
+    async def _money_agrees(self, prefix: str) -> None:
+        """What is reserved is what is open, and every counter is the sum of the ledger's entries."""
+        async with self.redis.pipeline(transaction=True) as pipe:
+            pipe.hgetall(f"{prefix}money")
+            pipe.hkeys(f"{prefix}money:open")
+            pipe.xrange(f"{prefix}ledger")
+            counters, opened, entries = await pipe.execute()
+        fold: Counter[str] = Counter()
+        for _, entry in entries:
+            day = entry["day"]
+            for window in (f"day:{day}", f"month:{day[:7]}", "total"):
+                for what in ("reserved", "spent"):
+                    fold[f"{what}:{window}"] += int(entry[what])
+        assert {k: int(v) for k, v in counters.items() if int(v)} == {
+            k: v for k, v in fold.items() if v
+        }
+        assert dollars(fold["reserved:total"]) == len(opened) * BOUND
+        live = {
+            id_
+            for job in self.jobs.values()
+            for id_, spent in job.attempts.items()
+            if spent.outcome == "open"
+        }
+        assert set(opened) == live
 
     async def _nothing_is_left(self) -> None:
         prefix = keys.prefix(self.bench.tenant)
+        await self._money_agrees(prefix)
         left = {name async for name in self.redis.scan_iter(match=f"{prefix}*", count=1000)}
-        assert left <= {f"{prefix}metrics"}
+        # the account outlives the jobs
+        money = ("money", "money:models", "money:lost", "money:lost:at", "ledger", "metrics")
+        kept = {name for name in left if not name.startswith(f"{prefix}money:by:")}
+        assert kept <= {f"{prefix}{part}" for part in money}

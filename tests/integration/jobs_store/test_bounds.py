@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.jobs import keys, metrics
+from orchestrator.jobs import metrics
 from orchestrator.jobs.journal import JobJournal
-from orchestrator.jobs.scripts import MODELS, OTHER
 from orchestrator.jobs.units import Held
+from posology.budget.scripts import MODELS, OTHER
+from posology.store import keys
 from posology.types import JobState, Outcome
 from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, completion, ended, opening
 

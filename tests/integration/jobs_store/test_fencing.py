@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.jobs import keys
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held
 from posology.errors import JobCancelled, JobExpired, JobSuperseded
+from posology.store import keys
 from posology.types import Extraction, JobState, Outcome
 from tests.integration.jobs_store.helpers import (
     DIRECT,

@@ -17,13 +17,13 @@ import pytest
 from celery import Celery
 
 from orchestrator.housekeeping import CALLS, DEPTH, JOBS, Housekeeping, units_of
-from orchestrator.jobs import keys
 from orchestrator.jobs.units import Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.runner import Runner
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError, JobSuperseded, StoreUnavailable
+from posology.store import keys
 from posology.types import JobState, Stage
 from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, open_bench, request
 from tests.integration.jobs_store.local import Gate, model, of, reply, runner

@@ -7,10 +7,11 @@ import time
 import anyio
 import pytest
 
-from orchestrator.jobs import keys, metrics, tenants
+from orchestrator.jobs import metrics, tenants
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
+from posology.store import keys
 from posology.types import JobState
 from tests.integration.jobs_store.helpers import ERROR, RETENTION, Bench, Clock
 

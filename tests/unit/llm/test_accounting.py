@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from posology import errors
-from posology.budget.prices import price
+from posology.budget.prices import packaged
 from posology.llm.accounting import Account, Accounting
 from posology.llm.limiter import Limiter
 from posology.llm.memo import call_key
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
 from posology.query import make_query
-from posology.testing import ScriptedModel
+from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import (
     Attempt,
     Call,
@@ -41,10 +41,7 @@ MakeCall = Callable[..., Call]
 USAGE = Usage(input=100, output=10)
 
 
-def cents(_model: str, usage: Usage | None) -> Decimal | None:
-    if usage is None:
-        return None
-    return Decimal(usage.total_input + usage.total_output) / 100
+CENTS = FlatPrices()
 
 
 def fails(
@@ -66,7 +63,8 @@ async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
     complete = Accounting(
         ScriptedModel([completion]),
         journal=account,
-        price=cents,
+        prices=CENTS,
+        bound=by_bytes,
         clock=lambda: next(clock),
         now=lambda: 7.0,
     )
@@ -87,6 +85,10 @@ async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
             started=7.0,
             latency=0.25,
             request_id="r",
+            input_bound=by_bytes(call),
+            max_tokens=200,
+            reserved=Decimal("2.53"),
+            prices="flat",
         ),
     )
 
@@ -110,7 +112,7 @@ async def test_a_failure_is_accounted_for_and_raised(
     make_call: MakeCall,
 ) -> None:
     account = Account()
-    complete = Accounting(ScriptedModel([error]), journal=account, price=cents)
+    complete = Accounting(ScriptedModel([error]), journal=account, prices=CENTS, bound=by_bytes)
     with pytest.raises(type(error)) as caught:
         await complete(make_call())
     assert caught.value is error
@@ -123,7 +125,9 @@ async def test_a_cancelled_attempt_is_accounted_for_and_stays_cancelled(
     make_call: MakeCall,
 ) -> None:
     account = Account()
-    complete = Accounting(ScriptedModel(["late"], latency=30.0), journal=account, price=cents)
+    complete = Accounting(
+        ScriptedModel(["late"], latency=30.0), journal=account, prices=CENTS, bound=by_bytes
+    )
     with anyio.move_on_after(0.02) as scope:
         await complete(make_call())
     assert scope.cancelled_caught
@@ -135,7 +139,9 @@ async def test_a_cancelled_attempt_is_accounted_for_and_stays_cancelled(
 
 async def test_a_deadline_accounts_for_the_attempt_that_it_cuts_off(make_call: MakeCall) -> None:
     account = Account()
-    accounted = Accounting(ScriptedModel(["late"], latency=30.0), journal=account, price=cents)
+    accounted = Accounting(
+        ScriptedModel(["late"], latency=30.0), journal=account, prices=CENTS, bound=by_bytes
+    )
     with pytest.raises(errors.DeadlineExceeded):
         await Retry(accounted, policy=RetryPolicy(deadline=0.02))(make_call())
     assert [a.outcome for a in account.attempts] == [Outcome.CANCELLED]
@@ -147,7 +153,9 @@ async def test_a_reply_that_needs_a_repair_is_unusable(make_call: MakeCall) -> N
 
     account = Account()
     script: list[Any] = ["no object", Verdict(verdict="yes")]
-    complete = Accounting(ScriptedModel(script), journal=account, price=cents, verdict=verdict)
+    complete = Accounting(
+        ScriptedModel(script), journal=account, prices=CENTS, bound=by_bytes, verdict=verdict
+    )
     for _ in script:
         await complete(make_call(schema=Verdict))
     assert [(a.outcome, a.error) for a in account.attempts] == [
@@ -157,16 +165,44 @@ async def test_a_reply_that_needs_a_repair_is_unusable(make_call: MakeCall) -> N
     assert account.cost == Decimal("2.2")
 
 
-async def test_what_was_turned_away_costs_nothing_even_at_an_unknown_price(
+async def test_what_was_turned_away_costs_nothing_and_what_nobody_counted_its_bound(
     make_call: MakeCall,
 ) -> None:
     account = Account()
-    script: list[Any] = [fails(errors.RateLimited, usage=Usage()), "yes"]
-    complete = Accounting(ScriptedModel(script), journal=account, price=lambda _m, _u: None)
+    uncounted = Completion(text="yes", usage=None, finish=Finish.STOP, served_model="m")
+    script: list[Any] = [fails(errors.RateLimited, usage=Usage()), uncounted]
+    complete = Accounting(
+        ScriptedModel(script), journal=account, prices=CENTS, bound=lambda _: 1_000
+    )
     with pytest.raises(errors.RateLimited):
         await complete(make_call())
     await complete(make_call())
     assert [a.cost for a in account.attempts] == [Decimal(0), None]
+    assert [a.reserved for a in account.attempts] == [Decimal(12), Decimal(12)]
+    assert [a.charged for a in account.attempts] == [Decimal(0), Decimal(12)]
+    assert account.charged == Decimal(12)
+
+
+async def test_what_nobody_knows_the_price_of_is_not_sent(make_call: MakeCall) -> None:
+    model, account = ScriptedModel(["yes"]), Account()
+    complete = Accounting(model, journal=account, prices=FlatPrices(token=None), bound=by_bytes)
+    with pytest.raises(errors.UnpricedModel):
+        await complete(make_call())
+    assert not model.calls
+    assert not account.attempts
+
+
+async def test_a_call_that_exceeds_its_bound_is_charged_in_full_and_told(
+    make_call: MakeCall, caplog: pytest.LogCaptureFixture
+) -> None:
+    account = Account()
+    reply = Completion(text="yes", usage=USAGE, finish=Finish.STOP, served_model="m")
+    complete = Accounting(ScriptedModel([reply]), journal=account, prices=CENTS, bound=lambda _: 1)
+    await complete(make_call(max_tokens=2))
+    (attempt,) = account.attempts
+    assert attempt.over_bound
+    assert attempt.charged == Decimal("1.10") > attempt.reserved == Decimal("0.03")
+    assert "was its bound" in caplog.text
 
 
 @pytest.mark.parametrize("end", ["fails", "cancelled", "bug"])
@@ -182,7 +218,8 @@ async def test_an_attempt_at_a_free_model_is_free_however_it_ends(
     complete = Accounting(
         ScriptedModel([replies[end]], latency=30.0 if end == "cancelled" else 0.0),
         journal=account,
-        price=price,
+        prices=packaged(),
+        bound=by_bytes,
     )
     with anyio.move_on_after(0.02), suppress(errors.ProviderError, KeyError):
         await complete(make_call(model="offline:extractive"))
@@ -193,7 +230,9 @@ async def test_an_attempt_at_a_free_model_is_free_however_it_ends(
 
 async def test_without_retry_each_attempt_is_a_call_of_its_own(make_call: MakeCall) -> None:
     account = Account()
-    complete = Accounting(ScriptedModel(lambda _: "yes"), journal=account, price=cents)
+    complete = Accounting(
+        ScriptedModel(lambda _: "yes"), journal=account, prices=CENTS, bound=by_bytes
+    )
     for _ in range(3):
         await complete(make_call())
     assert [(a.call, a.attempt) for a in account.attempts] == [(1, 1), (2, 1), (3, 1)]
@@ -202,7 +241,7 @@ async def test_without_retry_each_attempt_is_a_call_of_its_own(make_call: MakeCa
 async def test_stacks_that_share_a_journal_share_their_numbers(make_call: MakeCall) -> None:
     account = Account()
     model = ScriptedModel(lambda _: "yes")
-    stacks = [Accounting(model, journal=account, price=cents) for _ in range(2)]
+    stacks = [Accounting(model, journal=account, prices=CENTS, bound=by_bytes) for _ in range(2)]
     for complete in (*stacks, *stacks):
         await complete(make_call())
     assert [a.call for a in account.attempts] == [1, 2, 3, 4]
@@ -234,7 +273,13 @@ class Recording(Account):
 async def test_an_attempt_is_entered_before_it_is_sent_and_after(make_call: MakeCall) -> None:
     journal = Recording()
     complete = Retry(
-        Accounting(ScriptedModel([fails(), "yes"]), journal=journal, price=cents, now=lambda: 7.0),
+        Accounting(
+            ScriptedModel([fails(), "yes"]),
+            journal=journal,
+            prices=CENTS,
+            bound=by_bytes,
+            now=lambda: 7.0,
+        ),
         sleep=no_wait,
     )
     call = make_call()
@@ -255,7 +300,7 @@ async def test_an_attempt_is_entered_before_it_is_sent_and_after(make_call: Make
 async def test_what_the_journal_refuses_is_not_sent(make_call: MakeCall) -> None:
     refusal = errors.JobCancelled("the job was cancelled", job="j")
     model = ScriptedModel(["never"])
-    complete = Accounting(model, journal=Recording(refusal), price=cents)
+    complete = Accounting(model, journal=Recording(refusal), prices=CENTS, bound=by_bytes)
     with pytest.raises(errors.JobCancelled):
         await complete(make_call())
     assert model.calls == []
@@ -263,7 +308,7 @@ async def test_what_the_journal_refuses_is_not_sent(make_call: MakeCall) -> None
 
 async def test_what_is_cancelled_before_it_is_sent_costs_nothing(make_call: MakeCall) -> None:
     journal, model = Recording(), ScriptedModel(["never"])
-    complete = Accounting(model, journal=journal, price=cents)
+    complete = Accounting(model, journal=journal, prices=CENTS, bound=by_bytes)
     with anyio.CancelScope() as scope:
         scope.cancel()
         await complete(make_call())
@@ -312,7 +357,7 @@ def test_concurrent_retried_calls_are_numbered_each_on_its_own(
 
     async def run() -> None:
         limiter = anyio.CapacityLimiter(places)
-        accounted = Accounting(Marking(reply), journal=account, price=cents)
+        accounted = Accounting(Marking(reply), journal=account, prices=CENTS, bound=by_bytes)
         complete = Retry(
             Limiter(accounted, places=limiter),
             policy=RetryPolicy(attempts=6, deadline=None),
@@ -336,7 +381,9 @@ async def test_an_account_adds_up(make_call: MakeCall) -> None:
     account = Account()
     assert account.usage == Usage()
     assert [account.cost, account.known_cost] == [Decimal(0), Decimal(0)]
-    complete = Accounting(ScriptedModel(["a", "b", fails()]), journal=account, price=cents)
+    complete = Accounting(
+        ScriptedModel(["a", "b", fails()]), journal=account, prices=CENTS, bound=by_bytes
+    )
     for _ in range(2):
         await complete(make_call())
     assert [account.cost] == [Decimal("2.2")]

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from posology.llm.accounting import Account
 from posology.llm.memo import Memo, call_key
 from posology.llm.stack import build
-from posology.testing import ScriptedModel
+from posology.testing import FlatPrices, ScriptedModel, by_bytes
 from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Role
 
 pytestmark = pytest.mark.anyio
@@ -46,13 +46,11 @@ class Other(BaseModel):
     no: bool
 
 
-def free(_model: str, _usage: object) -> None:
-    return None
-
-
 async def test_the_same_call_is_sent_once(make_call: MakeCall) -> None:
     journal, model = Remembering(), ScriptedModel(["yes"])
-    complete = build(model, journal=journal, price=free, recall=journal.recall)
+    complete = build(
+        model, journal=journal, prices=FlatPrices(), bound=by_bytes, recall=journal.recall
+    )
     first = await complete(make_call())
     assert await complete(make_call()) == first
     assert len(model.calls) == len(journal.attempts) == 1
@@ -60,7 +58,9 @@ async def test_the_same_call_is_sent_once(make_call: MakeCall) -> None:
 
 async def test_a_reply_that_needed_a_repair_is_replayed_with_it(make_call: MakeCall) -> None:
     journal, model = Remembering(), ScriptedModel(["no JSON", '{"yes": true}'])
-    complete = build(model, journal=journal, price=free, recall=journal.recall)
+    complete = build(
+        model, journal=journal, prices=FlatPrices(), bound=by_bytes, recall=journal.recall
+    )
     call = make_call(schema=Verdict)
     first = await complete(call)
     again = await complete(call)

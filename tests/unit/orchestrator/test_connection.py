@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 
-from orchestrator.jobs.connection import connect, shown, translated
 from posology.errors import ConfigurationError, StoreUnavailable
+from posology.store.connection import connect, shown, translated
 
 PLACES = ("redis://{}@h:6379/0", "rediss://me{}@h", "unix://{}@/run/r.sock", "redis+socket://{}@/r")
 ANY = st.text(st.sampled_from("a1:/#?@[]%& \t\\é℀") | st.characters(codec="utf-8"), max_size=6)

@@ -13,7 +13,7 @@ from posology.types import Form
 def test_defaults_come_from_the_settings() -> None:
     request = AskRequest.parse({"question": "Why?"}).to_request(load_settings())
     assert request.model == "offline:extractive"
-    assert request.max_tokens == 2000
+    assert request.max_tokens is None
     assert request.k == 8
     assert request.query.form is Form.FREE
 
@@ -76,3 +76,36 @@ def test_what_can_be_neither_written_nor_shown_is_no_request(
     with pytest.raises(InvalidQuery) as error:
         JobRequest.parse(data)
     assert error.value.field == field
+
+
+def test_without_a_bound_each_stage_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = JobRequest.parse({"question": "Why?"})
+    assert asked.to_request(load_settings()).max_tokens is None
+    monkeypatch.setenv("POSOLOGY_MAX_TOKENS", "9000")
+    assert asked.to_request(load_settings()).max_tokens == 9000
+    assert asked.settled(load_settings()).max_tokens == 9000
+
+
+@pytest.mark.parametrize("given", [{}, {"max_tokens": 100}])
+def test_what_is_settled_means_the_same_whatever_is_configured_later(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
+) -> None:
+    asked = JobRequest.parse({"question": "Why?", **given})
+    request = asked.to_request(load_settings())
+    settled = asked.settled(load_settings())
+    monkeypatch.setenv("POSOLOGY_MAX_TOKENS", "9000")
+    monkeypatch.setenv("POSOLOGY_MODEL", "openai:other")
+    read = JobRequest.model_validate_json(settled.model_dump_json())
+    assert read.as_settled() == request
+
+
+def test_what_was_never_settled_is_not_read_as_if_it_were() -> None:
+    with pytest.raises(ValueError, match="names its model"):
+        JobRequest.parse({"question": "Why?"}).as_settled()
+
+
+@pytest.mark.parametrize("bound", [63, 200_001, 10**30])
+def test_a_bound_on_output_is_bounded(bound: int) -> None:
+    with pytest.raises(InvalidQuery) as caught:
+        AskRequest.parse({"question": "Why?", "max_tokens": bound})
+    assert caught.value.field == "max_tokens"

@@ -13,10 +13,14 @@ import time
 
 from posology.errors import InvalidQuery
 
+#: tenants that were created, and names of which somebody tried to
+REGISTERED = "posology:tenants:registered"
 #: tenants that may have records, by when they last submitted, milliseconds
 TENANTS = "posology:tenants:listed"
 #: tenants that were taken off that list at some time
 PAST = "posology:tenants:past"
+#: tenants that have spent by runs that are no jobs
+SPENDERS = "posology:tenants:spenders"
 #: tenants that may have waiting jobs
 WAITING = "posology:tenants:waiting"
 #: a token for whoever waits for jobs
@@ -43,6 +47,21 @@ def prefix(tenant: str) -> str:
             field="tenant",
         )
     return f"posology:{{{tenant}}}:"
+
+
+def purse(tenant: str, job: str) -> str:
+    """Where a job's counters of money stand, or those of a run that is none.
+
+    Raises:
+        InvalidQuery: no tenant can have that name.
+    """
+    kind = "job" if job.startswith("job_") else "run"
+    return f"{prefix(tenant)}{kind}:{job}"
+
+
+def api_key(key_id: str) -> str:
+    """Where it stands whose an API key is; it is looked up before the tenant is known."""
+    return f"posology:key:{key_id}"
 
 
 def worker(pid: int) -> str:

@@ -1,0 +1,30 @@
+-- A worker hands back a unit that waits for headroom: another's work may go on in its place. It is sent again by
+-- take.lua, in turn with the other tenants' work. What it was given replies to is kept, and replayed.
+-- ARGV: now, id, unit, token, ms until it may be sent again, '1' if all that the tenant has would have to wait as long
+local id, name, pause = ARGV[2], ARGV[3], tonumber(ARGV[5])
+local u, why = held(id, name, tonumber(ARGV[4]))
+if not u then return {why} end
+lose_attempts(id, name, u.t)
+if get(id, 'state') == 'cancelling' then
+  unit_done(id, name, u)
+  settle_cancel(id)
+  return {'cancelled'}
+end
+-- nobody asks with its tickets while it is parked, and whoever stands behind one would wait for it
+local own = member(id, name) .. '|'
+for _, q in ipairs({queue(), queue(id), P .. 'rates:queue'}) do
+  for _, ticket in ipairs(redis.call('ZRANGE', q, 0, -1)) do
+    if string.sub(ticket, 1, #own) == own then
+      redis.call('ZREM', q, ticket)
+      redis.call('HDEL', q .. ':seen', ticket)
+    end
+  end
+end
+u.s = 'waiting'
+put_unit(id, name, u)
+redis.call('ZREM', P .. 'leases', member(id, name))
+redis.call('ZADD', P .. 'parked', now + pause, member(id, name))
+if ARGV[6] == '1' and pause > 0 then
+  redis.call('SET', P .. 'parked:until', string.format('%.0f', now + pause), 'PX', pause)
+end
+return {'parked'}

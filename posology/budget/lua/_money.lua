@@ -1,0 +1,282 @@
+-- What every script that touches money begins with. docs/decisions/0011-money.md draws the keys.
+--
+-- KEYS[1] is the tenant's prefix, e.g. "posology:{acme}:". All keys of a tenant share its hash tag and so
+-- one slot of a cluster; scripts build them from the prefix. ARGV[1] is the time in milliseconds, or 0 for
+-- the server's own. MODELS, OTHER, QUEUED and REMEMBERED are written in front of this file.
+--
+-- Amounts are whole nano-dollars. A Lua number holds them exactly up to 2^53, that is nine million dollars, which
+-- is the highest cap; in JSON they stand as strings, because cjson writes 14 digits.
+local P = KEYS[1]
+local now = tonumber(ARGV[1])
+if now == 0 then
+  local t = redis.call('TIME')
+  now = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local MONEY, OPEN, LOST = P .. 'money', P .. 'money:open', P .. 'money:lost'
+local LEDGER, LEASES = P .. 'ledger', P .. 'money:leases'
+local DAY = 86400000
+
+local function whole(n)
+  return string.format('%.0f', n + 0)  -- a zero that was negated has no sign then
+end
+
+-- The UTC date of a time: Hinnant's "civil from days".
+local function date(ms)
+  local z = math.floor(ms / DAY) + 719468
+  local era = math.floor(z / 146097)
+  local doe = z - era * 146097
+  local yoe = math.floor((doe - math.floor(doe / 1460) + math.floor(doe / 36524) - math.floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))
+  local mp = math.floor((5 * doy + 2) / 153)
+  local d = doy - math.floor((153 * mp + 2) / 5) + 1
+  local m = mp < 10 and mp + 3 or mp - 9
+  local y = yoe + era * 400 + (m <= 2 and 1 or 0)
+  return string.format('%04d-%02d-%02d', y, m, d)
+end
+
+-- When a window that holds now is over, ms.
+local function resets(scope)
+  if scope == 'day' then return whole((math.floor(now / DAY) + 1) * DAY) end
+  if scope ~= 'month' then return '' end
+  local month, t = string.sub(date(now), 1, 7), math.floor(now / DAY) * DAY
+  repeat t = t + DAY until string.sub(date(t), 1, 7) ~= month
+  return whole(t)
+end
+
+-- The counters of one job, or of one run that is none. A job's record may be forgotten while a call of it is on its way.
+local function purse(job)
+  return P .. (string.sub(job, 1, 4) == 'job_' and 'job:' or 'run:') .. job
+end
+
+-- Adds to what is reserved and what is spent, in every scope of a reservation.
+local function count(o, reserved, spent)
+  for _, window in ipairs({'day:' .. o.day, 'month:' .. string.sub(o.day, 1, 7), 'total'}) do
+    if reserved ~= 0 then redis.call('HINCRBY', MONEY, 'reserved:' .. window, whole(reserved)) end
+    if spent ~= 0 then redis.call('HINCRBY', MONEY, 'spent:' .. window, whole(spent)) end
+  end
+  local name = purse(o.job)
+  if redis.call('EXISTS', name) == 1 then
+    if reserved ~= 0 then redis.call('HINCRBY', name, 'reserved_nano', whole(reserved)) end
+    if spent ~= 0 then redis.call('HINCRBY', name, 'spent_nano', whole(spent)) end
+  end
+end
+
+-- The name under which figures of a model are kept. It is whatever a caller wrote: only one that has replied gets
+-- figures of its own, and only as many as MODELS, once and for all, since no counter may fall.
+local function label(model, replied)
+  local known = P .. 'money:models'
+  if redis.call('SISMEMBER', known, model) == 1 then return model end
+  if replied and redis.call('SCARD', known) < MODELS then
+    redis.call('SADD', known, model)
+    return model
+  end
+  return OTHER
+end
+
+-- Adds to the figures of a day by stage, strategy and model.
+local function figure(o, what, n)
+  if n ~= 0 then
+    redis.call('HINCRBY', P .. 'money:by:' .. o.day, what .. '|' .. o.stage .. '|' .. o.strategy .. '|' .. o.label, whole(n))
+  end
+end
+
+-- An entry of the ledger. What changed is in it, so that counters are the sum of the entries.
+local function enter(kind, id, o, reserved, spent, more)
+  local fields = {'kind', kind, 'id', id, 'at', whole(now), 'job', o.job, 'day', o.day,
+    'reserved', whole(reserved), 'spent', whole(spent)}
+  for _, x in ipairs(more or {}) do fields[#fields + 1] = x end
+  redis.call('XADD', LEDGER, '*', unpack(fields))
+end
+
+-- Waiting in turn. A queue is of the tenant's scopes or of one job's; who has not asked again for QUEUED ms has left.
+local function queue(job)
+  return job and (purse(job) .. ':queue') or (MONEY .. ':queue')
+end
+
+local function leave(ticket, job)
+  for _, name in ipairs({queue(), queue(job)}) do
+    redis.call('ZREM', name, ticket)
+    redis.call('HDEL', name .. ':seen', ticket)
+  end
+end
+
+-- How many stand before a ticket in a queue, after it has been put there where it was not.
+local function line_up(name, ticket)
+  if not redis.call('ZSCORE', name, ticket) then
+    local last = redis.call('ZRANGE', name, -1, -1, 'WITHSCORES')
+    redis.call('ZADD', name, (tonumber(last[2]) or 0) + 1, ticket)
+  end
+  redis.call('HSET', name .. ':seen', ticket, whole(now))
+  redis.call('PEXPIRE', name, QUEUED)
+  redis.call('PEXPIRE', name .. ':seen', QUEUED)
+  return redis.call('ZRANK', name, ticket)
+end
+
+-- Whether somebody else who still waits is to be served first.
+local function behind(name, ticket)
+  for _ = 1, 100 do
+    local first = redis.call('ZRANGE', name, 0, 0)[1]
+    if not first or first == ticket then return false end
+    local seen = tonumber(redis.call('HGET', name .. ':seen', first) or 0)
+    if now - seen < QUEUED then return true end
+    redis.call('ZREM', name, first)
+    redis.call('HDEL', name .. ':seen', first)
+  end
+  return true
+end
+
+local function wait(name, ticket, job, scope, cap, spent, reserved)
+  local other = name == queue() and queue(job) or queue()
+  redis.call('ZREM', other, ticket)
+  redis.call('HDEL', other .. ':seen', ticket)
+  local place = line_up(name, ticket)
+  return {'busy', scope, whole(cap or 0), whole(spent or 0), whole(reserved or 0), resets(scope), place}
+end
+
+-- Whether a model may be used by the tenant: |openai:gpt-4o-mini|anthropic:*|
+local function allowed(models, model)
+  if not models or models == '' then return true end
+  local provider = string.match(model, '^[^:]*')
+  return string.find(models, '|' .. model .. '|', 1, true) or string.find(models, '|' .. provider .. ':*|', 1, true)
+end
+
+-- What stands in the way of an amount before any call of it is sent: {'disabled'}, {'model'}, {'exhausted', …} or nil. And
+-- the tenant's scopes that have a cap, as {scope, cap, spent, reserved}, and how many calls it may make at once.
+local function admit(model, n)
+  local caps = redis.call('HMGET', P .. 'tenant', 'disabled', 'models', 'calls', 'total', 'month', 'day')
+  if caps[1] and caps[1] ~= '' then return {'disabled'} end
+  if not allowed(caps[2], model) then return {'model'} end
+  local day, scopes = date(now), {}
+  local windows = {total = 'total', month = 'month:' .. string.sub(day, 1, 7), day = 'day:' .. day}
+  for i, scope in ipairs({'total', 'month', 'day'}) do
+    local cap = tonumber(caps[i + 3] or '')
+    if cap and n > 0 then  -- what is free waits for no money
+      local have = redis.call('HMGET', MONEY, 'spent:' .. windows[scope], 'reserved:' .. windows[scope])
+      scopes[#scopes + 1] = {scope, cap, tonumber(have[1] or 0), tonumber(have[2] or 0)}
+    end
+  end
+  for _, s in ipairs(scopes) do
+    if s[3] + n > s[2] then
+      return {'exhausted', s[1], whole(s[2]), whole(s[3]), whole(s[4]), resets(s[1])}
+    end
+  end
+  return nil, scopes, tonumber(caps[3] or '')
+end
+
+-- Reserves in all scopes or in none. r: id, nano (string), job, model, stage, strategy, ticket, and lease (ms) where
+-- nobody else looks after it; entry is the opening as JSON, as it is to stand in the ledger.
+-- Returns {'reserved'}, or why not: {'exhausted' or 'busy', scope, cap, spent, reserved, when it resets, place},
+-- {'disabled'}, {'model'}.
+local function reserve(r, entry)
+  -- the reply to it was lost; where that took longer than the lease, it is charged already
+  if redis.call('HEXISTS', OPEN, r.id) == 1 or redis.call('HEXISTS', LOST, r.id) == 1 then return {'reserved'} end
+  local n, day = tonumber(r.nano), date(now)
+  local refused, scopes, calls = admit(r.model, n)
+  local own = redis.call('HMGET', purse(r.job), 'cap_nano', 'spent_nano', 'reserved_nano')
+  local cap = tonumber(own[1] or '')
+  local mine = cap and n > 0 and {'job', cap, tonumber(own[2] or 0), tonumber(own[3] or 0)}
+  if not refused and mine and mine[3] + n > cap then
+    refused = {'exhausted', 'job', whole(cap), whole(mine[3]), whole(mine[4]), ''}
+  end
+  if refused then
+    leave(r.ticket, r.job)
+    return refused
+  end
+  -- what is reserved may yet come free: wait, each in turn
+  if mine and (mine[3] + mine[4] + n > cap or behind(queue(r.job), r.ticket)) then
+    return wait(queue(r.job), r.ticket, r.job, unpack(mine))
+  end
+  for _, s in ipairs(scopes) do
+    if s[3] + s[4] + n > s[2] then return wait(queue(), r.ticket, r.job, unpack(s)) end
+  end
+  if calls and redis.call('HLEN', OPEN) >= calls then
+    return wait(queue(), r.ticket, r.job, 'calls', calls, 0, redis.call('HLEN', OPEN))
+  end
+  if (calls or scopes[1]) and behind(queue(), r.ticket) then
+    return wait(queue(), r.ticket, r.job, 'turn')
+  end
+  local o = {nano = whole(n), day = day, job = r.job, stage = r.stage, strategy = r.strategy, model = r.model, entry = entry}
+  -- a full Redis refuses what grows if it comes first, and nothing once something is written: so this comes first
+  redis.call('HSET', OPEN, r.id, cjson.encode(o))
+  leave(r.ticket, r.job)
+  if r.lease then redis.call('ZADD', LEASES, now + r.lease, r.id) end
+  count(o, n, 0)
+  enter('reserve', r.id, o, n, 0)
+  return {'reserved'}
+end
+
+-- The cap of a new job or run: its own or the tenant's for each, whichever is lower. wanted is a string, '' for none.
+local function cap_purse(name, wanted)
+  local own, most = tonumber(wanted), tonumber(redis.call('HGET', P .. 'tenant', 'job') or '')
+  local cap = own and most and math.min(own, most) or own or most
+  if cap then redis.call('HSET', name, 'cap_nano', whole(cap)) end
+end
+
+-- What a reservation is worth when its end is known or has to be assumed: cost is nil where it is not known, and
+-- then the bound is charged. entry is the whole attempt as JSON.
+local function close(id, kind, outcome, cost, input, output, entry)
+  local raw = redis.call('HGET', OPEN, id)
+  local was = nil  -- what it was taken for before
+  if not raw then
+    raw = redis.call('HGET', LOST, id)
+    if not raw or kind == 'lose' then return 'gone' end
+    was = tonumber(cjson.decode(raw).nano)
+    kind = 'correct'
+  end
+  local o = cjson.decode(raw)
+  local bound = tonumber(o.nano)
+  local charged = cost or bound
+  redis.call('HDEL', OPEN, id)
+  redis.call('ZREM', LEASES, id)
+  if was then
+    redis.call('HDEL', LOST, id)
+    redis.call('ZREM', LOST .. ':at', id)
+    count(o, 0, charged - was)
+    figure(o, 'nano', charged - was)
+    figure(o, 'bound', (cost and 0 or charged) - was)
+    figure(o, 'unknown', (cost and 0 or 1) - 1)
+    if kind == 'correct' and outcome == 'released' then figure(o, 'attempts', -1) end
+  else
+    o.label = label(o.model, outcome == 'ok')
+    count(o, -bound, charged)
+    if kind ~= 'release' then
+      figure(o, 'attempts', 1)
+      figure(o, 'nano', charged)
+      if not cost then
+        figure(o, 'unknown', 1)
+        figure(o, 'bound', charged)
+      end
+    end
+  end
+  figure(o, 'input', input)
+  figure(o, 'output', output)
+  if charged > bound then redis.call('HINCRBY', MONEY, 'over', 1) end
+  if kind == 'lose' then
+    redis.call('HSET', LOST, id, cjson.encode(o))
+    redis.call('ZADD', LOST .. ':at', now, id)
+  end
+  enter(kind, id, o, was and 0 or -bound, charged - (was or 0), {
+    'bound', whole(bound), 'charged', whole(charged), 'known', cost and '1' or '0', 'outcome', outcome,
+    'stage', o.stage, 'strategy', o.strategy, 'model', o.model, 'label', o.label, 'input', whole(input), 'output', whole(output),
+    'entry', entry or o.entry})
+  return kind
+end
+
+-- The process that reserved is gone: billed or not, nobody knows, so it counts as billed at its bound.
+local function lose(id)
+  return close(id, 'lose', 'lost', nil, 0, 0, nil)
+end
+
+-- It was never sent. Where it was taken for lost, that is put right.
+local function release(id)
+  return close(id, 'release', 'released', 0, 0, 0, nil)
+end
+
+-- What was lost so long ago that nobody will tell of it any more.
+local function forget_lost()
+  local old = redis.call('ZRANGEBYSCORE', LOST .. ':at', '-inf', now - REMEMBERED, 'LIMIT', 0, 500)
+  for _, id in ipairs(old) do
+    redis.call('HDEL', LOST, id)
+    redis.call('ZREM', LOST .. ':at', id)
+  end
+end

@@ -1,0 +1,70 @@
+-- Takes the first entries out of the ledger, and adds what they changed to the base, so that counters stay the sum of
+-- both. ARGV: now, the last place that may be taken out, entries at most. Returns how many, and the last one's place.
+local BASE = MONEY .. ':base'
+local sums = {}  -- key → field → sum
+
+local function add(name, field, n)
+  if n == 0 then return end
+  sums[name] = sums[name] or {}
+  sums[name][field] = (sums[name][field] or 0) + n
+end
+
+-- What close() has added to the figures of a day; posology/budget/folding.py says the same.
+local function refigure(f, spent)
+  local labels = '|' .. f.stage .. '|' .. f.strategy .. '|' .. f.label
+  local name = BASE .. ':by:' .. f.day
+  local charged, unknown = tonumber(f.charged), f.known == '1' and 0 or 1
+  add(name, 'input' .. labels, tonumber(f.input))
+  add(name, 'output' .. labels, tonumber(f.output))
+  add(name, 'nano' .. labels, spent)
+  if f.kind == 'correct' then
+    local was = charged - spent
+    add(name, 'bound' .. labels, unknown * charged - was)
+    add(name, 'unknown' .. labels, unknown - 1)
+    if f.outcome == 'released' then add(name, 'attempts' .. labels, -1) end
+  elseif f.kind ~= 'release' then
+    add(name, 'bound' .. labels, unknown * charged)
+    add(name, 'unknown' .. labels, unknown)
+    add(name, 'attempts' .. labels, 1)
+  end
+  if charged > tonumber(f.bound) then add(BASE, 'over', 1) end
+end
+
+local entries = redis.call('XRANGE', LEDGER, '-', ARGV[2], 'COUNT', ARGV[3])
+if #entries == 0 then return {0, redis.call('HGET', BASE, 'upto') or '0-0'} end
+local places, days, opened, closed = {}, {}, {}, {}
+for i, entry in ipairs(entries) do
+  local f = {}
+  for k = 1, #entry[2], 2 do f[entry[2][k]] = entry[2][k + 1] end
+  places[i], days[f.day] = entry[1], true
+  local reserved, spent = tonumber(f.reserved), tonumber(f.spent)
+  for _, window in ipairs({'day:' .. f.day, 'month:' .. string.sub(f.day, 1, 7), 'total'}) do
+    add(BASE, 'reserved:' .. window, reserved)
+    add(BASE, 'spent:' .. window, spent)
+  end
+  -- in the record itself, so that it is forgotten with it
+  local name = purse(f.job)
+  if redis.call('EXISTS', name) == 1 then
+    add(name, 'base_reserved_nano', reserved)
+    add(name, 'base_spent_nano', spent)
+  end
+  if f.kind == 'reserve' then
+    opened[f.id] = whole(reserved)
+  elseif f.kind ~= 'correct' then
+    opened[f.id], closed[f.id] = nil, true
+  end
+  if f.charged then refigure(f, spent) end
+end
+-- Nothing is written before all is read, and this comes first: a full Redis lets a script go on that has begun with what
+-- frees memory.
+redis.call('XDEL', LEDGER, unpack(places))
+local last = places[#places]
+redis.call('HSET', BASE, 'upto', last)
+redis.call('HINCRBY', BASE, 'entries', #places)
+for name, fields in pairs(sums) do
+  for field, n in pairs(fields) do redis.call('HINCRBY', name, field, whole(n)) end
+end
+for day in pairs(days) do redis.call('HINCRBY', BASE, 'spent:day:' .. day, 0) end  -- it has figures, whatever it cost
+for id in pairs(closed) do redis.call('HDEL', BASE, 'open:' .. id) end
+for id, n in pairs(opened) do redis.call('HSET', BASE, 'open:' .. id, n) end
+return {#places, last}

@@ -1,0 +1,3 @@
+-- ARGV: now, ticket, job
+leave(ARGV[2], ARGV[3])
+return 'left'

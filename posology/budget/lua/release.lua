@@ -1,0 +1,2 @@
+-- ARGV: now, id
+return release(ARGV[2])

@@ -1,0 +1,167 @@
+"""The ledger in Redis: one script a step, which changes counters and writes the entry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import cast
+
+from redis.asyncio import Redis
+
+from posology.budget import entries
+from posology.budget.ledger import LEASE, Ledger, dollars, nano
+from posology.budget.reading import enlist
+from posology.budget.refusing import refuse
+from posology.budget.scripts import source
+from posology.budget.windows import day_of, month_of, resets
+from posology.store import keys
+from posology.store.connection import translated
+from posology.store.scripts import Scripts
+from posology.types import Attempt, Balance, Reservation, Scope, Usage
+
+#: seconds for which the counters of a run that is no job are kept
+_RUN = 90 * 86_400
+
+
+class RedisLedger(Ledger):
+    """One tenant's money, shared by all processes.
+
+    Args:
+        redis: the connection.
+        url: for messages.
+        tenant: whose money.
+        lease: seconds for which a reservation holds without being extended.
+        clock: milliseconds; ``None``: the server's own, which all processes share.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        url: str,
+        *,
+        tenant: str,
+        lease: float = LEASE,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._redis = redis
+        self._url = url
+        self.tenant = tenant
+        self._prefix = keys.prefix(tenant)
+        self._lease = int(lease * 1000)
+        self._clock = clock
+        self._run = Scripts(redis, url, source, clock)
+        self._enlisted = False
+
+    async def reserve(self, asked: Reservation) -> None:
+        """See :meth:`Ledger.reserve`."""
+        if not self._enlisted:
+            await enlist(self._redis, self._url, self.tenant)
+            self._enlisted = True
+        opening = asked.opening
+        reservation = {
+            "id": opening.id,
+            "nano": str(nano(opening.reserved)),
+            "job": asked.job,
+            "model": opening.model,
+            "stage": opening.stage,
+            "strategy": opening.strategy,
+            "ticket": asked.ticket,
+            "lease": self._lease,
+        }
+        said = await self._run(
+            "reserve",
+            self._prefix,
+            json.dumps(reservation),
+            json.dumps(entries.opened(opening) | {"call": asked.call}),
+            "" if asked.cap is None else nano(asked.cap),
+            _RUN * 1000,
+        )
+        refuse(said, opening, self.tenant)
+
+    async def settle(self, attempt: Attempt) -> None:
+        """See :meth:`Ledger.settle`."""
+        usage = attempt.usage or Usage()
+        await self._run(
+            "settle",
+            self._prefix,
+            attempt.id,
+            attempt.outcome,
+            "" if attempt.cost is None else nano(attempt.cost),
+            usage.total_input,
+            usage.total_output,
+            json.dumps(entries.ended(attempt)),
+        )
+
+    async def release(self, attempt: str) -> None:
+        """See :meth:`Ledger.release`."""
+        await self._run("release", self._prefix, attempt)
+
+    async def leave(self, ticket: str, job: str) -> None:
+        """See :meth:`Ledger.leave`."""
+        await self._run("leave", self._prefix, ticket, job)
+
+    async def extend(self, attempts: Sequence[str]) -> int:
+        """See :meth:`Ledger.extend`."""
+        return int(await self._run("extend", self._prefix, self._lease, *attempts))
+
+    async def sweep(self) -> list[str]:
+        """See :meth:`Ledger.sweep`."""
+        return cast("list[str]", await self._run("sweep", self._prefix))
+
+    async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
+        """See :meth:`Ledger.balances`."""
+        now = await self._now()
+        windows = {
+            Scope.DAY: f"day:{day_of(now)}",
+            Scope.MONTH: f"month:{month_of(now)}",
+            Scope.TOTAL: "total",
+        }
+        fields = [
+            f"{what}:{window}" for window in windows.values() for what in ("spent", "reserved")
+        ]
+        with translated(self._url):
+            async with self._redis.pipeline(transaction=True) as pipe:
+                pipe.hmget(f"{self._prefix}tenant", [str(scope) for scope in windows])
+                pipe.hmget(f"{self._prefix}money", fields)
+                pipe.hmget(
+                    keys.purse(self.tenant, job or "run_"),
+                    ["cap_nano", "spent_nano", "reserved_nano"],
+                )
+                caps, counters, own = await pipe.execute()
+        found = [
+            Balance(
+                scope=scope,
+                cap=_known(caps[i]),
+                spent=_counted(counters[2 * i]),
+                reserved=_counted(counters[2 * i + 1]),
+                resets=resets(scope, now),
+            )
+            for i, scope in enumerate(windows)
+        ]
+        if job is not None:
+            found.append(
+                Balance(
+                    scope=Scope.JOB,
+                    cap=_known(own[0]),
+                    spent=_counted(own[1]),
+                    reserved=_counted(own[2]),
+                )
+            )
+        return tuple(found)
+
+    async def _now(self) -> datetime:
+        if self._clock is not None:
+            return datetime.fromtimestamp(self._clock() / 1000, UTC)
+        with translated(self._url):
+            seconds, micros = await cast("Awaitable[tuple[int, int]]", self._redis.time())
+        return datetime.fromtimestamp(seconds + micros / 1e6, UTC)
+
+
+def _known(cap: str | None) -> Decimal | None:
+    return None if cap in (None, "") else dollars(cast("str", cap))
+
+
+def _counted(counter: str | None) -> Decimal:
+    return dollars(counter or 0)

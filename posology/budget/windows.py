@@ -1,0 +1,29 @@
+"""Days and months of budgets, UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from posology.types import Scope
+
+
+def day_of(at: datetime) -> str:
+    """The day of a time, e.g. ``2026-01-15``."""
+    return f"{at.astimezone(UTC):%Y-%m-%d}"
+
+
+def month_of(at: datetime) -> str:
+    """The month of a time, e.g. ``2026-01``."""
+    return f"{at.astimezone(UTC):%Y-%m}"
+
+
+def resets(scope: Scope | str, at: datetime) -> datetime | None:
+    """When the window that holds a time is over; ``None``: it never is."""
+    midnight = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    match scope:
+        case Scope.DAY:
+            return midnight + timedelta(days=1)
+        case Scope.MONTH:
+            return (midnight.replace(day=1) + timedelta(days=32)).replace(day=1)
+        case _:
+            return None

@@ -1,0 +1,53 @@
+"""Runs Lua scripts: each changes one tenant's keys in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from redis.asyncio import Redis
+from redis.commands.core import AsyncScript
+
+from posology.store.connection import translated
+
+
+class Scripts:
+    """Runs scripts on one connection.
+
+    Args:
+        redis: the connection.
+        url: for messages.
+        source: the whole text of a script, by its name.
+        clock: milliseconds; ``None``: the server's own, which all workers share.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        url: str,
+        source: Callable[[str], str],
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._redis = redis
+        self._url = url
+        self._source = source
+        self._clock = clock
+        self._scripts: dict[str, AsyncScript] = {}
+
+    async def __call__(self, name: str, prefix: str, *arguments: str | int) -> Any:
+        """Run a script for one tenant.
+
+        Args:
+            name: of the script.
+            prefix: of the tenant's keys.
+            arguments: after the time, which every script gets first.
+
+        Raises:
+            StoreUnavailable: Redis is out of reach.
+        """
+        if name not in self._scripts:
+            self._scripts[name] = self._redis.register_script(self._source(name))
+        now = 0 if self._clock is None else self._clock()
+        with translated(self._url):
+            running = self._scripts[name](keys=[prefix], args=[now, *arguments])
+            return await cast("Awaitable[Any]", running)
