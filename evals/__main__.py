@@ -34,6 +34,8 @@ EXPERIMENTS = (
     Experiment(name="partitions"),
     Experiment(name="conflicts"),
     Experiment(name="wording"),
+    Experiment(name="bounds"),
+    Experiment(name="replies"),
     Experiment(name="retrieval", index=True),
     Experiment(name="latency", index=True),
 )

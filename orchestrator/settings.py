@@ -13,6 +13,8 @@ from posology.errors import ConfigurationError
 DEFAULT_MODEL = "offline:extractive"
 #: where workers and the API look for Redis, unless ``POSOLOGY_REDIS_URL`` says so
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
+#: output tokens of one call; models that exist write fewer than the most
+MIN_TOKENS, MAX_TOKENS = 64, 200_000
 #: what libraries read from the environment when they are first imported, where the user says nothing
 _FOR_LIBRARIES = {
     # progress bars and warnings would stand in the middle of an answer
@@ -57,8 +59,10 @@ class Settings(BaseSettings):
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     #: model calls under way at once, for each provider
     concurrency: int = Field(default=16, ge=1, alias="POSOLOGY_CONCURRENCY")
-    #: bound on output tokens of an answer, reasoning included
-    max_tokens: int = Field(default=2_000, ge=64, alias="POSOLOGY_MAX_TOKENS")
+    #: bound on output tokens of one call, reasoning included; ``None``: each stage's own
+    max_tokens: int | None = Field(
+        default=None, ge=MIN_TOKENS, le=MAX_TOKENS, alias="POSOLOGY_MAX_TOKENS"
+    )
     #: for servers that know ``max_tokens`` and not ``max_completion_tokens``
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     #: whether the schema of a reply is sent; off for servers and models that refuse it, where the

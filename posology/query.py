@@ -9,6 +9,8 @@ from posology.types import Form, Option, Query
 
 #: code points; a longer 'question' is a document, and would crowd out the evidence
 MAX_QUESTION = 4_000
+#: code points; a longer option is no option either
+MAX_OPTION = 1_000
 _LABELS = "ABCDE"
 
 
@@ -57,4 +59,9 @@ def make_query(
     chosen = tuple(Option(label=k, text=v.strip()) for k, v in options.items())
     if empty := [option.label for option in chosen if not option.text]:
         raise InvalidQuery(f"option {empty[0]} is empty", field="options")
+    if long := [option.label for option in chosen if len(option.text) > MAX_OPTION]:
+        raise InvalidQuery(
+            f"option {long[0]} is too long: at most {MAX_OPTION} characters are accepted",
+            field="options",
+        )
     return Query(text=question, form=Form.CHOICE, options=chosen)

@@ -18,6 +18,7 @@ from orchestrator.api.uploads import TYPES, received
 from orchestrator.input import MAX_DEADLINE, MAX_K
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
+from orchestrator.settings import MAX_TOKENS, MIN_TOKENS
 from posology import errors
 from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
 from posology.types import Form
@@ -75,7 +76,9 @@ async def submit(
     form: Annotated[Form | None, Query(description="For rows that do not say.")] = None,
     model: Annotated[str | None, Query(description="For rows that do not say.")] = None,
     k: Annotated[int | None, Query(ge=1, le=MAX_K, description="For rows that do not say.")] = None,
-    max_tokens: Annotated[int | None, Query(ge=64, description="For rows that do not say.")] = None,
+    max_tokens: Annotated[
+        int | None, Query(ge=MIN_TOKENS, le=MAX_TOKENS, description="For rows that do not say.")
+    ] = None,
     strategy: Annotated[str | None, Query(description="For rows that do not say.")] = None,
     deadline_seconds: Annotated[
         float | None, Query(ge=1, le=MAX_DEADLINE, description="For rows that do not say.")

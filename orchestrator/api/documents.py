@@ -63,7 +63,7 @@ QUEUED: dict[str, Any] = {
         "model": "offline:extractive",
         "mode": "fused",
         "retracted": False,
-        "max_tokens": 2000,
+        "max_tokens": None,
         "strategy": None,
         "partition_size": None,
         "deadline_seconds": 900.0,

@@ -89,7 +89,7 @@ class ExtractiveReader:
             if self._count(text) <= call.max_tokens:
                 return text, reply
         raise TruncatedReply(
-            f"no quote fits {call.max_tokens} output tokens: raise max_tokens",
+            f"no quote fits {call.max_tokens} output tokens: raise max_tokens or POSOLOGY_MAX_TOKENS",
             provider="offline",
             model=call.model,
             usage=Usage(input=self._input(call)),

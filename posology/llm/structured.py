@@ -153,7 +153,11 @@ def _complaint(error: ValidationError) -> str:
 def _refuse_cut(call: Call, completion: Completion) -> None:
     if completion.finish is Finish.LENGTH:
         raise _unusable(
-            TruncatedReply, call, completion, f"cut at {call.max_tokens} tokens: allow more"
+            TruncatedReply,
+            call,
+            completion,
+            f"cut at {call.max_tokens} tokens: allow more by max_tokens, or by POSOLOGY_MAX_TOKENS "
+            "for all (reasoning counts, too)",
         )
 
 

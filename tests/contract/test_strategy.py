@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -25,6 +26,7 @@ from posology.types import (
     Task,
     Usage,
 )
+from prompts.lengths import reply_tokens
 from strategies import STRATEGIES
 from tests.tasks import task_of
 
@@ -135,6 +137,13 @@ async def test_calls_are_of_the_task(strategy: Strategy) -> None:
         assert call.prompt.digest
     shown = {e.passage.id for call in model.calls for e in call.excerpts}
     assert shown == {p.id for p in PASSAGES}
+
+
+async def test_calls_of_a_task_without_a_bound_have_their_stage_s_own(strategy: Strategy) -> None:
+    model = ScriptedModel(obliging)
+    await strategy(replace(task(), max_tokens=None), Structured(model))
+    assert model.calls
+    assert all(call.max_tokens == reply_tokens(call.stage) for call in model.calls)
 
 
 async def test_the_same_task_is_the_same_calls(strategy: Strategy) -> None:

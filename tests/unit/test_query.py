@@ -47,6 +47,7 @@ def test_verdict_questions(form: str, choices: tuple[str, ...]) -> None:
         ("Which?", "choice", {"A": "one", "C": "two"}, "options"),
         ("Which?", "choice", dict(zip("ABCDEF", "uvwxyz", strict=True)), "options"),
         ("Which?", "choice", {"A": "one", "B": "  "}, "options"),
+        ("Which?", "choice", {"A": "one", "B": "x" * 1_001}, "options"),
     ],
 )
 def test_bad_questions_name_their_field(
