@@ -1,0 +1,47 @@
+"""Files that have their name only when they are complete and kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from posology.errors import BadFile
+
+
+@contextmanager
+def written(path: Path) -> Iterator[BinaryIO]:
+    """Write a file under another name; it gets its own at the end, and only then.
+
+    Raises:
+        BadFile: it cannot be written. What was there under its name stays.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        if path.exists() and not path.is_file():
+            raise BadFile("it is no regular file", path=str(path))
+        with part.open("xb") as file:
+            yield file
+            keep(file, path)
+    except OSError as error:
+        raise BadFile(error.strerror or str(error), path=str(path)) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def keep(file: BinaryIO, path: Path) -> None:
+    """Give an open file its own name, for good: when this returns, a loss of power does not undo it.
+
+    Raises:
+        OSError: the file system does not take it.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+    Path(file.name).replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
