@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posology.budget.windows import day_of, month_of, resets
+from posology.types import Scope
+
+TIMES = st.datetimes(
+    min_value=datetime(1970, 1, 1), max_value=datetime(2200, 12, 31), timezones=st.just(UTC)
+)
+
+
+@given(at=TIMES)
+def test_a_day_is_the_calendars_and_its_month_the_beginning_of_it(at: datetime) -> None:
+    assert day_of(at) == at.date().isoformat()
+    assert month_of(at) == day_of(at)[:7]
+
+
+@given(at=TIMES, hours=st.integers(-14, 14))
+def test_windows_are_utc_wherever_the_clock_is(at: datetime, hours: int) -> None:
+    there = at.astimezone(timezone(timedelta(hours=hours)))
+    assert day_of(there) == day_of(at)
+    assert month_of(there) == month_of(at)
+    assert resets(Scope.DAY, there) == resets(Scope.DAY, at)
+    assert resets(Scope.MONTH, there) == resets(Scope.MONTH, at)
+
+
+@given(at=TIMES)
+def test_a_window_ends_where_the_next_begins(at: datetime) -> None:
+    for scope, window in ((Scope.DAY, day_of), (Scope.MONTH, month_of)):
+        over = resets(scope, at)
+        assert over is not None
+        assert over > at
+        assert window(over) != window(at)
+        assert window(over - timedelta(microseconds=1)) == window(at)
+
+
+@pytest.mark.parametrize(
+    ("at", "day", "month"),
+    [
+        ("2026-01-31", "2026-02-01", "2026-02-01"),
+        ("2028-02-28", "2028-02-29", "2028-03-01"),
+        ("2028-02-29", "2028-03-01", "2028-03-01"),
+        ("2100-02-28", "2100-03-01", "2100-03-01"),
+        ("2026-12-31", "2027-01-01", "2027-01-01"),
+    ],
+)
+def test_ends_of_months_and_years(at: str, day: str, month: str) -> None:
+    noon = datetime.fromisoformat(at).replace(hour=12, tzinfo=UTC)
+    assert resets(Scope.DAY, noon) == datetime.fromisoformat(day).replace(tzinfo=UTC)
+    assert resets(Scope.MONTH, noon) == datetime.fromisoformat(month).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("scope", [Scope.TOTAL, Scope.JOB, Scope.CALLS, "turn"])
+def test_what_is_no_window_never_ends(scope: str) -> None:
+    assert resets(scope, datetime(2026, 1, 15, tzinfo=UTC)) is None
