@@ -70,7 +70,7 @@ class Traffic:
         """Do some of everything that can happen."""
         for _ in range(steps):
             self.now += self.random.randrange(1, 20_000)
-            self.now += DAY if self.random.random() < 0.01 else 0
+            self.now += DAY if self.random.random() < 0.02 else 0
             open_ = [name for name, one in self.told.items() if one.kind == "reserve"]
             # after a day nobody waits for the truth any more
             lost = sorted(await hash_of(self.redis, f"{keys.prefix(self.tenant)}money:lost"))

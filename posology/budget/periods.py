@@ -1,0 +1,82 @@
+"""The days of a report, and what its amounts are told apart by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import StrEnum
+
+from posology.errors import InvalidQuery
+
+#: days of one report, at most
+MAX_DAYS = 400
+#: days before today that a report has where nobody says
+DAYS = 30
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+class Grouping(StrEnum):
+    """What spending is told apart by."""
+
+    DAY = "day"
+    STAGE = "stage"
+    STRATEGY = "strategy"
+    MODEL = "model"
+    TENANT = "tenant"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Period:
+    """Days, both inclusive, UTC."""
+
+    since: date
+    until: date
+
+    def __iter__(self) -> Iterator[str]:
+        for n in range((self.until - self.since).days + 1):
+            yield (self.since + timedelta(days=n)).isoformat()
+
+
+def period(since: date | None, until: date | None, *, today: date) -> Period:
+    """The days of a report.
+
+    Args:
+        since: ``None``: :data:`DAYS` days before the last.
+        until: ``None``: today.
+        today: by the clock, UTC.
+
+    Raises:
+        InvalidQuery: it begins after its end, or has more than :data:`MAX_DAYS` days.
+    """
+    last = until or today
+    try:
+        first = since or last - timedelta(days=DAYS)
+    except OverflowError:
+        first = last
+    if first > last:
+        raise InvalidQuery(f"since: {first} is after {last}, where the report ends", field="since")
+    if (last - first).days >= MAX_DAYS:
+        raise InvalidQuery(
+            f"since: a report has {MAX_DAYS} days at most: ask for several", field="since"
+        )
+    return Period(since=first, until=last)
+
+
+def read_date(text: str, field: str) -> date:
+    """A day as it is written on a command line or in an address.
+
+    Args:
+        text: e.g. ``2026-01-15``.
+        field: its name, for the message.
+
+    Raises:
+        InvalidQuery: it is none.
+    """
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise InvalidQuery(f"{field}: {text!r} is no day, such as 2026-01-15", field=field)

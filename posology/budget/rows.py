@@ -1,0 +1,163 @@
+"""Attempts as rows of a table: what an export of the ledger has in its columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from posology.budget.ledger import dollars
+from posology.budget.reading import Entry
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptRow:
+    """The last word on one attempt. ``None``: not known, or there is none. ``docs/ledger.md`` has this as a table."""
+
+    #: when the last word was said, UTC; of an attempt under way, when it was sent
+    at: datetime | None
+    #: the day whose money it is, e.g. ``2026-01-15``
+    day: str
+    tenant: str
+    #: a job, or a run that is none
+    job: str
+    #: the unit of the job that made it, e.g. ``extract:3``
+    unit: str | None
+    #: of a unit that reads a partition, from 0
+    partition: int | None
+    #: the call's number in its job, from 1
+    call: int | None
+    #: 1 for a call's first attempt
+    attempt: int | None
+    attempt_id: str
+    #: ``settle``, ``lose``, ``correct`` or ``release``; ``reserve`` while it is under way
+    kind: str
+    stage: str
+    strategy: str
+    #: ``provider:name``
+    model: str
+    #: the template's name
+    prompt: str | None
+    #: of the template
+    prompt_digest: str | None
+    #: tokens, in buckets that do not overlap
+    input: int | None
+    cache_read: int | None
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+    output: int | None
+    reasoning: int | None
+    #: tokens that could go in, at most
+    input_bound: int | None
+    #: tokens that could come out, at most
+    max_tokens: int | None
+    #: which prices it was reserved and charged at
+    prices: str | None
+    #: dollars that were set aside
+    reserved_usd: Decimal
+    #: dollars, rounded up to a billionth; ``None``: unknown
+    cost_usd: Decimal | None
+    #: dollars that count against limits: the cost, or the bound where nobody knows it
+    charged_usd: Decimal | None
+    #: whether the cost is known; ``None`` while it is under way
+    known: bool | None
+    #: ``ok``, ``failed``, ``unusable``, ``cancelled``, ``lost`` or ``released``
+    outcome: str | None
+    #: the error's class
+    error: str | None
+    #: when it was sent, UTC
+    started: datetime | None
+    #: seconds
+    latency: float | None
+    #: the provider's
+    request_id: str | None
+
+
+NAMES = tuple(field.name for field in fields(AttemptRow))
+_BUCKETS = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output", "reasoning")
+
+
+def closed(entry: Entry, tenant: str) -> AttemptRow:
+    """The row of an attempt that has ended, by its last entry."""
+    found = entry.fields
+    charged = dollars(found["charged"])
+    told = json.loads(found["entry"])
+    return AttemptRow(
+        at=_time(found["at"]),
+        kind=entry.kind,
+        reserved_usd=dollars(found["bound"]),
+        cost_usd=charged if entry.known else None,
+        charged_usd=charged,
+        known=entry.known,
+        outcome=found["outcome"],
+        **_shared(entry.attempt, found, told, tenant),
+    )
+
+
+def under_way(attempt: str, reservation: Mapping[str, Any], tenant: str) -> AttemptRow:
+    """The row of an attempt that has not ended.
+
+    Args:
+        attempt: its id.
+        reservation: what ``…money:open`` holds of it.
+        tenant: whose.
+    """
+    told = json.loads(reservation["entry"])
+    return AttemptRow(
+        at=_seconds(told.get("started")),
+        kind="reserve",
+        reserved_usd=dollars(reservation["nano"]),
+        cost_usd=None,
+        charged_usd=None,
+        known=None,
+        outcome=None,
+        **_shared(attempt, reservation, told, tenant),
+    )
+
+
+def _shared(
+    attempt: str, found: Mapping[str, Any], told: Mapping[str, Any], tenant: str
+) -> dict[str, Any]:
+    usage = told.get("usage") or {}
+    unit = told.get("unit")
+    prompt = told.get("prompt") or {}
+    return {
+        "day": found["day"],
+        "tenant": tenant,
+        "job": found["job"],
+        "unit": unit,
+        "partition": _partition(unit),
+        # a run's call has its number only when it is told of
+        "call": told.get("call") or None,
+        "attempt": told.get("attempt"),
+        "attempt_id": attempt,
+        "stage": found["stage"],
+        "strategy": found["strategy"],
+        "model": found["model"],
+        "prompt": prompt.get("name"),
+        "prompt_digest": prompt.get("digest"),
+        **{name: usage.get(name) for name in _BUCKETS},
+        "input_bound": told.get("input_bound"),
+        "max_tokens": told.get("max_tokens"),
+        "prices": told.get("prices"),
+        "error": told.get("error"),
+        "started": _seconds(told.get("started")),
+        "latency": told.get("latency"),
+        "request_id": told.get("request_id"),
+    }
+
+
+def _partition(unit: str | None) -> int | None:
+    _, colon, number = (unit or "").partition(":")
+    return int(number) if colon and number.isdecimal() else None
+
+
+def _time(milliseconds: str) -> datetime:
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+
+
+def _seconds(posix: float | None) -> datetime | None:
+    return None if posix is None else datetime.fromtimestamp(posix, UTC)
