@@ -1,0 +1,250 @@
+"""The calls that a strategy makes, rendered by the strategy itself and sent nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from orchestrator.estimates.tokens import Counting
+from orchestrator.estimates.typical import Label, Typical
+from posology.seams import Bound, Strategy
+from posology.types import (
+    Call,
+    Citation,
+    Completion,
+    Excerpt,
+    Extract,
+    Extraction,
+    Finding,
+    Finish,
+    Message,
+    Partition,
+    Reduction,
+    Role,
+    Sentence,
+    Task,
+)
+from prompts.fence import heading
+from prompts.reduce import Sourced, render_reduce
+from strategies import briefcontext
+from strategies.briefcontext import BriefContext
+
+#: Characters that stand for one token of a reply that comes back as input. Of 4,500 replies that
+#: ``evals.replies`` puts together, o200k's tokens have 4.2 on average and 6.04 in the longest of them;
+#: by words, 2.9 tokens at most are counted for one.
+CHARACTERS = 6
+#: Fewest output tokens that a quote takes, JSON and all: 11 of the common tokenizers for one of one word.
+LEAST_QUOTE = 10
+#: characters of the shortest quote: three short words
+_SHORT = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planned:
+    """A call, what is guessed of it, and what it can be at worst."""
+
+    call: Call
+    #: tokens that go in, at best guess
+    input: float
+    #: tokens that come out, at best guess
+    output: float
+    #: how likely it is made; 1: always
+    share: float = 1.0
+    #: what it may be instead, the dearest of which counts; empty: it is as it is
+    instead: tuple[Call, ...] = ()
+
+
+class Recorder:
+    """A :class:`~posology.seams.Complete` that sends nothing, and replies as a safety system would."""
+
+    def __init__(self) -> None:
+        #: in the order in which they were asked for
+        self.calls: list[Call] = []
+
+    async def __call__(self, call: Call) -> Completion:
+        """Keep the call."""
+        self.calls.append(call)
+        return Completion(text="", usage=None, finish=Finish.FILTERED, served_model="")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guessing:
+    """What a plan needs to guess by."""
+
+    counting: Counting
+    typical: Typical
+    bound: Bound
+
+
+Plan = Callable[[Task, Strategy, Guessing], Awaitable[tuple[Planned, ...]]]
+
+
+async def plan(task: Task, strategy: Strategy, name: str, guess: Guessing) -> tuple[Planned, ...]:
+    """The calls that a strategy makes for a task; empty where it makes none.
+
+    Args:
+        task: with what was retrieved.
+        strategy: makes the calls.
+        name: its name; one that is not known is taken to make its calls one after the other, none of
+            which depends on a reply.
+        guess: to guess by.
+    """
+    return await _PLANS.get(name, _each)(task, strategy, guess)
+
+
+async def _each(task: Task, strategy: Strategy, guess: Guessing) -> tuple[Planned, ...]:
+    recorder = Recorder()
+    await strategy(task, recorder)
+    return tuple(_planned(call, guess) for call in recorder.calls)
+
+
+def _planned(call: Call, guess: Guessing) -> Planned:
+    expected = guess.counting.expected(call)
+    return Planned(call=call, input=expected, output=guess.typical.output(label(call)))
+
+
+def label(call: Call) -> Label:
+    """Under which a call stands in the ledger's figures."""
+    return Label(stage=str(call.stage), strategy=call.strategy, model=call.model)
+
+
+async def _briefcontext(task: Task, strategy: Strategy, guess: Guessing) -> tuple[Planned, ...]:
+    assert isinstance(strategy, BriefContext)
+    parts = strategy.partition(task.retrieval.passages)
+    if not parts:
+        return ()
+    recorder = Recorder()
+    for part in parts:
+        asked = Extract(
+            query=task.query, partition=part, model=task.model, max_tokens=task.max_tokens
+        )
+        await briefcontext.extract(asked, recorder)
+    extracts = tuple(recorder.calls)
+    recorder = Recorder()
+    await briefcontext.reduce(
+        Reduction(
+            query=task.query,
+            partitions=parts,
+            extractions=tuple(_extraction(part) for part in parts),
+            model=task.model,
+            max_tokens=task.max_tokens,
+        ),
+        recorder,
+    )
+    (reduce,) = recorder.calls
+    return (
+        *(_planned(call, guess) for call in extracts),
+        _reduced(reduce, extracts[0], parts, guess),
+    )
+
+
+def _reduced(call: Call, extract: Call, parts: Sequence[Partition], guess: Guessing) -> Planned:
+    """The reduce call, whose input nobody knows before the findings are there.
+
+    Args:
+        call: with some findings.
+        extract: one of the calls that find.
+        parts: all that is read.
+        guess: to guess by.
+    """
+    counting, typical = guess.counting, guess.typical
+    one, *others = _findings_of(parts)
+    # what comes with one more finding is that finding, whatever stands around
+    others = others or [one]
+    first, all_ = (
+        counting.text(render_reduce(call.query, found).messages, call.model)
+        for found in ([one], [one, *others])
+    )
+    block = (all_ - first) / len(others)
+    bare = max(0.0, first - block) + counting.around(call)
+    findings = typical.findings(label(extract), label(call), bare=bare, block=block)
+    return Planned(
+        call=call,
+        input=bare + findings * len(parts),
+        output=typical.output(label(call)),
+        share=typical.reduced(call.model),
+        instead=tuple(
+            replace(call, messages=render_reduce(call.query, found).messages)
+            for found in (
+                _most_findings(call, parts, extract.max_tokens, guess.bound),
+                _longest_statements(parts, extract.max_tokens),
+            )
+        ),
+    )
+
+
+def _most_findings(
+    call: Call, parts: Sequence[Partition], tokens: int, bound: Bound
+) -> list[Sourced]:
+    """As many findings as extractions can have room for, each of its partition's longest heading."""
+
+    def length(excerpt: Excerpt) -> int:
+        text = "\n".join(heading(excerpt.passage))
+        return bound(replace(call, messages=(Message(role=Role.USER, content=text),)))
+
+    found = []
+    for part in parts:
+        place = max(range(len(part.excerpts)), key=lambda i: length(part.excerpts[i]))
+        one = _sourced(part, place, part.excerpts[place].passage.text[:_SHORT])
+        found += [one] * max(1, tokens // LEAST_QUOTE)
+    return found
+
+
+def _longest_statements(parts: Sequence[Partition], tokens: int) -> list[Sourced]:
+    """One finding a partition that quotes all of its passages: its statement is shown with each of them."""
+    return [
+        _sourced(part, place, filler(tokens))
+        for part in parts
+        for place in range(len(part.excerpts))
+    ]
+
+
+def filler(tokens: int) -> str:
+    """What a reply of so many tokens is at most, for whoever bounds it as input.
+
+    Digits: bounds count them by their bytes, and tokenizers take three at most for one token.
+    """
+    return "7" * (CHARACTERS * tokens)
+
+
+def _sourced(part: Partition, place: int, statement: str) -> Sourced:
+    passage = part.excerpts[place].passage
+    end = min(_SHORT, len(passage.text))
+    quote = Citation(passage_id=passage.id, start=0, end=end, quote=passage.text[:end])
+    return Sourced(
+        statement=statement, passage=passage, rank=part.first_rank + place, citations=(quote,)
+    )
+
+
+def _extraction(part: Partition) -> Extraction:
+    """What finds something in every passage."""
+    return Extraction(
+        partition=part.index,
+        findings=tuple(
+            Finding(statement=found.statement, citations=found.citations)
+            for found in _findings_of([part])
+        ),
+    )
+
+
+def _findings_of(parts: Sequence[Partition]) -> list[Sourced]:
+    """One finding of each passage, of a sentence of middle length."""
+    return [
+        _middle(excerpt, part.first_rank + place)
+        for part in parts
+        for place, excerpt in enumerate(part.excerpts)
+    ]
+
+
+def _middle(excerpt: Excerpt, rank: int) -> Sourced:
+    text = excerpt.passage.text
+    by_length = sorted(excerpt.sentences, key=lambda s: s.end - s.start)
+    middle = by_length[len(by_length) // 2] if by_length else Sentence(start=0, end=len(text))
+    quote = middle.of(text)
+    cited = Citation(passage_id=excerpt.passage.id, start=middle.start, end=middle.end, quote=quote)
+    return Sourced(statement=quote, passage=excerpt.passage, rank=rank, citations=(cited,))
+
+
+#: strategies whose later calls depend on earlier replies
+_PLANS: Mapping[str, Plan] = MappingProxyType({briefcontext.NAME: _briefcontext})

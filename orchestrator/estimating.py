@@ -1,0 +1,283 @@
+"""Estimates of many questions: retrieve, render, count; nothing is sent to a model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import anyio
+from redis.asyncio import Redis
+
+from orchestrator.connections import Connections
+from orchestrator.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.estimates.history import read_history
+from orchestrator.estimates.tokens import Counting, packaged_counter
+from orchestrator.estimates.typical import Figures, Label, Typical
+from orchestrator.jobs.rows import Row, read_row
+from orchestrator.output import error_body
+from orchestrator.pipeline import Prepared, Request
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from posology.budget.redis_ledger import RedisLedger
+from posology.errors import PosologyError, UnpricedModel
+from posology.published.answers import ErrorBody
+from posology.published.estimates import (
+    Accuracy,
+    BadQuestion,
+    EstimateOutput,
+    QuestionEstimate,
+    ScopeEstimate,
+    StrategyEstimate,
+)
+from posology.seams import Strategy
+from posology.types import Balance
+from strategies import STRATEGIES, briefcontext
+
+#: questions that are retrieved for at once
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """What the ledger says of a tenant."""
+
+    balances: tuple[Balance, ...]
+    history: Mapping[Label, Figures]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimated:
+    """One row, with its estimates or why there are none."""
+
+    row: Row
+    #: ``None`` for a row that cannot be estimated
+    request: Request | None = None
+    decided: str = ""
+    passages: int = 0
+    index: str = ""
+    free: bool = False
+    estimates: tuple[Estimate, ...] = ()
+    error: ErrorBody | None = None
+
+    def of(self, strategy: str) -> Estimate | None:
+        """The estimate of a strategy, where there is one."""
+        return next((one for one in self.estimates if one.strategy == strategy), None)
+
+
+def make_estimator(settings: Settings, connections: Connections) -> Estimator:
+    """An estimator by the prices and bounds that calls are reserved by."""
+    counting = Counting(packaged_counter(), native_schema=settings.native_schema)
+    return Estimator(
+        prices=connections.prices, bound=connections.bound, counting=counting, typical=Typical()
+    )
+
+
+async def read_standing(redis: Redis, url: str, tenant: str) -> Standing:
+    """What a tenant has left, and what its calls took.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    return Standing(
+        balances=await RedisLedger(redis, url, tenant=tenant).balances(),
+        history=await read_history(redis, url, tenant),
+    )
+
+
+def read_rows(
+    lines: Iterable[str | bytes], defaults: Mapping[str, Any], settings: Settings
+) -> Iterator[Row]:
+    """The rows of a file, as a batch reads them: blank lines are none."""
+    number = 0
+    for line, raw in enumerate(lines, 1):
+        if raw.strip():
+            yield read_row(number, line, raw, defaults, settings)
+            number += 1
+
+
+class Estimates:
+    """Estimates questions over one index. It may be shared by concurrent callers.
+
+    Args:
+        service: retrieves, and decides.
+        estimator: counts.
+        settings: for what a row does not say.
+    """
+
+    def __init__(self, *, service: Service, estimator: Estimator, settings: Settings) -> None:
+        self._service = service
+        self._estimator = estimator
+        self._settings = settings
+
+    async def __call__(
+        self, rows: Sequence[Row], *, standing: Standing | None = None
+    ) -> tuple[Estimated, ...]:
+        """Estimate rows, in their order. A row that cannot be estimated says why.
+
+        A row that names a strategy is estimated for that one, others for all.
+
+        Args:
+            rows: see :func:`read_rows`.
+            standing: with it, replies are guessed by the tenant's own calls.
+
+        Raises:
+            IndexFault: the index cannot serve.
+        """
+        estimator = self._estimator
+        if standing is not None:
+            estimator = estimator.with_history(Typical(standing.history))
+        found: dict[int, Estimated] = {}
+        waiting = iter(rows)
+        raised: list[Exception] = []
+
+        async def work() -> None:
+            for row in waiting:
+                try:
+                    found[row.number] = await self._row(row, estimator)
+                except Exception as error:  # noqa: BLE001 - raised again below, out of the group's wrapping
+                    raised.append(error)
+                    group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            for _ in range(_AT_ONCE):
+                group.start_soon(work)
+        if raised:
+            raise raised[0]
+        return tuple(found[row.number] for row in rows)
+
+    def output(
+        self,
+        found: Sequence[Estimated],
+        *,
+        started: float,
+        standing: Standing | None = None,
+        accuracy: Accuracy | None = None,
+    ) -> EstimateOutput:
+        """The published form.
+
+        Args:
+            found: of all rows.
+            started: by :func:`time.perf_counter`.
+            standing: what the tenant has left.
+            accuracy: how far off the estimates were.
+        """
+        attempts = self._settings.attempts
+        good = [one for one in found if one.request is not None]
+        names = [name for name in STRATEGIES if any(one.of(name) for one in good)]
+        decided = [one.of(one.decided) for one in good]
+        total = _total("as decided", decided, attempts) if good else None
+        history = standing.history if standing else {}
+        return EstimateOutput(
+            questions=tuple(_question(one, attempts) for one in good),
+            bad=tuple(_bad(one) for one in found if one.error is not None),
+            totals=tuple(_total(name, [one.of(name) for one in good], attempts) for name in names),
+            decided=total,
+            balances=_scopes(standing, total) if standing else None,
+            accuracy=accuracy,
+            attempts=attempts,
+            history=sum(figures.attempts for figures in history.values()),
+            prices=self._estimator.prices,
+            seconds=time.perf_counter() - started,
+        )
+
+    async def _row(self, row: Row, estimator: Estimator) -> Estimated:
+        if row.request is None:
+            return Estimated(row=row, error=row.error)
+        request = row.request.to_request(self._settings)
+        try:
+            # before anything is retrieved
+            estimator.check(request.model)
+        except UnpricedModel as error:
+            return Estimated(row=row, error=_body(error))
+        prepared = await self._service.prepare(request)
+        estimates = []
+        for name, strategy in _strategies(prepared):
+            estimates.append(await estimator(prepared.task, strategy, name))
+        return Estimated(
+            row=row,
+            request=request,
+            decided=prepared.decision.strategy,
+            passages=len(prepared.retrieval.passages),
+            index=prepared.retrieval.index_version,
+            free=estimator.free(request.model),
+            estimates=tuple(estimates),
+        )
+
+
+def _strategies(prepared: Prepared) -> Iterator[tuple[str, Strategy]]:
+    request, decided = prepared.request, prepared.decision.strategy
+    yield decided, prepared.strategy
+    if request.strategy is not None:
+        return
+    for name, make in STRATEGIES.items():
+        if name != decided:
+            sized = name == briefcontext.NAME and request.partition_size is not None
+            yield name, make(size=request.partition_size) if sized else make()
+
+
+def _body(error: PosologyError) -> ErrorBody:
+    return error_body(error, None)
+
+
+def _question(found: Estimated, attempts: int) -> QuestionEstimate:
+    assert found.request is not None
+    return QuestionEstimate(
+        row=found.row.number,
+        id=_own_id(found.row),
+        question=found.request.query.text,
+        model=found.request.model,
+        free=found.free,
+        passages=found.passages,
+        decided=found.decided,
+        strategies=tuple(
+            _total(name, [found.of(name)], attempts) for name in STRATEGIES if found.of(name)
+        ),
+    )
+
+
+def _bad(found: Estimated) -> BadQuestion:
+    assert found.error is not None
+    return BadQuestion(row=found.row.number, id=_own_id(found.row), error=found.error)
+
+
+def _own_id(row: Row) -> Any:
+    return None if row.id is None else json.loads(row.id)
+
+
+def _total(name: str, found: Sequence[Estimate | None], attempts: int) -> StrategyEstimate:
+    known = [one for one in found if one is not None]
+    dollars = sum((one.dollars for one in known), Dollars())
+    return StrategyEstimate(
+        strategy=name,
+        questions=len(known),
+        calls=sum(one.calls for one in known),
+        input_tokens=sum(one.input for one in known),
+        output_tokens=sum(one.output for one in known),
+        low_usd=dollars.low,
+        expected_usd=dollars.expected,
+        worst_usd=dollars.worst,
+        repeated_usd=dollars.worst * attempts,
+        largest_worst_usd=max((one.dollars.worst for one in known), default=Decimal(0)),
+    )
+
+
+def _scopes(standing: Standing, total: StrategyEstimate | None) -> tuple[ScopeEstimate, ...]:
+    expected = total.expected_usd if total else Decimal(0)
+    worst = total.worst_usd if total else Decimal(0)
+    return tuple(
+        ScopeEstimate(
+            scope=balance.scope,
+            cap_usd=balance.cap,
+            spent_usd=balance.spent,
+            reserved_usd=balance.reserved,
+            left_usd=balance.left,
+            resets=balance.resets,
+            expected_fits=balance.left is None or expected <= balance.left,
+            worst_fits=balance.left is None or worst <= balance.left,
+        )
+        for balance in standing.balances
+    )

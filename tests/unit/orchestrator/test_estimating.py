@@ -1,0 +1,291 @@
+"""Estimates: what is low is no more than what is expected, and nothing is reserved beyond the worst."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from orchestrator.estimates.against import Compared, accuracy
+from orchestrator.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.estimates.plans import Guessing, filler, plan
+from orchestrator.estimates.tokens import Counting, packaged_counter
+from orchestrator.estimates.typical import WEIGHT, Figures, Label, Typical
+from posology.budget.bounds import CallBound
+from posology.budget.prices import packaged
+from posology.errors import UnpricedModel
+from posology.llm.accounting import Account
+from posology.llm.stack import build
+from posology.query import make_query
+from posology.testing import ScriptedModel
+from posology.testing.prices import FlatPrices, by_bytes
+from posology.types import (
+    Call,
+    Opening,
+    Passage,
+    Stage,
+    Task,
+    Usage,
+)
+from prompts.extract import ExtractReply
+from strategies import STRATEGIES
+from tests.tasks import retrieval_of
+
+pytestmark = pytest.mark.anyio
+
+MODELS = ("openai:gpt-4o-mini", "openai:gpt-5-mini", "anthropic:claude-sonnet-4-5")
+SENTENCE = "Aspirin lowered the risk of stroke in adults."
+WORDS = st.sampled_from(
+    ["aspirin", "STROKE", "p<0.001", "75 mg", "β-blockers", "心不全", "risk of"]
+)
+texts = st.lists(WORDS, min_size=1, max_size=60).map(lambda found: f"{SENTENCE} {' '.join(found)}.")
+passages = st.lists(st.tuples(texts, st.lists(WORDS, max_size=8)), max_size=9).map(
+    lambda found: [
+        Passage(id=f"t:{i}", text=text, title=" ".join(title), year=2001)
+        for i, (text, title) in enumerate(found)
+    ]
+)
+quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def task(found: Sequence[Passage], *, model: str, max_tokens: int | None = None) -> Task:
+    query = make_query("Does aspirin lower the risk of stroke?", form="yes_no_maybe")
+    return Task(
+        query=query, retrieval=retrieval_of(query, found), model=model, max_tokens=max_tokens
+    )
+
+
+def estimator(typical: Typical | None = None) -> Estimator:
+    return Estimator(
+        prices=packaged(),
+        bound=CallBound(),
+        counting=Counting(packaged_counter()),
+        typical=typical or Typical(),
+    )
+
+
+ESTIMATOR = estimator()
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+@quick
+@given(
+    found=passages,
+    model=st.sampled_from([*MODELS, "offline:extractive"]),
+    max_tokens=st.sampled_from([None, 64, 4_000]),
+    output=st.integers(0, 5_000),
+)
+async def test_low_is_at_most_expected_and_expected_at_most_worst(
+    name: str, found: list[Passage], model: str, max_tokens: int | None, output: int
+) -> None:
+    label = Label(stage="extract", strategy="briefcontext", model=model)
+    said = Figures(attempts=10**6, input=10**9, output=output * 10**6)
+    history = {
+        label: said,
+        Label(stage="reduce", strategy="briefcontext", model=model): said,
+        Label(stage="answer", strategy="direct", model=model): said,
+    }
+    asked = task(found, model=model, max_tokens=max_tokens)
+    for one in (ESTIMATOR, estimator(Typical(history))):
+        made = await one(asked, STRATEGIES[name](), name)
+        dollars = made.dollars
+        assert Decimal(0) <= dollars.low <= dollars.expected <= dollars.worst
+        assert (dollars.worst > 0) == (bool(found) and model != "offline:extractive")
+        assert bool(made.calls) == bool(found)
+
+
+class Reserving(Account):
+    """An account that adds up what is reserved."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reserved = Decimal(0)
+
+    async def open(self, opening: Opening) -> int:
+        self.reserved += opening.reserved
+        return await super().open(opening)
+
+
+def _extract(found: int, *, long: bool, call: Call) -> str:
+    """As many findings as the reply has room for, or one statement as long as it, of all passages."""
+    labels = [f"P{i + 1}" for i in range(len(call.excerpts))]
+    if long:
+        quotes = [{"passage": one, "quote": SENTENCE} for one in labels]
+        statement = "the dose of 75 mg " * (call.max_tokens * 3 // 18)
+        findings = [{"statement": statement, "quotes": quotes}]
+    else:
+        one = {"statement": "", "quotes": [{"passage": labels[-1], "quote": "the risk of"}]}
+        findings = [one] * min(found, call.max_tokens // 18)
+    return json.dumps({"found": True, "findings": findings}, separators=(",", ":"))
+
+
+def _script(found: int, *, long: bool) -> Callable[[Call], str]:
+    """Every call gets what cannot be used first, as long as it may be, and then what is asked for."""
+    broken = Counter[str]()
+
+    def reply(call: Call) -> str:
+        first = call.messages[1].content
+        broken[first] += 1
+        if broken[first] == 1:
+            return '{"broken": "' + "a word of it " * (call.max_tokens * 4 // 13)
+        if call.schema is ExtractReply:
+            return _extract(found, long=long, call=call)
+        if call.stage is Stage.REDUCE:
+            return json.dumps({"answerable": False, "answer": "No.", "choice": None, "evidence": [],
+                               "claims": []})  # fmt: skip
+        return json.dumps({"answerable": False, "answer": "No.", "choice": None, "quotes": []})
+
+    return reply
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+@quick
+@given(
+    found=passages,
+    model=st.sampled_from(MODELS),
+    max_tokens=st.sampled_from([None, 64, 700]),
+    findings=st.integers(1, 100),
+    long=st.booleans(),
+)
+async def test_nothing_is_reserved_beyond_the_worst(
+    name: str, found: list[Passage], model: str, max_tokens: int | None, findings: int, long: bool
+) -> None:
+    asked = task(found, model=model, max_tokens=max_tokens)
+    made = await ESTIMATOR(asked, STRATEGIES[name](), name)
+    account, adapter = Reserving(), ScriptedModel(_script(findings, long=long))
+    complete = build(adapter, journal=account, prices=packaged(), bound=CallBound())
+    await STRATEGIES[name]()(asked, complete)
+    assert len(adapter.calls) == 2 * made.calls
+    assert account.reserved <= made.dollars.worst
+
+
+async def test_a_job_of_the_worst_as_its_cap_may_be_short_of_retries_alone() -> None:
+    found = [Passage(id="t:1", text=SENTENCE)]
+    asked = task(found, model=MODELS[0], max_tokens=64)
+    made = await ESTIMATOR(asked, STRATEGIES["direct"](), "direct")
+    account = Reserving()
+    complete = build(ScriptedModel(_script(1, long=False)), journal=account, prices=packaged(),
+                     bound=CallBound())  # fmt: skip
+    await STRATEGIES["direct"]()(asked, complete)
+    # it is no sum of guesses: what the words are bounded by is most of it
+    assert account.reserved > made.dollars.worst / 4
+
+
+async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
+    found = [Passage(id=f"t:{i}", text=f"{SENTENCE} It was group {i}.") for i in range(8)]
+    asked = task(found, model=MODELS[0])
+    counting = Counting(packaged_counter())
+    guess = Guessing(counting=counting, typical=Typical(), bound=by_bytes)
+    for name, make in STRATEGIES.items():
+        planned = await plan(asked, make(), name, guess)
+        adapter = ScriptedModel(_reply)
+        complete = build(adapter, journal=Account(), prices=packaged(), bound=CallBound())
+        await make()(asked, complete)
+        certain = [one.call for one in planned if one.share == 1]
+        assert [call.messages for call in certain] == [
+            call.messages for call in adapter.calls if call.stage is not Stage.REDUCE
+        ]
+        assert [one.call.stage for one in planned] == [call.stage for call in adapter.calls]
+        assert all(one.call.max_tokens == made.max_tokens
+                   for one, made in zip(planned, adapter.calls, strict=True))  # fmt: skip
+
+
+def _reply(call: Call) -> str:
+    script = _script(1, long=False)
+    script(call)
+    return script(call)
+
+
+async def test_without_passages_nothing_is_called() -> None:
+    for name, make in STRATEGIES.items():
+        made = await ESTIMATOR(task([], model=MODELS[0]), make(), name)
+        assert (made.calls, made.dollars) == (0, Dollars())
+
+
+async def test_what_nobody_knows_the_price_of_is_refused() -> None:
+    one = Estimator(
+        prices=FlatPrices(token=None),
+        bound=by_bytes,
+        counting=Counting(len),
+        typical=Typical(),
+    )
+    with pytest.raises(UnpricedModel):
+        await one(task([Passage(id="t:1", text=SENTENCE)], model=MODELS[0]), STRATEGIES["direct"](),
+                  "direct")  # fmt: skip
+
+
+async def test_the_estimate_is_the_price_of_what_is_counted() -> None:
+    asked = task([Passage(id="t:1", text=SENTENCE)], model="offline:extractive", max_tokens=500)
+    one = Estimator(prices=FlatPrices(), bound=by_bytes, counting=Counting(len), typical=Typical())
+    made = await one(asked, STRATEGIES["direct"](), "direct")
+    adapter = ScriptedModel(_reply, usage=Usage(input=1, output=1))
+    await STRATEGIES["direct"]()(asked, build(adapter, journal=Account(), prices=FlatPrices(),
+                                              bound=by_bytes))  # fmt: skip
+    (call,) = adapter.calls[:1]
+    characters = sum(len(m.content) for m in call.messages)
+    assert (made.input, made.output) == (characters, 146)
+    assert made.dollars.expected == Decimal("0.01") * (characters + 146)
+    assert made.dollars.low == Decimal("0.01") * (characters + 15)
+
+
+def test_own_calls_take_the_place_of_guesses_as_they_become_more() -> None:
+    label = Label(stage="answer", strategy="direct", model="openai:x")
+    before = Typical().output(label)
+    some = Typical({label: Figures(attempts=WEIGHT, input=0, output=WEIGHT * 1_000)})
+    many = Typical({label: Figures(attempts=10**6, input=0, output=10**9)})
+    other = Label(stage="answer", strategy="direct", model="openai:y")
+    assert some.output(label) == (before + 1_000) / 2
+    assert many.output(label) == pytest.approx(1_000, rel=0.001)
+    assert many.output(other) == before
+
+
+def test_findings_are_what_reduce_calls_took_in_beyond_themselves() -> None:
+    extract = Label(stage="extract", strategy="briefcontext", model="openai:x")
+    reduce = Label(stage="reduce", strategy="briefcontext", model="openai:x")
+    history = {
+        extract: Figures(attempts=3 * 10**6, input=0, output=0),
+        reduce: Figures(attempts=10**6, input=10**6 * (700 + 3 * 50), output=0),
+    }
+    found = Typical(history).findings(extract, reduce, bare=700, block=90)
+    assert found == pytest.approx(50, rel=0.001)
+    short = {**history, reduce: Figures(attempts=10**6, input=10**6, output=0)}
+    assert 0 <= Typical(short).findings(extract, reduce, bare=700, block=90) < 0.01
+
+
+def test_a_filler_is_at_least_as_many_tokens_by_every_bound() -> None:
+    from posology.budget.text_bound import bytes_bound, words_bound
+
+    for bound in (bytes_bound, words_bound):
+        assert bound(filler(100)) >= 500
+
+
+def compared(expected: str, actual: str | None, *, repeated: bool = False) -> Compared:
+    dollars = Dollars(low=Decimal(1), expected=Decimal(expected), worst=Decimal(10))
+    estimate = Estimate(strategy="direct", calls=1, input=1, output=1, dollars=dollars)
+    return Compared(
+        estimate=estimate,
+        actual=None if actual is None else Decimal(actual),
+        repeated=repeated,
+    )
+
+
+def test_how_far_off_is_told_by_question_and_in_all() -> None:
+    found = accuracy(
+        "direct",
+        [compared("2", "1"), compared("2", "2"), compared("4", "11"), compared("2", None),
+         compared("2", "12", repeated=True)],
+    )  # fmt: skip
+    assert (found.questions, found.unknown, found.repeated, found.over_worst) == (4, 1, 1, 1)
+    assert (found.estimated_usd, found.actual_usd) == (Decimal(10), Decimal(26))
+    assert (found.ratio, found.within) == (2.6, 0.5)
+    assert (found.p5, found.p95) == (0.5, 6.0)
+
+
+def test_nothing_is_said_of_no_answers() -> None:
+    found = accuracy("direct", [])
+    assert (found.ratio, found.p50, found.within, found.questions) == (None, None, None, 0)
