@@ -1,0 +1,391 @@
+"""A tenant can read, cancel or infer nothing of another: each operation of the API, and each key in Redis."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anyio import to_thread
+from redis.asyncio import Redis
+from redis.exceptions import NoPermissionError
+
+from orchestrator.api.app import create_app
+from orchestrator.ingesting import run_ingest
+from orchestrator.settings import Settings
+from posology.store import keys
+from posology.store.connection import connect
+from posology.testing.model import ScriptedModel
+from tests.integration.life import ANSWER, GLOBAL, KEY, QUESTION, SECRETS, Side, call, live, side
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+OPEN = "what it says is of no tenant"
+LIST = "it answers of one's own alone"
+ITEM = "an id of another's is an id of nothing"
+OPERATOR = "a tenant's key does not open it"
+#: every operation that there is, and which of the tests below is about it
+COVERED = {
+    ("GET", "/openapi.json"): OPEN,
+    ("GET", "/healthz"): OPEN,
+    ("GET", "/readyz"): OPEN,
+    ("GET", "/metrics"): OPERATOR,
+    ("GET", "/v1/jobs"): LIST,
+    ("POST", "/v1/jobs"): LIST,
+    ("GET", "/v1/jobs/{job}"): ITEM,
+    ("DELETE", "/v1/jobs/{job}"): ITEM,
+    ("POST", "/v1/jobs/{job}/retry"): ITEM,
+    ("GET", "/v1/jobs/{job}/events"): ITEM,
+    ("POST", "/v1/batches"): LIST,
+    ("GET", "/v1/batches/{batch}"): ITEM,
+    ("GET", "/v1/batches/{batch}/rows"): ITEM,
+    ("POST", "/v1/estimate"): LIST,
+    ("GET", "/v1/spend"): LIST,
+}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+#: endings of the keys that a life must have made, for this test to say anything
+LIFE = {
+    "tenant", "keys", "money", "money:open", "money:leases", "money:lost", "money:lost:at", "money:by:DAY",
+    "money:models", "money:queue", "money:queue:seen", "ledger", "metrics", "jobs", "waiting", "deadlines",
+    "leases", "dead", "retention", "batches", "unclaimed:jobs", "unclaimed:calls", "state:queued",
+    "state:succeeded", "state:failed", "state:extracting", "job:ID", "job:ID:calls", "job:ID:units",
+    "job:ID:events", "job:ID:memo", "job:ID:context", "job:ID:extractions", "run:ID", "run:ID:queue",
+    "batch:ID", "batch:ID:jobs", "batch:ID:ids", "batch:ID:rejected", "idem:ID", "generation:ID",
+}  # fmt: skip
+
+
+@asynccontextmanager
+async def two(url: str, tenant: str, **settings: str) -> AsyncIterator[tuple[Redis, Side, Side]]:
+    """A connection that may all, and two tenants."""
+    admin = connect(url)
+    try:
+        async with (
+            side(admin, url, f"{tenant}-a", **settings) as ours,
+            side(admin, url, f"{tenant}-b", **settings) as theirs,
+        ):
+            yield admin, ours, theirs
+    finally:
+        await admin.aclose()
+
+
+async def content(redis: Redis, name: str) -> Any:
+    match await redis.type(name):
+        case "hash":
+            return await redis.hgetall(name)
+        case "set":
+            return await redis.smembers(name)
+        case "zset":
+            return await redis.zrange(name, 0, -1, withscores=True)
+        case "list":
+            return await redis.lrange(name, 0, -1)
+        case "stream":
+            return await redis.xrange(name)
+        case "none":
+            return None
+        case _:
+            return await redis.get(name)
+
+
+async def held_by(redis: Redis, one: Side) -> dict[str, Any]:
+    """All that stands under a tenant's tag."""
+    pattern = f"{keys.prefix(one.tenant)}*"
+    names = [name async for name in redis.scan_iter(match=pattern, count=1_000)]
+    return {name: await content(redis, name) for name in sorted(names)}
+
+
+def routes(app: Any) -> Iterator[tuple[str, str]]:
+    """All of an app, those of included routers too."""
+    for path, item in app.openapi()["paths"].items():
+        yield from ((method.upper(), path) for method in item)
+    for route in app.routes:
+        if hasattr(route, "path"):
+            yield from ((method, route.path) for method in route.methods - {"HEAD"})
+
+
+def test_every_operation_is_covered() -> None:
+    found = set(routes(create_app(Settings())))
+    assert found == set(COVERED), "say below how a tenant is kept from another's with it"
+    for (_, path), how in COVERED.items():
+        assert ("{" in path) == (how == ITEM)
+
+
+async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: str) -> None:
+    async with two(redis_url, tenant) as (admin, _, theirs):
+        before = {name async for name in admin.scan_iter(count=1_000)}
+        seen: set[str] = set()
+
+        async def look() -> None:
+            now = {name async for name in admin.scan_iter(count=1_000)}
+            for name in now - before - seen:
+                if not name.startswith(keys.prefix(theirs.tenant)):
+                    assert name in GLOBAL, f"{name} has no tenant's tag"
+            for name in GLOBAL:
+                await check_global(admin, name)
+            seen.update(now)
+
+        await live(theirs, look)
+        own = {name for name in seen if name.startswith(keys.prefix(theirs.tenant))}
+        kinds = {kind(name.removeprefix(keys.prefix(theirs.tenant))) for name in own}
+        assert kinds >= LIFE, f"the life made no {sorted(LIFE - kinds)}"
+        # so that what was looked for in vain could have been found
+        theirs_all = json.dumps(await held_by(admin, theirs), default=str)
+        assert all(secret in theirs_all for secret in SECRETS)
+        record = await admin.hgetall(keys.api_key(theirs.issued.key.split("_")[1]))
+        assert set(record) == {"tenant", "hash"}
+        assert record["tenant"] == theirs.tenant
+        assert re.fullmatch("[0-9a-f]{64}", record["hash"])
+
+
+def kind(name: str) -> str:
+    """What a key is, whichever job, day or idempotency key it is of."""
+    name = re.sub(r"^(job|run|batch|idem|generation):(?:.*_)?[^:]+(?::\d+$)?", r"\1:ID", name)
+    return re.sub(r"\d{4}-\d\d-\d\d", "DAY", name)
+
+
+async def check_global(redis: Redis, name: str) -> None:
+    """A key that all tenants share holds names of tenants or of workers, times or a token, and nothing else."""
+    found = await content(redis, name)
+    text = json.dumps(found, default=str)
+    assert not any(secret in text for secret in SECRETS), name
+    assert not re.search(r"(job|batch|run)_[0-9a-f]{8}", text), name
+    match name:
+        case keys.REGISTERED | keys.PAST | keys.SPENDERS | keys.WAITING:
+            assert all(NAME.fullmatch(member) for member in found or ())
+        case keys.TENANTS:
+            assert all(NAME.fullmatch(member) and score > 0 for member, score in found or ())
+        case keys.WORKERS:
+            assert all(re.fullmatch(r"[^:]+:\d+", member) for member, _ in found or ())
+        case keys.WAKE:
+            assert found in (None, ["1"])
+        case keys.SWEPT | keys.AMNESTY:
+            assert found is None or found.isdecimal()
+        case _:
+            raise AssertionError(f"nobody has said what {name} may hold")
+
+
+async def test_messages_name_ids_alone(redis_url: str, tenant: str) -> None:
+    """The broker's keys are the one thing that all tenants' jobs pass through."""
+    from workers.app import make_app
+
+    async with two(redis_url, tenant) as (admin, _, theirs):
+        job = await theirs.submit(key=KEY)
+        unit = await theirs.work.take(theirs.tenant)
+        assert unit is not None
+        before = {name async for name in admin.scan_iter(count=1_000)}
+        place = redis_url.replace("unix://", "redis+socket://")
+        app = make_app(Settings.model_validate({"POSOLOGY_REDIS_URL": place}))
+        with app.connection_for_write() as connection:
+            app.send_task(
+                "posology.answer",
+                args=[unit.tenant, unit.job, [unit.name]],
+                queue="posology.jobs",
+                connection=connection,
+            )
+        made = {name async for name in admin.scan_iter(count=1_000)} - before
+        assert "posology.jobs" in made
+        assert {
+            n for n in made if n != "posology.jobs" and not n.startswith("_kombu.binding")
+        } == set()
+        (message,) = await admin.lrange("posology.jobs", 0, -1)
+        assert job in (text := json.dumps(json.loads(message))) or job in _body(message)
+        assert not any(secret in text + _body(message) for secret in SECRETS)
+        await admin.delete(*made)
+
+
+def _body(message: str) -> str:
+    import base64
+
+    return base64.b64decode(json.loads(message)["body"]).decode()
+
+
+async def test_no_step_of_a_life_touches_anothers_keys(redis_url: str, tenant: str) -> None:
+    """The life's connection may use the tenant's keys and the global ones, and Redis refuses the others."""
+    async with two(redis_url, tenant) as (_, ours, theirs):
+        await live(theirs)
+        # so that a refusal would have been seen
+        for work in (
+            ours.redis.hgetall(f"{keys.prefix(theirs.tenant)}tenant"),
+            ours.redis.hgetall(keys.api_key(theirs.issued.key.split("_")[1])),
+            ours.store.run("take", keys.prefix(theirs.tenant)),
+        ):
+            with pytest.raises(Exception, match=r"(?i)permission|NOPERM|access one of the keys"):
+                await work
+        with pytest.raises(NoPermissionError):
+            await ours.redis.get("anything")
+
+
+def normal(reply: httpx2.Response, own: str) -> tuple[int, str, dict[str, str]]:
+    headers = {
+        name: v for name, v in reply.headers.items() if name not in ("date", "content-length")
+    }
+    return reply.status_code, reply.text.replace(own, "ID"), headers
+
+
+async def test_an_id_of_another_is_an_id_of_nothing(redis_url: str, tenant: str) -> None:
+    async with two(redis_url, tenant) as (admin, ours, theirs):
+        await live(theirs)
+        await ours.submit()
+        before = await held_by(admin, theirs)
+        asked = 0
+        for (method, path), how in COVERED.items():
+            if how != ITEM:
+                continue
+            what = "job" if "{job}" in path else "batch"
+            real = theirs.jobs if what == "job" else theirs.batches
+            none = keys.new_id(what)
+            for extra in (
+                {},
+                {"Last-Event-ID": theirs.events[0]},
+                {"Accept": "application/x-ndjson"},
+            ):
+                wanted = await ours.http.request(
+                    method, path.replace(f"{{{what}}}", none), headers=extra
+                )
+                assert wanted.status_code == 404
+                for own in real:
+                    got = await ours.http.request(
+                        method, path.replace(f"{{{what}}}", own), headers=extra
+                    )
+                    assert normal(got, own) == normal(wanted, none), (method, path)
+                    asked += 1
+        assert (asked, len(theirs.jobs), len(theirs.batches)) == (3 * (4 * 6 + 2), 6, 1)
+        assert await held_by(admin, theirs) == before, "nothing of theirs was changed"
+
+
+async def test_lists_hold_ones_own_alone(redis_url: str, tenant: str) -> None:
+    async with two(redis_url, tenant) as (admin, ours, theirs):
+        mine = await ours.submit("Is it mine?")
+        # a parameter of each that names what is another's
+        asked = [
+            "/v1/jobs",
+            "/v1/jobs?limit=1",
+            "/v1/spend",
+            "/v1/spend?by=model",
+            "/v1/spend?by=stage",
+        ]
+        asked += [
+            f"/v1/jobs?state={state}" for state in ("queued", "running", "failed", "succeeded")
+        ]
+        before = [(await ours.http.get(path)).text for path in asked]
+
+        await live(theirs)
+        after = [(await ours.http.get(path)).text for path in asked]
+        assert after == before
+        assert [job["id"] for job in json.loads(after[0])["jobs"]] == [mine]
+        for cursor in (*theirs.jobs, *theirs.batches):
+            found = (await ours.http.get(f"/v1/jobs?cursor={cursor}")).json()["jobs"]
+            assert {job["id"] for job in found} <= {mine}
+        for secret in (*SECRETS, theirs.tenant, *theirs.jobs, *theirs.batches):
+            assert secret not in "".join(after)
+        ours_all = json.dumps(await held_by(admin, ours), default=str)
+        assert theirs.tenant not in ours_all
+
+
+async def test_an_estimate_goes_by_ones_own_calls_alone(
+    redis_url: str, tenant: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "t:1", "text": "Aspirin lowered the risk of stroke."}\n')
+    place = str(tmp_path / "index")
+    await to_thread.run_sync(
+        lambda: run_ingest([rows], Settings(), place=place, embedder=str(tiny_encoder))
+    )
+    given = {"POSOLOGY_INDEX": place, "POSOLOGY_EMBEDDER": str(tiny_encoder)}
+    async with two(redis_url, tenant, **given) as (_, ours, theirs):
+
+        async def estimate(one: Side) -> dict[str, Any]:
+            body = {"question": QUESTION, "model": "openai:gpt-4o-mini"}
+            reply = await one.http.post("/v1/estimate", json=body)
+            assert reply.status_code == 200, reply.text
+            found: dict[str, Any] = reply.json()
+            del found["seconds"]
+            return found
+
+        before = await estimate(ours)
+        assert before == await estimate(theirs)
+        await live(theirs)
+        assert await estimate(ours) == before
+        # theirs goes by what they spent, so ours could have
+        assert await estimate(theirs) != before
+
+
+async def test_what_is_of_no_tenant_tells_of_none(redis_url: str, tenant: str) -> None:
+    async with two(redis_url, tenant) as (_, ours, theirs):
+        paths = [path for (_, path), how in COVERED.items() if how == OPEN]
+
+        async def told() -> list[tuple[int, str]]:
+            replies = [await ours.http.get(path) for path in paths]
+            return [(reply.status_code, reply.text) for reply in replies]
+
+        before = await told()
+
+        await live(theirs)
+        assert await told() == before
+        # sums of all tenants tell of the others to whoever knows his own
+        figures = await ours.http.get("/metrics")
+        assert figures.status_code == 401
+        assert "posology_" not in figures.text
+
+
+async def test_idempotency_keys_are_each_tenants_own(redis_url: str, tenant: str) -> None:
+    async with two(redis_url, tenant) as (_, ours, theirs):
+        await theirs.submit(key=KEY)
+        lines = json.dumps({"question": QUESTION})
+        headers = {"Idempotency-Key": KEY, "Content-Type": "application/x-ndjson"}
+        batch = (await theirs.http.post("/v1/batches", content=lines, headers=headers)).json()["id"]
+        # another request under their key is no conflict, and the same one no job of theirs
+        for question in ("Is it mine?", QUESTION):
+            key = KEY if question == "Is it mine?" else f"{batch}:0"
+            made = await ours.http.post(
+                "/v1/jobs", json={"question": question}, headers={"Idempotency-Key": key}
+            )
+            assert made.status_code == 202
+            assert made.json()["id"] not in theirs.jobs
+        mine = await ours.http.post("/v1/batches", content=lines, headers=headers)
+        assert (mine.status_code, mine.json()["total"]) == (202, 1)
+        assert mine.json()["id"] != batch
+
+
+async def test_no_reply_is_shared(redis_url: str, tenant: str) -> None:
+    """The same question by two tenants is paid for by each."""
+    async with two(redis_url, tenant) as (admin, ours, theirs):
+        model = ScriptedModel([ANSWER, "Mine.", "Mine again."])
+        first = await theirs.held(await theirs.submit())
+        assert (await theirs.complete(first, model)(call())).text == ANSWER
+        await theirs.work.release(first)
+        # whoever takes their job up again is given the reply, so there is something to take
+        again = await theirs.held(theirs.jobs[0])
+        assert (await theirs.complete(again, model)(call())).text == ANSWER
+        assert len(model.calls) == 1
+        job = await ours.submit()
+        await ours.work.release(await ours.held(job))
+        # not fresh: its memo is looked into
+        held = await ours.held(job)
+        assert not held.fresh
+        assert (await ours.complete(held, model)(call())).text == "Mine."
+        # nor do two jobs of one tenant share any
+        other = await ours.submit()
+        await ours.work.release(await ours.held(other))
+        assert (await ours.complete(await ours.held(other), model)(call())).text == "Mine again."
+        assert len(model.calls) == 3
+        spent = [
+            await admin.hget(f"{keys.prefix(s.tenant)}money", "spent:total") for s in (ours, theirs)
+        ]
+        assert int(spent[0]) == 2 * int(spent[1]) > 0
+
+
+async def test_one_that_has_spent_all_takes_nothing_from_another(
+    redis_url: str, tenant: str
+) -> None:
+    async with two(redis_url, tenant) as (admin, ours, theirs):
+        await admin.hset(f"{keys.prefix(theirs.tenant)}tenant", "total", "1")
+        await admin.hset(f"{keys.prefix(theirs.tenant)}tenant", "disabled", "1")
+        refused = await theirs.http.get("/v1/jobs")
+        assert refused.status_code == 403
+        held = await ours.held(await ours.submit())
+        assert (await ours.complete(held, ScriptedModel([ANSWER]))(call())).text == ANSWER
