@@ -1,0 +1,189 @@
+"""Anthropic: ``/v1/organizations/usage_report/messages`` and ``cost_report``, and the Console's CSV.
+
+Its kinds of input are disjoint: cache tokens come on top. The cost report's amounts are cents, the
+Console's are dollars rounded to cents. Neither counts requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from posology.budget.reconcile.formats.tabular import pick
+from posology.budget.reconcile.formats.values import (
+    Bad,
+    dollars_only,
+    moment,
+    money,
+    plain,
+    rounding,
+    section,
+    span,
+    text,
+    whole,
+)
+from posology.budget.reconcile.measures import Kind, Measure
+from posology.budget.reconcile.rows import Number, Row
+
+PROVIDER, SHOWN = "anthropic", "Anthropic"
+#: columns that only its exports have
+OWN = frozenset(
+    {
+        "usage_date_utc",
+        "model_version",
+        "usage_input_tokens_no_cache",
+        "usage_output_tokens",
+        "uncached_input_tokens",
+        "cache_read_input_tokens",
+    }
+)
+_START = ("usage_date_utc", "usage_date", "starting_at", "date")
+_END = ("ending_at",)
+_MODEL = ("model_version", "model")
+_COUNTS: Mapping[Measure, tuple[str, ...]] = {
+    Measure.REQUESTS: ("requests", "num_requests"),
+    Measure.UNCACHED: ("usage_input_tokens_no_cache", "uncached_input_tokens", "input_tokens"),
+    Measure.CACHE_WRITE: (
+        "usage_input_tokens_cache_write",
+        "cache_creation_input_tokens",
+    ),
+    Measure.CACHE_WRITE_5M: (
+        "usage_input_tokens_cache_write_5m",
+        "cache_creation_ephemeral_5m_input_tokens",
+    ),
+    Measure.CACHE_WRITE_1H: (
+        "usage_input_tokens_cache_write_1h",
+        "cache_creation_ephemeral_1h_input_tokens",
+    ),
+    Measure.CACHE_READ: ("usage_input_tokens_cache_read", "cache_read_input_tokens"),
+    Measure.OUTPUT: ("usage_output_tokens", "output_tokens"),
+}
+_COST = ("cost_usd", "cost_in_usd", "amount_usd")
+#: what was paid for, where that is no model
+_ITEM = ("description", "cost_type", "token_type")
+_CENT = Decimal("0.01")
+
+
+def has(columns: frozenset[str]) -> bool:
+    """Whether a CSV file with these columns is one of its exports."""
+    return bool(columns & OWN)
+
+
+def kind(columns: frozenset[str]) -> Kind:
+    """What a CSV file with these columns tells of."""
+    return Kind.COST if columns & set(_COST) else Kind.USAGE
+
+
+def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
+    """What a row of a CSV file says.
+
+    Raises:
+        Bad: it cannot be read.
+    """
+    start = pick(cells, _START)
+    if start is None:
+        raise Bad(f"no column of the time: one of {', '.join(_START)}")
+    end = pick(cells, _END)
+    at = span(moment(cells[start], start), moment(cells[end], end) if end else None, start)
+    name = pick(cells, _MODEL)
+    model = text(cells[name], name) if name else None
+    column = pick(cells, _COST)
+    if column is None:
+        counts = {
+            measure: value
+            for measure, names in _COUNTS.items()
+            if (found := pick(cells, names)) and (value := whole(cells[found], found)) is not None
+        }
+        yield _usage(*at, model, counts)
+        return
+    paid = money(cells[column], column)
+    if paid is None:
+        raise Bad(f"{column}: missing")
+    item = next((cells[c] for c in _ITEM if cells.get(c)), None)
+    # a file without a column of models is not grouped by them
+    what = None if name is None else model or item or "no model"
+    yield Row(
+        provider=PROVIDER,
+        kind=Kind.COST,
+        start=at[0],
+        end=at[1],
+        model=what,
+        figures={Measure.COST: paid},
+        rounding=rounding(cells[column]),
+    )
+
+
+def is_bucket(bucket: Mapping[str, Any]) -> bool:
+    """Whether a bucket of a JSON page is one of its reports'."""
+    return "starting_at" in bucket
+
+
+def of_bucket(bucket: Mapping[str, Any]) -> Iterator[Row | tuple[float, float]]:
+    """The rows of a bucket; its time alone where nothing was used in it.
+
+    Raises:
+        Bad: it cannot be read.
+    """
+    end = bucket.get("ending_at")
+    started = moment(bucket["starting_at"], "starting_at")
+    at = span(started, None if end is None else moment(end, "ending_at"), "starting_at")
+    results = bucket.get("results")
+    if not isinstance(results, list):
+        raise Bad("results: no list")
+    if not results:
+        yield at
+    for number, result in enumerate(results):
+        try:
+            yield _of_result(section(result, "it"), *at)
+        except Bad as error:
+            raise Bad(f"results[{number}].{error}") from None
+
+
+def _of_result(result: Mapping[str, Any], start: float, end: float) -> Row:
+    model = text(result.get("model"), "model")
+    if "amount" in result:
+        cents = money(result["amount"], "amount")
+        dollars_only(result.get("currency"), "currency")
+        if cents is None:
+            raise Bad("amount: missing")
+        item = next((t for name in _ITEM if (t := text(result.get(name), name))), None)
+        return Row(
+            provider=PROVIDER,
+            kind=Kind.COST,
+            start=start,
+            end=end,
+            model=model or item,
+            figures={Measure.COST: plain(cents * _CENT)},
+        )
+    written = section(result.get("cache_creation"), "cache_creation")
+    flat: dict[str, Any] = dict(result)
+    for lifetime in ("5m", "1h"):
+        name = f"ephemeral_{lifetime}_input_tokens"
+        flat[f"cache_creation_{name}"] = written.get(name)
+    counts = {
+        measure: value
+        for measure, names in _COUNTS.items()
+        if (found := next((n for n in names if flat.get(n) is not None), None))
+        and (value := whole(flat[found], found)) is not None
+    }
+    return _usage(start, end, model, counts)
+
+
+def _usage(start: float, end: float, model: str | None, counts: Mapping[Measure, int]) -> Row:
+    figures: dict[Measure, Number] = dict(counts)
+    if counts:
+        for needed in (Measure.UNCACHED, Measure.OUTPUT):
+            if needed not in counts:
+                raise Bad(f"{needed}: missing, one of {', '.join(_COUNTS[needed])}")
+        short, hour = counts.get(Measure.CACHE_WRITE_5M), counts.get(Measure.CACHE_WRITE_1H)
+        if short is not None or hour is not None:
+            figures[Measure.CACHE_WRITE] = (short or 0) + (hour or 0)
+        figures[Measure.INPUT] = (
+            counts[Measure.UNCACHED]
+            + counts.get(Measure.CACHE_READ, 0)
+            + int(figures.get(Measure.CACHE_WRITE, 0))
+        )
+    return Row(
+        provider=PROVIDER, kind=Kind.USAGE, start=start, end=end, model=model, figures=figures
+    )

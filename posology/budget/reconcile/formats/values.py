@@ -1,0 +1,160 @@
+"""Single values of an export, read strictly: what is not understood is an error and no guess."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Any
+
+DAY = 86_400.0
+#: tokens or requests; more is a mistake
+_MOST = 10**15
+#: dollars; more is a mistake
+_MOST_MONEY = Decimal(10**9)
+#: digits enough for the longest amount with all its decimals
+_EXACT = Context(prec=60)
+#: decimals of a dollar that are kept: far below the price of a token
+_KEPT = Decimal("1e-18")
+#: milliseconds from here on, seconds below: the year 5138 as seconds, 1973 as milliseconds
+_MILLISECONDS = 10**11
+#: dollars by which the rounding of an amount in a spreadsheet is taken for at most: half a cent
+_HALF_CENT = Decimal("0.005")
+_WHOLE = re.compile(r"([0-9]{1,16}|[0-9]{1,3}(?:,[0-9]{3}){1,5})(?:\.0*)?")
+_AMOUNT = re.compile(r"-?\$?[0-9][0-9,]*(\.[0-9]+)?([eE][-+]?[0-9]{1,5})?|-?\.[0-9]+")
+_DATE = re.compile(r"([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})")
+
+
+class Bad(ValueError):
+    """Why a record cannot be read."""
+
+
+def whole(value: Any, name: str) -> int | None:
+    """A count; ``None`` where nothing is written.
+
+    Raises:
+        Bad: it is none.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, Decimal) and value == value.to_integral_value():
+        value = f"{value:f}"
+    if isinstance(value, str) and (found := _WHOLE.fullmatch(value.strip())):
+        value = int(found[1].replace(",", ""))
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+        raise Bad(f"{name}: no count of tokens or requests: {_shown(value)}")
+    return value
+
+
+def money(value: Any, name: str) -> Decimal | None:
+    """Dollars, or another unit, to 18 decimals; ``None`` where nothing is written. Credits are negative.
+
+    Raises:
+        Bad: it is no amount.
+    """
+    if value is None or value == "":
+        return None
+    amount: Decimal | None = None
+    if isinstance(value, str) and _AMOUNT.fullmatch(value.strip()):
+        amount = Decimal(re.sub(r"[$,]", "", value.strip()))
+    elif isinstance(value, int | Decimal) and not isinstance(value, bool):
+        amount = Decimal(value)
+    if amount is None or not amount.is_finite() or abs(amount) > _MOST_MONEY:
+        raise Bad(f"{name}: no amount: {_shown(value)}")
+    return plain(amount.quantize(_KEPT, rounding=ROUND_HALF_EVEN, context=_EXACT))
+
+
+def rounding(value: Any) -> Decimal:
+    """Dollars by which an amount in a spreadsheet may have been rounded, by its decimals."""
+    decimals = len(str(value).strip().partition(".")[2])
+    return min(_HALF_CENT, Decimal(5).scaleb(-decimals - 1))
+
+
+def plain(amount: Decimal) -> Decimal:
+    """The same without zeros at its end, and never as a power of ten."""
+    short = amount.normalize(_EXACT)
+    return short.quantize(Decimal(1)) if int(short.as_tuple().exponent) > 0 else short
+
+
+def moment(value: Any, name: str) -> float:
+    """A time in POSIX seconds: such seconds or milliseconds, a date, or ISO 8601; UTC where it does not say.
+
+    Raises:
+        Bad: it is no time.
+    """
+    if isinstance(value, str):
+        value = value.strip()
+        if found := _DATE.fullmatch(value):
+            value = "-".join((found[1], found[2].zfill(2), found[3].zfill(2)))
+        elif re.fullmatch(r"[0-9]{9,13}(\.[0-9]{1,9})?", value):
+            value = Decimal(value)
+    if isinstance(value, str):
+        try:
+            read = datetime.fromisoformat(value.removesuffix(" UTC"))
+            found_at = (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError):
+            raise Bad(f"{name}: no time: {_shown(value)}") from None
+        return found_at
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 < value < 10**14:
+        raise Bad(f"{name}: no time: {_shown(value)}")
+    return float(value / 1000 if value >= _MILLISECONDS else value)
+
+
+def span(start: float, end: float | None, name: str) -> tuple[float, float]:
+    """The time that a row tells of; the rest of the day where it does not say when it ends.
+
+    Raises:
+        Bad: it ends before it begins, or on another day: it cannot be compared by days.
+    """
+    midnight = (start // DAY + 1) * DAY
+    if end is None:
+        return start, midnight
+    if not start < end <= midnight:
+        raise Bad(f"{name}: a row of more than one UTC day, or of none: export it by days")
+    return start, end
+
+
+def text(value: Any, name: str) -> str | None:
+    """A name; ``None`` where nothing is written.
+
+    Raises:
+        Bad: it is no text.
+    """
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or len(value) > 300:
+        raise Bad(f"{name}: no name: {_shown(value)}")
+    return value.strip() or None
+
+
+def dollars_only(value: Any, name: str) -> None:
+    """Nothing, where a currency is dollars or is not told.
+
+    Raises:
+        Bad: it is another.
+    """
+    currency = text(value, name)
+    if currency is not None and currency.lower() != "usd":
+        raise Bad(f"{name}: {_shown(currency)}: only dollars can be compared")
+
+
+def section(value: Any, name: str) -> Mapping[str, Any]:
+    """An object; an empty one where nothing is written.
+
+    Raises:
+        Bad: it is none.
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Bad(f"{name}: no object: {_shown(value)}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    written = repr(value) if isinstance(value, str) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        written = "not a number"
+    return written if len(written) <= 60 else f"{written[:57]}…"

@@ -1,0 +1,95 @@
+"""What our side can be: known figures, and how far attempts of unknown usage may move them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from posology.budget.reconcile.measures import Measure
+from posology.budget.reconcile.report import Compared, Verdict
+from posology.budget.reconcile.rows import Number, size
+
+
+@dataclass(kw_only=True, slots=True)
+class Band:
+    """A sum of ours, of which a part may not be known."""
+
+    known: Number = 0
+    least: Number = 0
+    most: Number = 0
+
+    def add(self, known: Number, most: Number, *, here: bool, certain: bool) -> None:
+        """Add an attempt's figure.
+
+        Args:
+            known: what is known of it.
+            most: what it is at most.
+            here: whether it belongs here by when it was started; else it only may.
+            certain: whether it can belong nowhere else.
+        """
+        if here:
+            self.known += known
+        if certain:
+            self.least += known
+        self.most += most
+
+    def join(self, other: Band) -> None:
+        """Add another sum."""
+        self.known += other.known
+        self.least += other.least
+        self.most += other.most
+
+
+Bands = Mapping[Measure, Band]
+NOTHING = Band()
+
+
+def compare(
+    measure: Measure,
+    ours: Band,
+    theirs: Number,
+    *,
+    threshold: Decimal,
+    rounding: Decimal = Decimal(0),
+    base: Number | None = None,
+) -> Compared:
+    """Put one figure of both sides beside each other.
+
+    Args:
+        measure: which.
+        ours: ours.
+        theirs: theirs.
+        threshold: the share of the base up to which an unexplained drift passes.
+        rounding: dollars by which theirs may have been rounded.
+        base: what the share is of; ``None``: the larger side.
+    """
+    slack = rounding if measure is Measure.COST else 0
+    over, under = theirs - ours.most - slack, theirs - ours.least + slack
+    unexplained: Number = over if over > 0 else under if under < 0 else _zero(theirs - ours.known)
+    whole = max(size(ours.known), size(theirs)) if base is None else base
+    relative = Decimal(size(unexplained)) / Decimal(whole) if whole else None
+    drift = theirs - ours.known
+    if not drift:
+        verdict = Verdict.EQUAL
+    elif not unexplained:
+        verdict = Verdict.EXPLAINED
+    elif relative is not None and relative <= threshold:
+        verdict = Verdict.WITHIN
+    else:
+        verdict = Verdict.DRIFT
+    return Compared(
+        measure=measure,
+        ours=ours.known,
+        least=ours.least,
+        most=ours.most,
+        theirs=theirs,
+        drift=drift,
+        unexplained=unexplained,
+        relative=relative,
+        verdict=verdict,
+    )
+
+
+def _zero(like: Number) -> Number:
+    return Decimal(0) if isinstance(like, Decimal) else 0

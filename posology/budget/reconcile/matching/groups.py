@@ -1,0 +1,203 @@
+"""Compares by days and models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from posology.budget.reconcile.formats.values import DAY
+from posology.budget.reconcile.matching.bands import NOTHING, Band, compare
+from posology.budget.reconcile.matching.theirs import Cell, Key, Theirs, day
+from posology.budget.reconcile.measures import Kind, Measure
+from posology.budget.reconcile.names import Naming, resolve
+from posology.budget.reconcile.ours import Ours
+from posology.budget.reconcile.report import Compared, Group, Side, Verdict, worst
+from posology.budget.reconcile.rows import Number, size
+
+_NOTHING_USED = Cell()
+
+
+@dataclass(kw_only=True, slots=True)
+class _Sum:
+    """Ours of one day and model, or of all."""
+
+    bands: dict[Measure, Band] = field(default_factory=dict)
+    unknown: int = 0
+    edge: int = 0
+
+    def join(self, other: _Sum) -> None:
+        for measure, band in other.bands.items():
+            self.bands.setdefault(measure, Band()).join(band)
+        self.unknown += other.unknown
+        self.edge += other.edge
+
+    def add(self, attempt: Ours, *, here: bool, certain: bool) -> None:
+        for measure, (known, most) in attempt.figures().items():
+            self.bands.setdefault(measure, Band()).add(known, most, here=here, certain=certain)
+        self.unknown += here and (attempt.usage is None or attempt.cost is None)
+        self.edge += not certain
+
+
+class Days:
+    """Compares what was used and what was paid, each for the time that the exports tell of.
+
+    An attempt counts on the day on which it was started. Where it was under way within the tolerance of
+    a midnight, or of the beginning or the end of the time, it may count on either side.
+
+    Args:
+        theirs: all rows of the exports.
+        threshold: the share of the larger side up to which an unexplained drift passes.
+        tolerance: seconds.
+    """
+
+    def __init__(self, theirs: Theirs, *, threshold: Decimal, tolerance: float) -> None:
+        self._theirs = theirs
+        self._periods = theirs.periods
+        self._threshold = threshold
+        self._tolerance = tolerance
+        self._days: dict[Kind, dict[Key, _Sum]] = {kind: {} for kind in self._periods}
+        self._whole: dict[Kind, _Sum] = {kind: _Sum() for kind in self._periods}
+        self._names: set[str] = set()
+
+    def add(self, attempt: Ours) -> None:
+        """Take an attempt of ours."""
+        if attempt.turned_away:
+            return
+        first, last = attempt.started - self._tolerance, attempt.ended + self._tolerance
+        for kind, period in self._periods.items():
+            if last < period.start or first >= period.end:
+                continue
+            self._names.add(attempt.model)
+            inside = period.start <= first and last < period.end
+            here = period.start <= attempt.started < period.end
+            self._whole[kind].add(attempt, here=here, certain=inside)
+            days = _days(max(first, period.start), min(last, period.end - 1))
+            home = day(attempt.started)
+            for one in days:
+                own = self._days[kind].setdefault((one, attempt.model), _Sum())
+                own.add(
+                    attempt, here=here and one == home, certain=inside and here and len(days) == 1
+                )
+
+    def result(self) -> tuple[list[Group], list[Group], list[Naming]]:
+        """The groups, the totals, and which names were compared as one."""
+        labels, naming = resolve(self._names, self._theirs.names)
+        totals = {kind: self._total(kind) for kind in self._periods}
+        base = {
+            c.measure: max(size(c.ours), size(c.theirs))
+            for group in totals.values()
+            for c in group[0]
+        }
+        found: dict[Key, list[tuple[Kind, _Sum, Cell | None]]] = {}
+        for kind, cells in self._theirs.cells.items():
+            together = self._theirs.together(kind)
+            ours: dict[Key, _Sum] = {}
+            theirs: dict[Key, Cell] = {}
+            for (one, name), own in self._days[kind].items():
+                ours.setdefault(_key(one, name, labels, together=together), _Sum()).join(own)
+            for (one, name), cell in cells.items():
+                key = _key(one, name, labels, together=together)
+                theirs.setdefault(key, Cell()).add(cell.figures, cell.rounding, cell.rows)
+            for key in {*ours, *theirs}:
+                found.setdefault(key, []).append((kind, ours.get(key, _Sum()), theirs.get(key)))
+        groups = [self._group(key, parts, base) for key, parts in sorted(found.items(), key=_order)]
+        summed = [
+            self._made((None, None), compared, Side.BOTH, [own])
+            for compared, own in totals.values()
+        ]
+        return groups, summed, naming
+
+    def _total(self, kind: Kind) -> tuple[tuple[Compared, ...], _Sum]:
+        whole = Cell()
+        for cell in self._theirs.cells[kind].values():
+            whole.add(cell.figures, cell.rounding, cell.rows)
+        own = self._whole[kind]
+        return self._compared(kind, own, whole, {}), own
+
+    def _group(
+        self,
+        key: Key,
+        parts: Iterable[tuple[Kind, _Sum, Cell | None]],
+        base: Mapping[Measure, Number],
+    ) -> Group:
+        compared: list[Compared] = []
+        sums: list[_Sum] = []
+        ours = theirs = False
+        for kind, own, cell in parts:
+            ours |= any(band.known for band in own.bands.values()) or own.unknown > 0
+            theirs |= cell is not None
+            one_sided = cell is None or not own.bands
+            shares = base if one_sided else {}
+            compared += self._compared(kind, own, cell or _NOTHING_USED, shares)
+            sums.append(own)
+        side = Side.BOTH if ours and theirs else Side.THEIRS if theirs else Side.OURS
+        return self._made(key, tuple(compared), side, sums)
+
+    def _compared(
+        self, kind: Kind, own: _Sum, cell: Cell, base: Mapping[Measure, Number]
+    ) -> tuple[Compared, ...]:
+        told = cell.figures if cell.rows else self._theirs.measures(kind)
+        return tuple(
+            compare(
+                measure,
+                own.bands.get(measure, NOTHING),
+                cell.figures.get(measure, 0),
+                threshold=self._threshold,
+                rounding=cell.rounding,
+                base=base.get(measure),
+            )
+            for measure in Measure
+            if measure in told
+        )
+
+    def _made(
+        self,
+        key: tuple[str | None, str | None],
+        compared: tuple[Compared, ...],
+        side: Side,
+        sums: list[_Sum],
+    ) -> Group:
+        return Group(
+            provider=self._theirs.provider,
+            day=key[0],
+            model=key[1],
+            side=side,
+            compared=compared,
+            unknown=max((own.unknown for own in sums), default=0),
+            edge=max((own.edge for own in sums), default=0),
+            verdict=worst(tuple(c.verdict for c in compared)),
+            hint=_hint(compared, side),
+        )
+
+
+def _days(first: float, last: float) -> list[str]:
+    start = int(first // DAY)
+    return [day(number * DAY) for number in range(start, int(max(first, last) // DAY) + 1)]
+
+
+def _key(one: str, name: str | None, labels: Mapping[str, str], *, together: bool) -> Key:
+    return (one, None) if together or name is None else (one, labels[name])
+
+
+def _order(item: tuple[Key, object]) -> tuple[str, str]:
+    (one, name), _ = item
+    return one, name or ""
+
+
+def _hint(compared: tuple[Compared, ...], side: Side) -> str:
+    verdicts = {c.measure: c.verdict for c in compared}
+    if Verdict.DRIFT not in verdicts.values():
+        return ""
+    if side is Side.THEIRS:
+        return "not in our ledger: somebody else's, or not this tenant's"
+    if side is Side.OURS:
+        return "not in the export: it may not be complete yet, or be filtered"
+    usage = [verdict for measure, verdict in verdicts.items() if measure is not Measure.COST]
+    if verdicts.get(Measure.COST) is Verdict.DRIFT and usage and Verdict.DRIFT not in usage:
+        return "the tokens agree and the dollars do not: compare the prices"
+    if all(c.unexplained >= 0 for c in compared):
+        return "theirs is more: calls that did not go through the ledger, or somebody else's"
+    if all(c.unexplained <= 0 for c in compared):
+        return "theirs is less: the export may not be complete yet, or be filtered"
+    return "theirs is more of one and less of another"

@@ -1,0 +1,139 @@
+"""Our side: the last word of the ledger on each attempt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from typing import Any
+
+from posology.budget.ledger import dollars
+from posology.budget.reconcile.measures import INWARD, Measure, tokens
+from posology.types import Usage
+
+_USAGE = tuple(field.name for field in fields(Usage))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ours:
+    """What one attempt came to, as far as the ledger knows."""
+
+    #: ours; the provider was told it
+    id: str
+    tenant: str
+    provider: str
+    #: as it was asked for, without the provider
+    model: str
+    #: POSIX seconds
+    started: float
+    #: POSIX seconds; when nobody told, when it was given up
+    ended: float
+    #: ``None``: not known, so possibly billed
+    usage: Usage | None
+    #: dollars; ``None``: not known
+    cost: Decimal | None
+    #: dollars that it cost at most
+    bound: Decimal
+    #: tokens that went in, at most
+    input_bound: int
+    #: tokens that came out, at most
+    max_tokens: int
+    #: the provider's id, ``None`` where no reply told it
+    request_id: str | None
+
+    @property
+    def turned_away(self) -> bool:
+        """Whether it is known that nothing was read and nothing said: such as after a 429."""
+        return self.usage == Usage()
+
+    def figures(self) -> dict[Measure, tuple[int | Decimal, int | Decimal]]:
+        """Of each measure what is known of it, and what it came to at most.
+
+        An attempt that was turned away is no request in a provider's account: it has no figures.
+        """
+        if self.turned_away:
+            return {}
+        found: dict[Measure, tuple[int | Decimal, int | Decimal]] = {}
+        if self.usage is None:
+            found[Measure.REQUESTS] = (0, 1)
+            found |= dict.fromkeys(INWARD, (0, self.input_bound))
+            found[Measure.OUTPUT] = (0, self.max_tokens)
+        else:
+            found[Measure.REQUESTS] = (1, 1)
+            found |= {measure: (n, n) for measure, n in tokens(self.usage).items()}
+        if self.cost is None:
+            found[Measure.COST] = (Decimal(0), self.bound)
+        else:
+            found[Measure.COST] = (self.cost, self.cost)
+        return found
+
+
+class Latest:
+    """Hands on the last word on each attempt, entry by entry."""
+
+    def __init__(self, tenant: str) -> None:
+        self._tenant = tenant
+        self._lost: dict[str, Ours] = {}
+
+    def __call__(self, entry: Mapping[str, str]) -> Ours | None:
+        """What an entry settles for good; what was lost may yet be corrected and is kept back."""
+        match entry.get("kind"):
+            case "settle":
+                return parse(entry, self._tenant)
+            case "lose":
+                self._lost[entry["id"]] = parse(entry, self._tenant)
+            case "correct":
+                self._lost.pop(entry["id"], None)
+                if entry.get("outcome") != "released":
+                    return parse(entry, self._tenant)
+        return None
+
+    def rest(self) -> Iterator[Ours]:
+        """What was lost and never told of."""
+        yield from self._lost.values()
+
+
+def latest(entries: Iterable[Mapping[str, str]], *, tenant: str) -> Iterator[Ours]:
+    """One row an attempt, from all entries of a ledger in their order."""
+    words = Latest(tenant)
+    for entry in entries:
+        if (word := words(entry)) is not None:
+            yield word
+    yield from words.rest()
+
+
+def parse(entry: Mapping[str, str], tenant: str) -> Ours:
+    """What an entry other than a reservation says of its attempt."""
+    attempt = _object(entry.get("entry"))
+    provider, _, model = entry["model"].partition(":")
+    started = attempt.get("started")
+    at = int(entry["at"]) / 1000
+    latency = attempt.get("latency")
+    known = entry.get("known") == "1"
+    exact = attempt.get("cost") if known else None
+    found = attempt.get("usage")
+    return Ours(
+        id=entry["id"],
+        tenant=tenant,
+        provider=provider.lower(),
+        model=model.lower(),
+        started=at if started is None else float(started),
+        ended=at if started is None or latency is None else float(started) + float(latency),
+        usage=None if found is None else Usage(**{n: int(found.get(n) or 0) for n in _USAGE}),
+        # the counter's is rounded up to the next nano-dollar
+        cost=_cost(exact, entry["charged"]) if known else None,
+        bound=dollars(entry["bound"]),
+        input_bound=int(attempt.get("input_bound") or 0),
+        max_tokens=int(attempt.get("max_tokens") or 0),
+        request_id=attempt.get("request_id") or None,
+    )
+
+
+def _cost(exact: object, charged: str) -> Decimal:
+    return dollars(charged) if exact is None else Decimal(str(exact))
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    found = json.loads(text) if text else {}
+    return found if isinstance(found, dict) else {}
