@@ -1,0 +1,69 @@
+"""Says what was spent, by what, and how the limits stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator.commands.common import JsonOption, TenantOption, errors, print_json
+from orchestrator.commands.store import with_store
+from posology.budget.periods import Grouping
+
+if TYPE_CHECKING:
+    from orchestrator.jobs.store import JobStore
+    from posology.published.money import SpendOutput
+
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="DAY", help="E.g. 2026-01-15, UTC.")
+]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="DAY", help="Inclusive.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All tenants instead of one.")]
+
+
+def spend(
+    *,
+    by: Annotated[
+        Grouping, typer.Option(case_sensitive=False, help="What is told apart.")
+    ] = Grouping.DAY,
+    tenant: TenantOption = None,
+    all_tenants: AllOption = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was spent, and how the limits stand. By tenant: of all tenants.
+
+    Calls of unknown cost count at their bounds. Without --since: the last 30 days.
+    """
+    from orchestrator.show_money import show_spend
+    from orchestrator.spending import spend_output, today
+    from posology.budget.periods import period, read_date
+
+    if all_tenants and tenant is not None:
+        raise typer.BadParameter("--all and --tenant exclude each other")
+    with errors(as_json=as_json):
+        days = period(
+            None if since is None else read_date(since, "since"),
+            None if until is None else read_date(until, "until"),
+            today=today(),
+        )
+        everybody = all_tenants or (by is Grouping.TENANT and tenant is None)
+
+        async def work(store: JobStore, tenant: str) -> SpendOutput:
+            tenants = await whose(store, tenant, everybody=everybody)
+            return await spend_output(store.redis, store.url, tenants, days, by, one=not everybody)
+
+        out = with_store(tenant, work)
+        if as_json:
+            print_json(out)
+        else:
+            show_spend(Console(), out)
+
+
+async def whose(store: JobStore, tenant: str, *, everybody: bool) -> list[str]:
+    """The tenants that a command is about."""
+    from posology.budget.reading import spenders
+
+    return await spenders(store.redis, store.url) if everybody else [tenant]

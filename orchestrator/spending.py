@@ -1,0 +1,138 @@
+"""From ledgers and figures of money to the forms that are published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from posology.budget.ledger import dollars
+from posology.budget.periods import Grouping, Period
+from posology.budget.rebuild import Audit, Difference, Rebuilt
+from posology.budget.redis_ledger import RedisLedger
+from posology.budget.spend import Spent, ranked, spent, total
+from posology.published.money import (
+    Amounts,
+    BalanceOutput,
+    CounterDifference,
+    LedgerAudit,
+    LedgerRebuilt,
+    OverBound,
+    SpendGroup,
+    SpendOutput,
+)
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from redis.asyncio import Redis
+
+
+def today() -> date:
+    """The day that it is, UTC."""
+    return datetime.now(UTC).date()
+
+
+async def spend_output(
+    redis: Redis, url: str, tenants: Sequence[str], days: Period, by: Grouping, *, one: bool
+) -> SpendOutput:
+    """What tenants spent, together, and how their limits stand.
+
+    Args:
+        redis: the connection.
+        url: for messages.
+        tenants: whose.
+        days: when.
+        by: what is told apart.
+        one: whether it is the report of the one tenant.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    groups: dict[str, Spent] = {}
+    balances: list[BalanceOutput] = []
+    for tenant in tenants:
+        for name, found in (await spent(redis, url, tenant, days, by)).items():
+            groups[name] = groups.get(name, Spent()) + found
+        balances += await _balances(redis, url, tenant)
+    ordered = dict(sorted(groups.items())) if by is Grouping.DAY else ranked(groups)
+    return SpendOutput(
+        tenant=tenants[0] if one else None,
+        by=by,
+        since=days.since,
+        until=days.until,
+        groups=tuple(SpendGroup(name=name, **_amounts(one)) for name, one in ordered.items()),
+        total=Amounts(**_amounts(total(list(ordered.values())))),
+        balances=tuple(balances),
+    )
+
+
+async def _balances(redis: Redis, url: str, tenant: str) -> list[BalanceOutput]:
+    return [
+        BalanceOutput(
+            tenant=tenant,
+            scope=balance.scope,
+            cap_usd=balance.cap,
+            spent_usd=balance.spent,
+            reserved_usd=balance.reserved,
+            left_usd=balance.left,
+            resets=balance.resets,
+        )
+        for balance in await RedisLedger(redis, url, tenant=tenant).balances()
+    ]
+
+
+def _amounts(found: Spent) -> dict[str, Any]:
+    return {
+        "attempts": found.attempts,
+        "charged_usd": found.charged,
+        "at_bounds_usd": found.at_bounds,
+        "unknown_costs": found.unknown,
+        "input_tokens": found.input,
+        "output_tokens": found.output,
+    }
+
+
+def audit_output(audit: Audit) -> LedgerAudit:
+    """The published form of an audit."""
+    return LedgerAudit(**_audit(audit))
+
+
+def rebuilt_output(rebuilt: Rebuilt) -> LedgerRebuilt:
+    """The published form of what was put right."""
+    return LedgerRebuilt(**_audit(rebuilt.audit), changed=_differences(rebuilt.changed))
+
+
+def _audit(audit: Audit) -> dict[str, Any]:
+    return {
+        "tenant": audit.tenant,
+        "right": audit.right,
+        "entries": audit.entries,
+        "archived": audit.archived,
+        "counters": audit.counters,
+        "differences": _differences(audit.differences),
+        "open": audit.open,
+        "open_usd": dollars(audit.open_nano),
+        "unknown_costs": audit.unknown,
+        "unknown_usd": dollars(audit.unknown_nano),
+        "over": audit.over,
+        "over_bound": tuple(
+            OverBound(
+                attempt=entry.attempt,
+                job=entry.job,
+                model=entry.fields["model"],
+                bound_usd=dollars(entry.fields["bound"]),
+                charged_usd=dollars(entry.fields["charged"]),
+            )
+            for entry in audit.over_entries
+        ),
+        "orphans": audit.orphans,
+        "strangers": audit.strangers,
+    }
+
+
+def _differences(found: Sequence[Difference]) -> tuple[CounterDifference, ...]:
+    return tuple(
+        CounterDifference(key=one.key, field=one.field, counted=one.counted, summed=one.summed)
+        for one in found
+    )

@@ -1,0 +1,381 @@
+"""Spending, in reports, over HTTP and on the command line, on a real Redis."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import jsonschema
+import pytest
+from redis.asyncio import Redis
+from typer.testing import CliRunner, Result
+
+from orchestrator.api.app import create_app
+from orchestrator.cli import app
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from orchestrator.spending import spend_output
+from posology.budget.periods import DAYS, Grouping, Period
+from posology.budget.redis_ledger import RedisLedger
+from posology.budget.spend import Spent, spent, total
+from posology.published.money import SpendOutput
+from posology.store import keys
+from posology.store.connection import connect
+from tests.traffic import Told, Traffic
+
+pytestmark = pytest.mark.slow
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+YEAR = Period(since=date(2026, 1, 1), until=date(2026, 12, 31))
+Cli = Callable[..., Result]
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    client = connect(redis_url)
+    yield client
+    await client.aclose()
+
+
+async def traffic_of(redis: Redis, url: str, tenant: str, seed: int, now: int = 0) -> Traffic:
+    made = Traffic(redis=redis, url=url, tenant=tenant, seed=seed)
+    made.now = now or made.now
+    await made.start()
+    await made.spend(250)
+    return made
+
+
+def group_of(one: Told, by: Grouping, tenant: str, models: set[str]) -> str:
+    opening = one.opening
+    return {
+        Grouping.DAY: one.day,
+        Grouping.STAGE: str(opening.stage),
+        Grouping.STRATEGY: opening.strategy,
+        Grouping.MODEL: opening.model if opening.model in models else "other",
+        Grouping.TENANT: tenant,
+    }[by]
+
+
+def summed(told: list[Told]) -> Spent:
+    sent = [one for one in told if one.outcome != "released"]
+    used = [one.usage for one in told if one.usage is not None]
+    unknown = [one for one in sent if one.cost is None]
+    return Spent(
+        attempts=len(sent),
+        charged=sum((one.charged for one in sent), Decimal(0)),
+        at_bounds=sum((one.charged for one in unknown), Decimal(0)),
+        unknown=len(unknown),
+        input=sum(usage.total_input for usage in used),
+        output=sum(usage.total_output for usage in used),
+    )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("by", list(Grouping))
+async def test_each_grouping_adds_up_to_what_was_spent(
+    redis: Redis, redis_url: str, tenant: str, by: Grouping
+) -> None:
+    traffic = await traffic_of(redis, redis_url, tenant, seed=list(Grouping).index(by))
+    ended = [one for one in traffic.told.values() if one.kind != "reserve"]
+    models = {one.opening.model for one in ended}
+    found = await spent(redis, redis_url, tenant, YEAR, by)
+    assert total(list(found.values())) == summed(ended)
+    if by is not Grouping.MODEL:
+        expected: dict[str, list[Told]] = defaultdict(list)
+        for one in ended:
+            expected[group_of(one, by, tenant, models)].append(one)
+        sums = {name: summed(told) for name, told in expected.items()}
+        # a group in which all was released may stand there or not
+        assert {name: one for name, one in found.items() if one.attempts} == {
+            name: one for name, one in sums.items() if one.attempts
+        }
+    else:
+        # a model has figures of its own from its first reply on
+        assert found.keys() <= models | {"other"}
+        assert len(found) > 2
+    if by is Grouping.DAY:
+        assert list(found) == sorted(found)
+    else:
+        amounts = [one.charged for one in found.values()]
+        assert amounts == sorted(amounts, reverse=True)
+
+
+@pytest.mark.anyio
+async def test_days_outside_a_report_do_not_count(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    traffic = await traffic_of(redis, redis_url, tenant, seed=3)
+    days = sorted({one.day for one in traffic.told.values() if one.kind != "reserve"})
+    some = Period(since=date.fromisoformat(days[1]), until=date.fromisoformat(days[-2]))
+    found = await spent(redis, redis_url, tenant, some, Grouping.STAGE)
+    assert total(list(found.values())) == summed(
+        [
+            one
+            for one in traffic.told.values()
+            if one.kind != "reserve" and days[0] < one.day < days[-1]
+        ]
+    )
+    assert await spent(redis, redis_url, f"{tenant}x", YEAR, Grouping.DAY) == {}
+
+
+@pytest.mark.anyio
+async def test_reports_of_tenants_are_put_together(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    tenants = [tenant, f"{tenant}x", f"{tenant}y"]
+    made = [await traffic_of(redis, redis_url, name, seed=i) for i, name in enumerate(tenants[:2])]
+    ended = [one for t in made for one in t.told.values() if one.kind != "reserve"]
+    out = await spend_output(redis, redis_url, tenants, YEAR, Grouping.TENANT, one=False)
+    assert {group.name for group in out.groups} == set(tenants[:2])
+    stages = await spend_output(redis, redis_url, tenants, YEAR, Grouping.STAGE, one=False)
+    assert out.total == stages.total
+    assert out.total.charged_usd == summed(ended).charged
+    assert out.tenant is None
+    assert {balance.tenant for balance in out.balances} == set(tenants)
+    totals = {b.tenant: b.spent_usd for b in out.balances if b.scope == "total"}
+    assert totals == {
+        **{group.name: group.charged_usd for group in out.groups}, tenants[2]: Decimal(0)
+    }  # fmt: skip
+
+
+def now() -> int:
+    return int(datetime.now(UTC).timestamp() * 1000)
+
+
+async def spend_something(redis: Redis, url: str, tenant: str, dollars: str = "0.25") -> None:
+    """One settled call of today, and one that is under way."""
+    traffic = Traffic(redis=redis, url=url, tenant=tenant, now=now())
+    await traffic.start()
+    await redis.hset(f"{keys.prefix(tenant)}tenant", "day", 5 * 10**9)
+    attempt = await traffic.reserve(nano=10**9)
+    await traffic.settle(attempt, "settle", cost=Decimal(dollars))
+    await traffic.reserve(nano=2 * 10**9)
+
+
+def client_of(redis: Redis, url: str, tenant: str) -> httpx2.AsyncClient:
+    served = create_app(Settings(), JobStore(redis, url))
+    return httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(served, raise_app_exceptions=False),
+        base_url="http://api",
+        headers={"X-Posology-Tenant": tenant},
+    )
+
+
+@pytest.mark.anyio
+async def test_the_api_tells_a_tenant_what_it_spent(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    await spend_something(redis, redis_url, tenant)
+    async with client_of(redis, redis_url, tenant) as client:
+        reply = await client.get("/v1/spend", params={"by": "stage"})
+        assert reply.status_code == 200, reply.text
+        out = SpendOutput.model_validate_json(reply.content)
+        assert (out.tenant, out.by) == (tenant, Grouping.STAGE)
+        assert (out.until - out.since).days == DAYS
+        (group,) = out.groups
+        assert (group.attempts, group.charged_usd, group.unknown_costs) == (1, Decimal("0.25"), 0)
+        assert out.total.charged_usd == group.charged_usd
+        day, month, ever = out.balances
+        assert [day.scope, month.scope, ever.scope] == ["day", "month", "total"]
+        assert (day.cap_usd, day.spent_usd, day.reserved_usd, day.left_usd) == (
+            Decimal(5), Decimal("0.25"), Decimal(2), Decimal("2.75")
+        )  # fmt: skip
+        assert (month.cap_usd, month.left_usd, ever.resets) == (None, None, None)
+        assert day.resets is not None
+        assert day.resets.date() > out.until - timedelta(days=1)
+        far = {"since": "2020-01-01", "until": "2020-12-31"}
+        assert (await client.get("/v1/spend", params=far)).json()["groups"] == []
+
+
+@pytest.mark.anyio
+async def test_no_tenant_learns_what_another_spent(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    other = f"{tenant}x"
+    await spend_something(redis, redis_url, tenant)
+    async with client_of(redis, redis_url, other) as client:
+        for query in ({}, {"tenant": tenant}, {"by": "model"}):
+            reply = await client.get("/v1/spend", params=query)
+            out = SpendOutput.model_validate_json(reply.content)
+            assert (out.tenant, out.groups, out.total.attempts) == (other, (), 0)
+            assert {balance.tenant for balance in out.balances} == {other}
+            assert all(b.spent_usd == b.reserved_usd == 0 for b in out.balances)
+            assert tenant not in reply.text.replace(other, "")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"since": "yesterday"}, "since"),
+        ({"until": "2026-02-30"}, "until"),
+        ({"since": "1767225600"}, "since"),
+        ({"until": "2026-01-01T00:00:00Z"}, "until"),
+        ({"since": ""}, "since"),
+        ({"since": "2026-01-02", "until": "2026-01-01"}, "since"),
+        ({"since": "2024-01-01", "until": "2026-01-01"}, "since"),
+        ({"by": "tenant"}, "by"),
+        ({"by": "colour"}, "by"),
+    ],
+)
+async def test_bad_parameters_are_told(
+    redis: Redis, redis_url: str, tenant: str, query: dict[str, str], field: str
+) -> None:
+    async with client_of(redis, redis_url, tenant) as client:
+        reply = await client.get("/v1/spend", params=query)
+    assert reply.status_code == 422, reply.text
+    assert reply.headers["content-type"] == "application/problem+json"
+    found = reply.json()
+    assert (found["type"], found["field"]) == ("urn:posology:problem:invalid-query", field)
+
+
+@pytest.fixture
+def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Result:
+        env = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, "COLUMNS": "160"}
+        return CliRunner().invoke(app, list(arguments), env=env)
+
+    return run
+
+
+def spend_now(redis_url: str, *tenants: str) -> None:
+    async def work() -> None:
+        redis = connect(redis_url)
+        for tenant in tenants:
+            await spend_something(redis, redis_url, tenant)
+        await redis.aclose()
+
+    anyio.run(work)
+
+
+def tamper(redis_url: str, tenant: str) -> None:
+    async def work() -> None:
+        redis = connect(redis_url)
+        await redis.hincrby(f"{keys.prefix(tenant)}money", "spent:total", 10**9)
+        await redis.aclose()
+
+    anyio.run(work)
+
+
+def published(result: Result, name: str) -> Any:
+    out = json.loads(result.stdout)
+    schema = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    jsonschema.validate(out, schema)
+    return out
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_the_command_tells_what_was_spent(cli: Cli, redis_url: str, tenant: str) -> None:
+    spend_now(redis_url, tenant, f"{tenant}x")
+    out = published(cli("spend", "--by", "day", "--json"), "spend")
+    assert [group["charged_usd"] for group in out["groups"]] == ["0.25"]
+    shown = flat(cli("spend", "--by", "strategy").stdout)
+    assert tenant in shown
+    assert "1 $0.2500 $0 0" in shown
+    assert "day $5.0000 $0.2500 $2.0000 $2.7500" in shown
+    assert "month no limit" in shown
+    every = published(cli("spend", "--by", "tenant", "--json"), "spend")
+    assert every["tenant"] is None
+    assert {tenant, f"{tenant}x"} <= {group["name"] for group in every["groups"]}
+    both = published(cli("spend", "--by", "model", "--all", "--json"), "spend")
+    assert Decimal(both["total"]["charged_usd"]) == sum(
+        Decimal(group["charged_usd"]) for group in every["groups"]
+    )
+    mine = published(cli("spend", "--by", "tenant", "--tenant", tenant, "--json"), "spend")
+    assert [group["name"] for group in mine["groups"]] == [tenant]
+    assert f"{tenant}x total" in flat(cli("spend", "--all").stdout)
+
+
+def test_what_cannot_be_reported_is_told(cli: Cli) -> None:
+    for arguments in (["--since", "soon"], ["--until", "2026-13-01"],
+                      ["--since", "2020-01-01"]):  # fmt: skip
+        result = cli("spend", *arguments)
+        assert result.exit_code == 3, result.stdout
+        assert arguments[0].strip("-") in result.stderr or "since" in result.stderr
+    error = published(cli("spend", "--since", "soon", "--json"), "error")["error"]
+    assert error["details"] == {"field": "since"}
+    assert cli("spend", "--by", "colour").exit_code == 2
+    assert cli("spend", "--all", "--tenant", "x").exit_code == 2
+    assert cli("ledger", "verify", "--all", "--tenant", "x").exit_code == 2
+    assert cli("spend", "--tenant", "a b").exit_code == 3
+
+
+def test_the_ledger_is_verified_and_rebuilt(cli: Cli, redis_url: str, tenant: str) -> None:
+    spend_now(redis_url, tenant)
+    good = cli("ledger", "verify")
+    assert good.exit_code == 0, good.stdout
+    assert f"{tenant} right 3 entries" in flat(good.stdout)
+    assert "under way: 1 attempts, $2.0000 set aside" in good.stdout
+    tamper(redis_url, tenant)
+    bad = cli("ledger", "verify", "--json")
+    assert bad.exit_code == 1
+    out = published(bad, "ledger")
+    assert not out["right"]
+    assert out["tenants"][0]["differences"] == [
+        {"key": "money", "field": "spent:total", "counted": 1_250_000_000, "summed": 250_000_000}
+    ]
+    shown = cli("ledger", "verify", "--tenant", tenant)
+    assert "WRONG" in shown.stdout
+    assert "counted 1,250,000,000 ($1.2500), entries add up to 250,000,000" in shown.stdout
+    mended = cli("ledger", "rebuild")
+    assert mended.exit_code == 0, mended.stdout
+    assert "put right: money spent:total" in mended.stdout
+    again = published(cli("ledger", "rebuild", "--json"), "rebuild")
+    assert again["tenants"][0]["changed"] == []
+    everybody = published(cli("ledger", "verify", "--all", "--json"), "ledger")
+    assert tenant in {audit["tenant"] for audit in everybody["tenants"]}
+
+
+def test_the_ledger_is_exported_and_archived(
+    cli: Cli, redis_url: str, tenant: str, tmp_path: Path
+) -> None:
+    spend_now(redis_url, tenant)
+    out = published(cli("ledger", "export", "a.jsonl", "--json"), "export")
+    assert (out["attempts"], out["tenants"]) == (2, [tenant])
+    rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert {row["cost_usd"] for row in rows} == {"0.25", None}
+    assert "2 attempts in a.csv" in cli("ledger", "export", "a.csv").stdout
+    job = next(row["job"] for row in rows)
+    few = published(cli("ledger", "export", "b.parquet", "--job", job, "--json"), "export")
+    assert few["attempts"] == sum(row["job"] == job for row in rows)
+    assert cli("ledger", "export", "a.xlsx").exit_code == 3
+    assert cli("ledger", "export", "a.csv", "--since", "soon").exit_code == 3
+    today = datetime.now(UTC).date()
+    before = ["--before", today.isoformat(), "--out", "kept"]
+    assert "there is nothing" in cli("ledger", "archive", *before).stdout
+    later = ["--before", (today + timedelta(days=1)).isoformat(), "--out", "kept"]
+    moved = published(cli("ledger", "archive", *later, "--json"), "archive")
+    (file,) = moved["files"]
+    assert (file["tenant"], file["entries"], file["removed"]) == (tenant, 3, 3)
+    assert (tmp_path / file["path"]).exists()
+    after = published(cli("ledger", "verify", "--json"), "ledger")
+    assert after["right"]
+    assert (after["tenants"][0]["entries"], after["tenants"][0]["archived"]) == (0, 3)
+    assert cli("ledger", "archive", "--before", "soon", "--out", "kept").exit_code == 3
+    (tmp_path / "file").touch()
+    wrong = cli("ledger", "archive", *later[:2], "--out", "file/kept")
+    assert wrong.exit_code == 3
+    assert "posology: " in wrong.stderr
+
+
+@pytest.mark.anyio
+async def test_the_balances_are_those_of_the_ledger(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    await spend_something(redis, redis_url, tenant)
+    out = await spend_output(redis, redis_url, [tenant], YEAR, Grouping.DAY, one=True)
+    expected = await RedisLedger(redis, redis_url, tenant=tenant).balances()
+    assert [(b.cap_usd, b.spent_usd, b.reserved_usd, b.left_usd) for b in out.balances] == [
+        (b.cap, b.spent, b.reserved, b.left) for b in expected
+    ]
