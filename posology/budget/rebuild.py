@@ -28,7 +28,7 @@ from posology.store.scripts import Scripts
 NAMED = 100
 #: days, and jobs, whose counters are read at one instant
 _DAYS, _JOBS = 16, 200
-#: jobs that are kept in mind before those whose records are gone are forgotten
+#: jobs that are kept in mind at first
 _MANY = 50_000
 #: how often is begun again when entries are taken out of the ledger meanwhile
 _TRIES = 20
@@ -104,16 +104,24 @@ class Auditor:
         url: for messages.
         tenant: whose.
         reader: of its ledger; ``None``: a new one.
+        many: jobs that are kept in mind before those whose records are gone are forgotten.
     """
 
     def __init__(
-        self, redis: Redis, url: str, tenant: str, *, reader: Reader | None = None
+        self,
+        redis: Redis,
+        url: str,
+        tenant: str,
+        *,
+        reader: Reader | None = None,
+        many: int = _MANY,
     ) -> None:
         self._redis = redis
         self._url = url
         self._prefix = keys.prefix(tenant)
         self._reader = reader or Reader(redis, url, tenant)
         self._run = Scripts(redis, url, source)
+        self._many = many
         self.tenant = tenant
 
     async def verify(self) -> Audit:
@@ -150,7 +158,7 @@ class Auditor:
     async def _once(self, mend: list[Difference] | None) -> Audit:
         with translated(self._url):
             base = cast("dict[str, str]", await self._redis.hgetall(f"{self._prefix}money:base"))
-        look = _Look(self._redis, self._url, self._prefix, self._reader, base)
+        look = _Look(self._redis, self._url, self._reader, base, self._many)
         await look.extend("+")
         found: list[Difference] = []
 
@@ -204,18 +212,18 @@ class _Look:
     """One reading of the ledger, which goes on while the tenant spends."""
 
     def __init__(
-        self, redis: Redis, url: str, prefix: str, reader: Reader, base: Mapping[str, str]
+        self, redis: Redis, url: str, reader: Reader, base: Mapping[str, str], many: int
     ) -> None:
         self._redis = redis
         self._url = url
-        self._prefix = prefix
+        self._prefix = keys.prefix(reader.tenant)
         self._reader = reader
         self._archived = base.get("upto", START)
         #: how often counters were put right
         self.mended = base.get("mended", "0")
         self.fold = Fold(base)
         self.over: list[Entry] = []
-        self._many = _MANY
+        self._least = self._many = many
 
     async def extend(self, until: str) -> None:
         """Add the entries up to a place."""
@@ -227,10 +235,10 @@ class _Look:
                 self.fold.add(entry)
                 if entry.over and len(self.over) < NAMED:
                     self.over.append(entry)
-            if len(page.entries) < self._reader.size:
-                return
             if len(self.fold.jobs) > self._many:
                 await self._forget()
+            if len(page.entries) < self._reader.size:
+                return
 
     async def snapshot(self, *commands: Sequence[str]) -> Sequence[Any]:
         """What stands in some keys, and the sums of the entries at the same instant."""
@@ -308,7 +316,7 @@ class _Look:
             for job, still in zip(some, there, strict=True):
                 if not still:
                     del self.fold.jobs[job]
-        self._many = max(_MANY, 2 * len(self.fold.jobs))
+        self._many = max(self._least, 2 * len(self.fold.jobs))
 
 
 async def _all(compare: Callable[[Sequence[Difference]], Any], some: Sequence[Difference]) -> int:
