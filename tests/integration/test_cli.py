@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import pytest
+from redis import Redis
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli import app, guard
 from orchestrator.output import SCHEMAS as SCHEMAS_BY_NAME
+from posology.budget.ledger import dollars
+from posology.store import keys
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
 from posology.testing.echo import echo
 
@@ -160,17 +164,24 @@ def test_ask_gives_a_verified_quote_with_its_tokens_and_cost(
 
 def test_ask_marks_the_quote_for_a_person(cli: Cli, stub: Script) -> None:
     served = stub(Reply(text=reply()))
-    result = cli("ask", "Did aspirin lower the risk?", "--model", "openai:x", **openai(served))
+    result = cli(
+        "ask", "Did aspirin lower the risk?", "--model", "openai:gpt-4o-mini", **openai(served)
+    )
     assert result.exit_code == 0
     flat = " ".join(result.stdout.replace("│", " ").split())
-    for shown in ("answered", SENTENCE, "PMID 123", "2001", "tokens", "cost unknown", "openai:x"):
+    for shown in ("answered", SENTENCE, "PMID 123", "2001", "tokens", "$0.0", "openai:gpt-4o-mini"):
         assert shown in flat
 
 
 def test_an_invented_quote_leaves_the_answer_unsupported(cli: Cli, stub: Script) -> None:
     served = stub(Reply(text=reply(quote="Aspirin doubled the risk of stroke.")))
     result = cli(
-        "ask", "Did aspirin lower the risk?", "--json", "--model", "openai:x", **openai(served)
+        "ask",
+        "Did aspirin lower the risk?",
+        "--json",
+        "--model",
+        "openai:gpt-4o-mini",
+        **openai(served),
     )
     out = published(result, "ask")
     assert (out["status"], out["dropped_quotes"], out["evidence"]) == ("unsupported", 1, [])
@@ -178,7 +189,7 @@ def test_an_invented_quote_leaves_the_answer_unsupported(cli: Cli, stub: Script)
 
 def test_a_refusal_is_an_answer(cli: Cli, stub: Script) -> None:
     served = stub(Reply(text=reply("The passages say nothing of dogs.", answerable=False)))
-    result = cli("ask", "And in dogs?", "--json", "--model", "openai:x", **openai(served))
+    result = cli("ask", "And in dogs?", "--json", "--model", "openai:gpt-4o-mini", **openai(served))
     assert result.exit_code == 0
     out = published(result, "ask")
     assert (out["status"], out["answer"]) == ("refused", None)
@@ -194,6 +205,58 @@ def test_the_offline_reader_needs_no_key(cli: Cli) -> None:
     assert out["spending"]["usage"]["input"] > 0
 
 
+def test_a_question_costs_no_more_than_it_may(cli: Cli, stub: Script) -> None:
+    served = stub(Reply(text=reply()))
+    asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:gpt-4o-mini")
+    refused = cli(*asked, "--max-cost", "0.00001", **openai(served))
+    assert refused.exit_code == 11
+    error = published(refused, "error")["error"]
+    assert (error["type"], error["details"]["scope"]) == ("BudgetExhausted", "job")
+    assert not served.requests
+    assert cli(*asked, "--max-cost", "0.01", **openai(served)).exit_code == 0
+
+
+def test_a_question_is_paid_for_by_the_tenant_where_there_is_a_store(
+    cli: Cli, stub: Script, redis_url: str, tenant: str
+) -> None:
+    served = stub(Reply(text=reply()), Reply(text=reply()))
+    asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:gpt-4o-mini")
+    where = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant, **openai(served)}
+    out = published(cli(*asked, **where), "ask")
+    with Redis.from_url(redis_url, decode_responses=True) as redis:
+        prefix = keys.prefix(tenant)
+        money = cast("dict[str, str]", redis.hgetall(f"{prefix}money"))
+        assert dollars(money["spent:total"]) == Decimal(out["spending"]["cost_usd"]) > 0
+        redis.hset(f"{prefix}tenant", "total", money["spent:total"])
+    assert cli(*asked, **where).exit_code == 11
+    assert len(served.requests) == 1
+
+
+def test_a_model_without_a_price_is_refused_unless_declared_free(
+    cli: Cli, stub: Script, tmp_path: Path
+) -> None:
+    served = stub(Reply(text=reply()))
+    asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:my-own")
+    refused = cli(*asked, **openai(served))
+    assert refused.exit_code == 4
+    assert published(refused, "error")["error"]["type"] == "UnpricedModel"
+    assert not served.requests
+    prices = tmp_path / "prices.toml"
+    prices.write_text('[free]\nmodels = ["openai:my-own"]\n', encoding="utf-8")
+    out = published(cli(*asked, POSOLOGY_PRICES=str(prices), **openai(served)), "ask")
+    assert float(out["spending"]["cost_usd"]) == 0
+
+
+def test_the_offline_reader_can_be_billed_as_another_model(cli: Cli, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('[shadow]\n"offline:extractive" = "openai:gpt-4o-mini"\n', encoding="utf-8")
+    asked = ("ask", "Did aspirin lower the risk of stroke in adults?", "--json")
+    out = published(cli(*asked, POSOLOGY_PRICES=str(prices)), "ask")
+    usage = out["spending"]["usage"]
+    worth = (Decimal("0.15") * usage["input"] + Decimal("0.6") * usage["output"]) / 1_000_000
+    assert Decimal(out["spending"]["cost_usd"]) == worth > 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "env", "code", "kind", "says"),
     [
@@ -202,7 +265,7 @@ def test_the_offline_reader_needs_no_key(cli: Cli) -> None:
         (["ask", "Which?", "--option", "A"], {}, 3, "InvalidQuery", "A=TEXT"),
         (["ask", "Why?", "--strategy", "magic"], {}, 3, "InvalidQuery", "briefcontext"),
         (["ask", "Why?", "--model", "gpt-4o"], {}, 4, "UnknownModel", "openai:NAME"),
-        (["ask", "Why?", "--model", "openai:x"], {}, 4, "MissingKey", "OPENAI_API_KEY"),
+        (["ask", "Why?", "--model", "openai:gpt-4o-mini"], {}, 4, "MissingKey", "OPENAI_API_KEY"),
         (["ask", "Why?", "--index", "/nowhere"], {}, 5, "IndexMissing", "posology ingest"),
         (["search", "why", "--index", "/nowhere"], {}, 5, "IndexMissing", "posology ingest"),
         (["ask", "Why?"], {"POSOLOGY_ATTEMPTS": "x"}, 4, "ConfigurationError", "POSOLOGY_ATTEMPTS"),
@@ -225,7 +288,7 @@ def test_an_error_is_one_line_that_says_what_to_do(
 
 
 def test_a_failed_call_shows_the_account_of_its_attempts(cli: Cli, stub: Script) -> None:
-    arguments = ("ask", "Why?", "--model", "openai:x")
+    arguments = ("ask", "Why?", "--model", "openai:gpt-4o-mini")
     served = stub(Status(code=429, headers={"retry-after-ms": "10"}), NoSuchModel(), NoSuchModel())
     env = openai(served)
     result = cli(*arguments, "--json", **env)
@@ -295,7 +358,7 @@ def test_the_demo_answers_a_dozen_and_says_what_was_expected(
 def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_path: Path) -> None:
     served = stub(*[Reply(text=reply("Not in there.", answerable=False))] * 40)
     result = cli(
-        "demo", "--all", "--index", str(tmp_path / "sample"), "--model", "openai:x",
+        "demo", "--all", "--index", str(tmp_path / "sample"), "--model", "openai:gpt-4o-mini",
         POSOLOGY_HOME=str(tmp_path / "home"), **openai(served),
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
@@ -305,4 +368,5 @@ def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_p
     assert table["answerable: refused"] == "32/32"
     assert table["unanswerable: refused"] == "8/8"
     assert table["tokens in"] == "4,000"
-    assert table["cost"] == "unknown"
+    # 40 times 100 tokens at $0.15 and 10 at $0.60 a million
+    assert table["cost"] == "$0.000840"
