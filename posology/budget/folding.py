@@ -24,8 +24,10 @@ class Fold:
         self.place = base.get("upto", START)
         #: entries that were added, the archive's not counted
         self.entries = 0
-        #: ``spent:W``, ``reserved:W`` and ``over``, nano-dollars
-        self.money = Counter[str]()
+        self._base = Counter[str]()
+        self._over = 0
+        #: day → nano-dollars reserved and spent, the archive's not counted
+        self._amounts: dict[str, list[int]] = {}
         #: day → ``WHAT|STAGE|STRATEGY|MODEL`` → sum, the archive's not counted
         self.days: dict[str, Counter[str]] = {}
         #: job → nano-dollars spent and reserved, the archive's not counted
@@ -36,25 +38,39 @@ class Fold:
             if name.startswith("open:"):
                 self.open[name.removeprefix("open:")] = int(value)
             elif name.startswith(("spent:", "reserved:")) or name == "over":
-                self.money[name] = int(value)
+                self._base[name] = int(value)
+
+    @property
+    def money(self) -> Counter[str]:
+        """``spent:W`` and ``reserved:W`` in nano-dollars, and ``over``."""
+        found = self._base.copy()
+        for day, (reserved, spent) in self._amounts.items():
+            for window in windows(day):
+                found[f"reserved:{window}"] += reserved
+                found[f"spent:{window}"] += spent
+        found["over"] += self._over
+        return found
 
     def add(self, entry: Entry) -> None:
         """Add the next entry."""
         reserved, spent = entry.reserved, entry.spent
-        for window in windows(entry.day):
-            self.money[f"reserved:{window}"] += reserved
-            self.money[f"spent:{window}"] += spent
-        own = self.jobs.setdefault(entry.job, Counter())
+        amounts = self._amounts.setdefault(entry.day, [0, 0])
+        amounts[0] += reserved
+        amounts[1] += spent
+        own = self.jobs.get(entry.job)
+        if own is None:
+            own = self.jobs[entry.job] = Counter()
         own["reserved_nano"] += reserved
         own["spent_nano"] += spent
         if entry.kind == "reserve":
             self.open[entry.attempt] = reserved
         elif entry.kind != "correct":
             self.open.pop(entry.attempt, None)
-        self.money["over"] += entry.over
-        day = self.days.setdefault(entry.day, Counter())
-        for name, n in figures(entry):
-            day[name] += n
+        if entry.kind != "reserve":
+            self._over += entry.over
+            day = self.days.setdefault(entry.day, Counter())
+            for name, n in figures(entry):
+                day[name] += n
         self.entries += 1
         self.place = entry.place
 

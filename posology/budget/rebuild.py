@@ -233,7 +233,7 @@ class _Look:
                 raise _Moved
             for entry in page.entries:
                 self.fold.add(entry)
-                if entry.over and len(self.over) < NAMED:
+                if len(self.over) < NAMED and entry.over:
                     self.over.append(entry)
             if len(self.fold.jobs) > self._many:
                 await self._forget()
