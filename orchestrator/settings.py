@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from enum import StrEnum
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -29,6 +30,15 @@ _FOR_LIBRARIES = {
 }
 
 
+class Auth(StrEnum):
+    """How the API knows whose a request is."""
+
+    #: whoever reaches it is believed
+    OPEN = "open"
+    #: by the API key
+    KEYS = "keys"
+
+
 class Settings(BaseSettings):
     """What the environment says. Everything else in the system takes arguments.
 
@@ -49,6 +59,8 @@ class Settings(BaseSettings):
     model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
     #: the file of prices that the packaged table lacks or has wrong, see ``docs/prices.md``
     prices: str | None = Field(default=None, alias="POSOLOGY_PRICES")
+    #: where ``tiktoken`` keeps its files; ``None``: where it does by default
+    tiktoken_files: str | None = Field(default=None, alias="TIKTOKEN_CACHE_DIR")
     #: a sentence-transformers name or folder; ``None`` is the packaged MiniLM
     embedder: str | None = Field(default=None, alias="POSOLOGY_EMBEDDER")
     #: seconds for one attempt at a model call
@@ -78,6 +90,11 @@ class Settings(BaseSettings):
     )
     #: whose jobs they are, unless a command says so
     tenant: str = Field(default="default", alias="POSOLOGY_TENANT")
+    #: how the API knows whose a request is; ``None``: it is open, and served on this machine alone
+    auth: Auth | None = Field(default=None, alias="POSOLOGY_AUTH")
+    #: the key with which the figures of all tenants are read where the API wants keys; ``None``: nobody reads
+    #: them there
+    metrics_key: SecretStr | None = Field(default=None, min_length=16, alias="POSOLOGY_METRICS_KEY")
     #: seconds that a worker has for what it is at when it is told to stop
     shutdown_grace: float = Field(
         default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_SHUTDOWN_GRACE"

@@ -13,7 +13,9 @@ from pydantic.json_schema import models_json_schema
 
 from orchestrator.api import problems
 from orchestrator.input import JobRequest
+from orchestrator.settings import Auth
 from posology import errors
+from posology.budget.tenants import refused
 from posology.errors import PosologyError
 from posology.published.jobs import JobEvent
 from posology.published.problems import MEDIA_TYPE, Problem, urn
@@ -46,6 +48,9 @@ SUMMARY: dict[str, Any] = {
     "row": None,
     "known_cost_usd": "0",
     "unknown_costs": 0,
+    "charged_usd": "0",
+    "reserved_usd": "0",
+    "cap_usd": None,
 }
 _USAGE = {
     "input": 0,
@@ -72,7 +77,7 @@ QUEUED: dict[str, Any] = {
     "result": None,
     "error": None,
     "cancellation": None,
-    "spending": {"attempts": [], "usage": _USAGE, "usage_complete": True, "cost_usd": "0"},
+    "spending": {"attempts": [], "usage": _USAGE, "usage_complete": True, "cost_usd": "0", "charged_usd": "0"},
 }
 CANCELLED: dict[str, Any] = {
     **QUEUED,
@@ -159,10 +164,17 @@ _OF_HTTP: Mapping[int, tuple[str, str, str]] = {
         "A defect of Posology",
         "this is a fault of the service: report it with the instance's id",
     ),
+    403: (
+        "NotYourTenant",
+        "The API key is of another tenant",
+        "X-Posology-Tenant names another tenant than the API key's: leave it out",
+    ),
     503: ("StoreUnavailable", "Redis is out of reach", "try again"),
 }
 _MEANINGS = {
     400: "The body cannot be read.",
+    401: "The API key is missing or not valid.",
+    403: "The API key may not do this.",
     404: "There is none of that id (any more).",
     409: "What is asked does not fit what there is.",
     413: "The body is longer than is allowed.",
@@ -193,6 +205,8 @@ def _problem(status: int, examples: Mapping[str, Any]) -> dict[str, Any]:
         "description": _MEANINGS[status],
         "content": {MEDIA_TYPE: {"schema": schema, "examples": dict(examples)}},
     }
+    if status == 401:
+        found["headers"] = {"WWW-Authenticate": {"schema": {"type": "string"}}}
     if status == 503:
         seconds = {"schema": {"type": "integer"}, "description": "Seconds."}
         found["headers"] = {"Retry-After": seconds}
@@ -251,12 +265,26 @@ def document(app: FastAPI) -> dict[str, Any]:
         schemas.pop("ValidationError", None)
         for path in made["paths"].values():
             for operation in path.values():
+                _secure(operation, optional=app.state.context.settings.auth is not Auth.KEYS)
                 for response in operation["responses"].values():
                     content = response.get("content", {}).get(_JSON, {})
                     if "example" in content:
                         content["example"] = json.loads(content["example"])
         app.openapi_schema = made
     return app.openapi_schema
+
+
+def _secure(operation: dict[str, Any], *, optional: bool) -> None:
+    """Say what an operation that takes a key answers without a valid one."""
+    if "security" not in operation:
+        return
+    if optional:
+        operation["security"].append({})
+    refusals: list[int | PosologyError] = [refused()]
+    if operation["tags"] != ["operations"]:
+        refusals += [403, errors.TenantDisabled("the tenant acme is disabled", tenant="acme")]
+    found = {status: shown for status, shown in fails(*refusals).items() if status in (401, 403)}
+    operation["responses"] |= {str(status): shown for status, shown in found.items()}
 
 
 def main() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import anyio
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from orchestrator.api import problems
-from orchestrator.api.context import Context, Posology
+from orchestrator.api.context import Context, Posology, operator
 from orchestrator.api.documents import fails, shows
 from orchestrator.api.jobs import answered
 from orchestrator.jobs import metrics
@@ -72,6 +72,7 @@ async def readyz(api: Posology) -> Response:
     "/metrics",
     operation_id="readMetrics",
     summary="Figures for Prometheus",
+    dependencies=[Depends(operator)],
     response_class=Response,
     responses={
         200: {
@@ -88,7 +89,10 @@ async def readyz(api: Posology) -> Response:
     },
 )
 async def read_metrics(api: Posology) -> Response:
-    """Without Redis there are fewer figures, and `posology_store_up` is 0."""
+    """Without Redis there are fewer figures, and `posology_store_up` is 0.
+
+    They are of all tenants. Where the API wants keys, the key is the one of `POSOLOGY_METRICS_KEY`.
+    """
     registry = CollectorRegistry()
     registry.register(metrics.JobsCollector(await _snapshot(api)))
     text = generate_latest(registry) + generate_latest(api.traffic.registry)

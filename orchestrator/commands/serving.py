@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.commands.common import IndexOption, errors
-from orchestrator.settings import environment, load_settings
+from orchestrator.settings import Settings, environment, load_settings
+from posology.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from orchestrator.stack.folder import StackInfo
@@ -43,13 +45,15 @@ def up(
 
     With POSOLOGY_REDIS_URL set, that Redis is used instead of one of our own.
     """
-    from orchestrator.jobs.connection import shown
     from orchestrator.service import index_place
     from orchestrator.stack.options import StackOptions
     from orchestrator.stack.up import run_stack
+    from posology.store.connection import shown
 
     with errors(as_json=False):
         settings = load_settings()
+        if api:
+            _check_open(settings, host)
         folder = home or Path(settings.home)
         console = Console(stderr=True)
 
@@ -90,7 +94,28 @@ def api(*, host: HostOption = "127.0.0.1", port: PortOption = 8000) -> None:
         from orchestrator.jobs.place import store_url
 
         settings = load_settings()
+        _check_open(settings, host)
         place = {"redis_url": SecretStr(store_url(settings))}
         uvicorn.run(
             create_app(settings.model_copy(update=place)), host=host, port=port, access_log=False
         )
+
+
+def _check_open(settings: Settings, host: str) -> None:
+    """See whether it is meant that other machines reach an API that believes whoever asks.
+
+    Raises:
+        ConfigurationError: nobody has said so.
+    """
+    if settings.auth is None and not _is_loopback(host):
+        raise ConfigurationError(
+            f"on {host} the API can be reached from elsewhere, and it would believe whoever says a tenant's "
+            "name: set POSOLOGY_AUTH=keys (docs/tenants.md), or POSOLOGY_AUTH=open if that is meant"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -17,7 +17,7 @@ from anyio import to_thread
 from posology.client.events import TooLong, parse
 from posology.client.rows import Row, packed
 from posology.client.wire import Passing, Wire, asked, read
-from posology.errors import ApiError, StoreUnavailable
+from posology.errors import ApiError, KeyRefused, StoreUnavailable
 from posology.published.jobs import (
     BatchOutput,
     BatchRow,
@@ -45,21 +45,23 @@ class Client:
 
     Args:
         base_url: where the API is.
-        tenant: whose jobs they are.
+        tenant: whose jobs they are; ``None``: the key's, or ``default``'s where there is none.
+        api_key: the tenant's key, where the service wants one.
         timeout: seconds of silence that one attempt bears.
         attempts: at one request, the first included.
         transport: what sends the requests; ``None``: the network.
 
     Every method raises :mod:`posology.errors` as the same call on the service's own machine would,
     :class:`ApiError` where the service has another reason, and :class:`ApiUnreachable` where it does
-    not answer.
+    not answer. A key that is none raises :class:`KeyRefused`, here or at the first request.
     """
 
     def __init__(
         self,
         base_url: str = "http://127.0.0.1:8000",
         *,
-        tenant: str = "default",
+        tenant: str | None = None,
+        api_key: str | None = None,
         timeout: float = 30.0,
         attempts: int = 5,
         transport: httpx2.AsyncBaseTransport | None = None,
@@ -67,7 +69,7 @@ class Client:
         self._timeout = timeout
         self._wire = Wire(
             base_url,
-            headers={"X-Posology-Tenant": tenant, "Accept": "application/json"},
+            headers={"Accept": "application/json", **_whose(tenant, api_key)},
             timeout=timeout,
             attempts=attempts,
             transport=transport,
@@ -289,6 +291,18 @@ class Client:
             if found.next is None:
                 return
             after = found.next
+
+
+def _whose(tenant: str | None, api_key: str | None) -> dict[str, str]:
+    headers = {} if tenant is None else {"X-Posology-Tenant": tenant}
+    if api_key is None:
+        return headers
+    if not (api_key.isascii() and api_key.isprintable()):
+        # as a header it could not be sent, and the error of that would show it
+        raise KeyRefused(
+            "the API key has characters that no key has: write psl_ and what follows it"
+        )
+    return headers | {"Authorization": f"Bearer {api_key}"}
 
 
 def _key(key: str | None) -> dict[str, str]:

@@ -100,8 +100,10 @@ def _until(done: Callable[[], bool], process: subprocess.Popen[bytes], log: Path
         time.sleep(0.1)
 
 
-def _answers(url: str, login: str | None = None) -> int | None:
+def _answers(url: str, login: str | None = None, bearer: str | None = None) -> int | None:
     request = urllib.request.Request(url)
+    if bearer is not None:
+        request.add_header("Authorization", f"Bearer {bearer}")
     if login is not None:
         request.add_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
     try:
@@ -180,7 +182,27 @@ def test_the_api_answers(compose: dict[str, Any], redis: str, tmp_path: Path) ->
     with _running(command, environment, tmp_path / "log") as process:
         url = f"http://127.0.0.1:{port}"
         _until(lambda: _answers(f"{url}/healthz") == 200, process, tmp_path / "log")
-        assert _answers(f"{url}/v1/jobs") == 200
+        # it wants keys, also for the figures of all tenants
+        assert _answers(f"{url}/v1/jobs") == 401
+        assert _answers(f"{url}/metrics") == 401
+        assert _answers(f"{url}/v1/jobs", bearer=_key_of_a_tenant(compose, redis)) == 200
+
+
+def _key_of_a_tenant(compose: dict[str, Any], redis: str) -> str:
+    """The key that the tenants service shows on standard output."""
+    service = compose["services"]["tenants"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "POSOLOGY_REDIS_URL": redis}
+
+    def run(*arguments: str) -> str:
+        command = [*service["entrypoint"], *(arguments or service["command"])]
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    key = run("create", "acme", "--day", "5").strip()
+    assert "acme" in run()
+    return key
 
 
 @pytest.mark.parametrize("name", ["worker-jobs", "worker-calls"])
@@ -245,12 +267,20 @@ def test_ingest_is_the_command_of_that_name(compose: dict[str, Any], redis: str)
 
 def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, Any]) -> None:
     services = compose["services"]
-    assert set(services) == {"redis", "api", "worker-jobs", "worker-calls", "flower", "ingest"}
+    assert set(services) == {
+        "redis",
+        "api",
+        "worker-jobs",
+        "worker-calls",
+        "flower",
+        "tenants",
+        "ingest",
+    }
     for name, service in services.items():
         assert service["deploy"]["resources"]["limits"], name
         assert service["cap_drop"] == ["ALL"], name
         assert service["read_only"], name
-        if name != "ingest":
+        if name not in ("ingest", "tenants"):
             assert service["healthcheck"]["test"], name
             assert service["restart"] == "unless-stopped", name
     images = {service["image"] for service in services.values()}
