@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import anyio
 
@@ -32,7 +33,11 @@ class Connections:
         #: what calls cost
         self.prices = price_book(settings)
         #: how many tokens a call's input can have
-        self.bound = CallBound(strict=self.prices.strict, native_schema=settings.native_schema)
+        self.bound = CallBound(
+            strict=self.prices.strict,
+            native_schema=settings.native_schema,
+            openai_files=Path(settings.tiktoken_files) if settings.tiktoken_files else None,
+        )
         self._offline = offline
         self._adapters: dict[str, Complete] = {}
         self._remote: list[Adapter] = []

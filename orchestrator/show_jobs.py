@@ -55,7 +55,7 @@ def _cells(job: JobSummary, *, wide: bool) -> list[Text]:
         state.append(f" {_read(job.progress)}", style="dim")
     cells = [Text(job.id), state, Text(job.created.astimezone().strftime("%m-%d %H:%M"))]
     if wide:
-        cost = _cost(job.known_cost_usd, job.unknown_costs)
+        cost = _cost(job)
         cells += [Text(safe(job.strategy or "–")), Text(cost)]
     return cells
 
@@ -89,7 +89,11 @@ def show_job(console: Console, job: JobOutput) -> None:
         rows.append(("partitions", _read(job.progress)))
     spent = job.spending
     rows.append(("calls", f"{len(spent.attempts)} attempts, {tokens(spent)} tokens"))
-    rows.append(("cost", _cost(job.known_cost_usd, job.unknown_costs)))
+    rows.append(("cost", _cost(job)))
+    if job.cap_usd is not None:
+        rows.append(("may cost", money(job.cap_usd)))
+    if job.reserved_usd:
+        rows.append(("reserved", f"{money(job.reserved_usd)} for calls under way"))
     if job.cancellation is not None:
         rows.append(("cancelled", cancellation(job.cancellation)))
     if job.error is not None:
@@ -117,7 +121,7 @@ def show_event(console: Console, event: JobEvent) -> None:
 def show_cancelled(console: Console, job: JobOutput) -> None:
     """What a cancelled job had spent, and what it did not spend."""
     saved = f"; {cancellation(job.cancellation)}" if job.cancellation else ""
-    cost = _cost(job.known_cost_usd, job.unknown_costs)
+    cost = _cost(job)
     console.print(Text(f"{job.id} is {job.state}: spent {cost}{saved}"), soft_wrap=True)
 
 
@@ -142,5 +146,9 @@ def _time(at: datetime | None) -> str:
     return "–" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _cost(known: Decimal, unknown: int) -> str:
-    return f"{money(known)} + {unknown} unknown" if unknown else money(known)
+def _cost(job: JobSummary) -> str:
+    """What is known, and what it is at most where not all is."""
+    known = money(job.known_cost_usd)
+    if not job.unknown_costs:
+        return known
+    return f"{known} + {job.unknown_costs} unknown, at most {money(job.charged_usd)}"

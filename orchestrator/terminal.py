@@ -126,6 +126,13 @@ def money(cost: Decimal | None) -> str:
     return f"${cost:.6f}" if cost < Decimal("0.01") else f"${cost:.4f}"
 
 
+def cost(spent: Spending) -> str:
+    """Dollars; where they are not known, what they are at most."""
+    if spent.cost_usd is not None:
+        return money(spent.cost_usd)
+    return f"unknown, at most {money(spent.charged_usd)}"
+
+
 def tokens(spent: Spending) -> str:
     """Tokens in and out; says so when an attempt's are unknown."""
     known = _tokens(spent.usage)
@@ -205,7 +212,7 @@ def _footer(out: AskOutput) -> Text:
         out.strategy,
         f"{len(out.retrieved)} passages",
         f"{tokens(spent)} tokens",
-        f"cost {money(spent.cost_usd)}",
+        f"cost {cost(spent)}",
         f"{attempts} call{'' if attempts == 1 else 's'}",
         f"{out.seconds:.2f} s",
     )

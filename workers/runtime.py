@@ -29,6 +29,11 @@ logger = logging.getLogger(__name__)
 
 #: seconds to hand back what is held when the process ends
 _HAND_BACK = 10.0
+#: The share of the configured lease for which a worker's claims hold: what it had is to be found, and its money
+#: settled, within the whole of it.
+_HELD = 0.8
+#: seconds between sweeps, at most
+_PAUSE = 1.5
 #: seconds between tries to open the index, at most
 _OPEN_AGAIN = 30.0
 
@@ -58,7 +63,9 @@ class Process:
             open_connections(settings, self._models)
         )
         store = await self._stack.enter_async_context(open_store(settings.redis))
-        self._work = WorkStore(store, worker=keys.worker(os.getpid()), lease=settings.lease)
+        self._work = WorkStore(
+            store, worker=keys.worker(os.getpid()), lease=settings.lease * _HELD
+        )
         self.runner = Runner(self._work, self._connections, self.service)
         return self
 
@@ -91,7 +98,8 @@ class Process:
         Args:
             dispatches: whether this worker answers jobs; it then opens the index before it takes any.
         """
-        house = Housekeeping(self._work, self.runner, self._send)
+        pause = min(_PAUSE, self._settings.lease * (1 - _HELD) / 2)
+        house = Housekeeping(self._work, self.runner, self._send, pause=pause)
         with anyio.CancelScope() as self._housekeeping:
             async with anyio.create_task_group() as group:
                 group.start_soon(house.keep)

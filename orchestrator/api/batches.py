@@ -47,6 +47,8 @@ _ROWS = {"schema": {"type": "string"}, "example": '{"id": 7, "question": "Does a
         ),
         **fails(
             400,
+            documents.EXHAUSTED,
+            errors.UnpricedModel(model="openai:my-own"),
             errors.IdempotencyConflict(
                 f"the idempotency key '7' was used for other rows, {BATCH}: use a new key",
                 job=BATCH,

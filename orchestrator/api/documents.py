@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,13 @@ QUEUED: dict[str, Any] = {
     "result": None,
     "error": None,
     "cancellation": None,
-    "spending": {"attempts": [], "usage": _USAGE, "usage_complete": True, "cost_usd": "0", "charged_usd": "0"},
+    "spending": {
+        "attempts": [],
+        "usage": _USAGE,
+        "usage_complete": True,
+        "cost_usd": "0",
+        "charged_usd": "0",
+    },
 }
 CANCELLED: dict[str, Any] = {
     **QUEUED,
@@ -171,9 +179,21 @@ _OF_HTTP: Mapping[int, tuple[str, str, str]] = {
     ),
     503: ("StoreUnavailable", "Redis is out of reach", "try again"),
 }
+#: what a tenant is told that has no money left
+EXHAUSTED = errors.BudgetExhausted(
+    "the day's budget of $5 has $0.0003 left, and this call may cost $0.0012: raise the limit, or wait "
+    "until 2026-01-16 00:00 UTC",
+    scope="day",
+    cap=Decimal(5),
+    spent=Decimal("4.9997"),
+    reserved=Decimal(0),
+    asked=Decimal("0.0012"),
+    resets=datetime(2026, 1, 16, tzinfo=UTC),
+)
 _MEANINGS = {
     400: "The body cannot be read.",
     401: "The API key is missing or not valid.",
+    402: "The tenant's limits do not pay for it.",
     403: "The API key may not do this.",
     404: "There is none of that id (any more).",
     409: "What is asked does not fit what there is.",
@@ -218,7 +238,7 @@ def _example(kind: int | PosologyError) -> tuple[str, dict[str, Any]]:
         name = type(kind).__name__
         title = (type(kind).__doc__ or "").splitlines()[0].rstrip(".")
         status = problems.status_of(type(kind)) or 500
-        fields = {"detail": kind.message, **kind.details}
+        fields = {"detail": kind.message, **json.loads(json.dumps(kind.details, default=str))}
     else:
         (name, title, detail), status = _OF_HTTP[kind], kind
         fields = {"detail": detail}

@@ -63,6 +63,8 @@ def answered(
         ),
         **fails(
             400,
+            documents.EXHAUSTED,
+            errors.UnpricedModel(model="openai:my-own"),
             errors.IdempotencyConflict(
                 f"the idempotency key '7' was used for another request, job {JOB}: use a new key",
                 job=JOB,

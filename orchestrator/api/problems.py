@@ -44,6 +44,15 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.JobNotFound: 404,
         errors.BatchNotFound: 404,
         errors.StoreUnavailable: 503,
+        errors.BudgetError: 402,
+        errors.HeadroomReserved: 503,
+        errors.ModelNotAllowed: 403,
+        errors.TenantDisabled: 403,
+        errors.TenantError: 409,
+        errors.TenantNotFound: 404,
+        errors.KeyRefused: 401,
+        # what a command raises
+        errors.DriftFound: 500,
         # what a client of a service raises
         errors.ApiError: 502,
         errors.DeadlineExceeded: 504,
@@ -113,6 +122,8 @@ def response(
     sent = dict(headers or {})
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         sent.setdefault("Retry-After", str(RETRY_AFTER))
+    if status == HTTPStatus.UNAUTHORIZED:
+        sent.setdefault("WWW-Authenticate", "Bearer")
     return _Escaped(body, status, sent, MEDIA_TYPE)
 
 

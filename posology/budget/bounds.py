@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from posology.budget import openai_tokens
 from posology.budget.text_bound import TextBound, bytes_bound, words_bound
@@ -31,14 +31,8 @@ _PER_SCHEMA_ELSEWHERE = 400
 _KEPT = 256
 
 
-class InputBound(Protocol):
-    """A bound on the input tokens that a provider will count for a call."""
-
-    def __call__(self, call: Call) -> int: ...
-
-
 class CallBound:
-    """Bounds calls by the best that is known of their model's tokenizer.
+    """A :class:`~posology.seams.Bound`: bounds calls by the best that is known of their model's tokenizer.
 
     - OpenAI's models, where their tokenizer's file is at hand: its count, see
       :mod:`posology.budget.openai_tokens`.

@@ -163,8 +163,3 @@ def load(path: Path | None) -> PriceBook:
         if reason:
             raise BadPrices(f"{other} {reason}", path=str(path), key=f'shadow."{model}"')
     return book
-
-
-def price(model: str, usage: Usage | None) -> Decimal | None:
-    """What a usage costs by the packaged table, see :meth:`PriceBook.cost`."""
-    return packaged().cost(model, usage)

@@ -18,7 +18,7 @@ from posology.budget.prices import packaged
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
-from posology.seams import Complete, Journal, Recall
+from posology.seams import Bound, Complete, Journal, Prices, Recall
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import by_bytes
 from posology.text.sentences import split
@@ -89,9 +89,20 @@ class Shelf:
 class Wires:
     """What connects a process to one scripted model."""
 
-    def __init__(self, model: Complete, policy: RetryPolicy = QUICK) -> None:
+    def __init__(
+        self,
+        model: Complete,
+        policy: RetryPolicy = QUICK,
+        *,
+        prices: Prices | None = None,
+        bound: Bound = by_bytes,
+        patience: float = 10.0,
+    ) -> None:
         self._model = model
         self._policy = policy
+        self._prices = prices or packaged()
+        self._bound = bound
+        self._patience = patience
 
     def complete(
         self,
@@ -105,12 +116,12 @@ class Wires:
         return build(
             self._model,
             journal=journal,
-            prices=packaged(),
-            bound=by_bytes,
+            prices=self._prices,
+            bound=self._bound,
             retry=self._policy,
             recall=recall,
             sleep=sleep,
-            patience=patience,
+            patience=min(patience, self._patience),
         )
 
 
@@ -130,11 +141,12 @@ def runner(
     shelf: Shelf | None = None,
     name: str = "w",
     work: WorkStore | None = None,
+    wires: Wires | None = None,
 ) -> Runner:
     async def service() -> Service:
         return cast("Service", pipeline(model, shelf))
 
-    connections = cast("Connections", Wires(model))
+    connections = cast("Connections", wires or Wires(model))
     return Runner(work or bench.worker(name), connections, service, keep=0.01)
 
 
