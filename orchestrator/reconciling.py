@@ -44,10 +44,10 @@ def drift(out: ReconcileOutput) -> DriftFound | None:
         return None
     dollars = out.unexplained_usd
     amount = "" if not dollars else f"${abs(dollars):f} {'more' if dollars > 0 else 'less'} and "
-    where = f"{out.drifting} drift" if out.drifting else "the sums drift"
+    where = f"{out.drifting} days or requests" if out.drifting else "the sums"
     return DriftFound(
-        f"the provider's account does not agree with the ledger: {amount}{where} by more than "
-        f"{out.threshold:%}: docs/reconciliation.md says what that can mean",
+        f"the provider's account does not agree with the ledger: {amount}{where} drift by more "
+        f"than {out.threshold:%}: docs/reconciliation.md says what that can mean",
         drift=dollars,
         drifting=out.drifting,
     )

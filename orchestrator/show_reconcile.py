@@ -82,6 +82,7 @@ def _told(mismatch: Mismatch) -> str:
     fields = ", ".join(
         f"{f.measure} {_number(f.measure, f.ours)} (ours) {_number(f.measure, f.theirs)} (theirs)"
         for f in mismatch.fields
+        if f.unexplained
     )
     return f"{named}{where}: {fields}"
 
@@ -98,12 +99,15 @@ def _table(*first: str) -> Table:
 
 def _rows(table: Table, group: Group) -> None:
     model = group.model or "all models"
+    whole = group.day is None and group.model is None
+    # a model's total says no more than its days do, unless it drifts
+    quiet = group.day is None and not whole and group.verdict is not Verdict.DRIFT
     marks = [f"{group.unknown:,} unknown"] if group.unknown else []
     marks += [f"{group.edge:,} near midnight"] if group.edge else []
     named = (group.day or group.provider, model)
     hint = "; ".join([*marks, *([group.hint] if group.hint else [])])
     for compared in group.compared:
-        if group.day is None or compared.verdict is not Verdict.EQUAL:
+        if whole or not (quiet or compared.verdict is Verdict.EQUAL):
             _row(table, named, compared, hint)
             named, hint = ("", ""), ""
 

@@ -132,6 +132,6 @@ def _share(text: str) -> Decimal:
         share = Decimal(text)
     except InvalidOperation:
         share = Decimal(-1)
-    if not 0 <= share <= 1:  # NaN is neither
+    if not share.is_finite() or not 0 <= share <= 1:
         raise typer.BadParameter("--threshold is a share, such as 0.01 for a hundredth")
     return share

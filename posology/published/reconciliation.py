@@ -40,9 +40,9 @@ class ReconcileOutput(Published):
     unexplained_usd: Decimal | None
     """of all totals the most, theirs less ours; null when dollars were not compared"""
     drifting: int
-    """groups, and requests, that drift"""
+    """days of a model, models as a whole, and requests that drift"""
     totals: tuple[Group, ...]
-    """over the whole time, a provider and kind of export each"""
+    """over the whole time: of each model, and of all of a provider"""
     groups: tuple[Group, ...]
     """by day and model"""
     requests: Requests | None

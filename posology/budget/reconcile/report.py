@@ -61,7 +61,7 @@ class Group:
     provider: str
     #: UTC; ``None``: the whole time
     day: str | None
-    #: ``None``: all together, because the export does not tell them apart
+    #: ``None``: all together; of a day, because the export does not tell them apart
     model: str | None
     side: Side
     compared: tuple[Compared, ...]
@@ -160,7 +160,7 @@ class Reconciliation:
     #: attempts of ours that were looked at
     attempts: int
     groups: tuple[Group, ...]
-    #: over the whole time: all models of a provider together
+    #: over the whole time: of each model, and of all of a provider
     totals: tuple[Group, ...]
     requests: Requests | None
     names: tuple[Naming, ...]
@@ -185,8 +185,15 @@ class Reconciliation:
 
     @property
     def drifting(self) -> int:
-        """Groups, and requests, that drift."""
-        groups = sum(group.verdict is Verdict.DRIFT for group in self.groups)
+        """Days of a model, models as a whole, and requests that drift."""
+        drift = [group for group in self.groups if group.verdict is Verdict.DRIFT]
+        models = {(group.provider, group.model) for group in drift}
+        # a midnight may hide on each day what is there in the whole time
+        groups = len(drift) + sum(
+            group.verdict is Verdict.DRIFT and (group.provider, group.model) not in models
+            for group in self.totals
+            if group.model is not None
+        )
         if self.requests is None or self.requests.verdict is not Verdict.DRIFT:
             return groups
         found = self.requests

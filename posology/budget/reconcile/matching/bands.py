@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from posology.budget.reconcile.formats.values import plain
 from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.report import Compared, Verdict
 from posology.budget.reconcile.rows import Number, size
@@ -80,15 +81,19 @@ def compare(
         verdict = Verdict.DRIFT
     return Compared(
         measure=measure,
-        ours=ours.known,
-        least=ours.least,
-        most=ours.most,
-        theirs=theirs,
-        drift=drift,
-        unexplained=unexplained,
-        relative=relative,
+        ours=_plain(ours.known),
+        least=_plain(ours.least),
+        most=_plain(ours.most),
+        theirs=_plain(theirs),
+        drift=_plain(drift),
+        unexplained=_plain(unexplained),
+        relative=None if relative is None else plain(relative),
         verdict=verdict,
     )
+
+
+def _plain(number: Number) -> Number:
+    return plain(number) if isinstance(number, Decimal) else number
 
 
 def _zero(like: Number) -> Number:

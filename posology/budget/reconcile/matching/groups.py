@@ -18,6 +18,11 @@ from posology.budget.reconcile.rows import Number, size
 _NOTHING_USED = Cell()
 
 
+#: a day and what the report calls a model; ``None``: the whole time, and all models
+_Place = tuple[str | None, str | None]
+_ALL: _Place = (None, None)
+
+
 @dataclass(kw_only=True, slots=True)
 class _Sum:
     """Ours of one day and model, or of all."""
@@ -39,6 +44,16 @@ class _Sum:
         self.edge += not certain
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Part:
+    """What one kind of export has for a place, and what we have."""
+
+    kind: Kind
+    ours: _Sum
+    #: ``None``: it has no row
+    theirs: Cell | None
+
+
 class Days:
     """Compares what was used and what was paid, each for the time that the exports tell of.
 
@@ -57,7 +72,7 @@ class Days:
         self._threshold = threshold
         self._tolerance = tolerance
         self._days: dict[Kind, dict[Key, _Sum]] = {kind: {} for kind in self._periods}
-        self._whole: dict[Kind, _Sum] = {kind: _Sum() for kind in self._periods}
+        self._whole: dict[Kind, dict[str, _Sum]] = {kind: {} for kind in self._periods}
         self._names: set[str] = set()
 
     def add(self, attempt: Ours) -> None:
@@ -71,7 +86,8 @@ class Days:
             self._names.add(attempt.model)
             inside = period.start <= first and last < period.end
             here = period.start <= attempt.started < period.end
-            self._whole[kind].add(attempt, here=here, certain=inside)
+            whole = self._whole[kind].setdefault(attempt.model, _Sum())
+            whole.add(attempt, here=here, certain=inside)
             days = _days(max(first, period.start), min(last, period.end - 1))
             home = day(attempt.started)
             for one in days:
@@ -81,58 +97,57 @@ class Days:
                 )
 
     def result(self) -> tuple[list[Group], list[Group], list[Naming]]:
-        """The groups, the totals, and which names were compared as one."""
+        """The groups, the totals, and which names were compared as one.
+
+        A total is of one model, where a midnight hides nothing, or of all: what is only on one side is
+        a share of that.
+        """
         labels, naming = resolve(self._names, self._theirs.names)
-        totals = {kind: self._total(kind) for kind in self._periods}
-        base = {
-            c.measure: max(size(c.ours), size(c.theirs))
-            for group in totals.values()
-            for c in group[0]
-        }
-        found: dict[Key, list[tuple[Kind, _Sum, Cell | None]]] = {}
+        base: dict[Measure, Number] = {}
+        parts: dict[_Place, list[_Part]] = {}
         for kind, cells in self._theirs.cells.items():
             together = self._theirs.together(kind)
-            ours: dict[Key, _Sum] = {}
-            theirs: dict[Key, Cell] = {}
-            for (one, name), own in self._days[kind].items():
-                ours.setdefault(_key(one, name, labels, together=together), _Sum()).join(own)
+            ours: dict[_Place, _Sum] = {}
+            theirs: dict[_Place, Cell] = {}
+            own_days = self._days[kind].items()
+            own_whole = [((None, name), own) for name, own in self._whole[kind].items()]
+            for (one, name), own in (*own_days, *own_whole):
+                model = None if together or name is None else labels[name]
+                for place in _places(one, model):
+                    ours.setdefault(place, _Sum()).join(own)
             for (one, name), cell in cells.items():
-                key = _key(one, name, labels, together=together)
-                theirs.setdefault(key, Cell()).add(cell.figures, cell.rounding, cell.rows)
-            for key in {*ours, *theirs}:
-                found.setdefault(key, []).append((kind, ours.get(key, _Sum()), theirs.get(key)))
-        groups = [self._group(key, parts, base) for key, parts in sorted(found.items(), key=_order)]
-        summed = [
-            self._made((None, None), compared, Side.BOTH, [own])
-            for compared, own in totals.values()
-        ]
-        return groups, summed, naming
-
-    def _total(self, kind: Kind) -> tuple[tuple[Compared, ...], _Sum]:
-        whole = Cell()
-        for cell in self._theirs.cells[kind].values():
-            whole.add(cell.figures, cell.rounding, cell.rows)
-        own = self._whole[kind]
-        return self._compared(kind, own, whole, {}), own
+                model = None if together or name is None else labels[name]
+                for place in {*_places(one, model), *_places(None, model)}:
+                    theirs.setdefault(place, Cell()).add(cell.figures, cell.rounding, cell.rows)
+            for place in {*ours, *theirs, _ALL}:
+                part = _Part(kind=kind, ours=ours.get(place, _Sum()), theirs=theirs.get(place))
+                parts.setdefault(place, []).append(part)
+        for part in parts[_ALL]:
+            for c in self._compared(part.kind, part.ours, part.theirs or _NOTHING_USED, {}):
+                base[c.measure] = max(size(c.ours), size(c.theirs))
+        found = [self._group(place, parts[place], base) for place in sorted(parts, key=_order)]
+        groups = [group for group in found if group.day is not None]
+        return groups, [group for group in found if group.day is None], naming
 
     def _group(
         self,
-        key: Key,
-        parts: Iterable[tuple[Kind, _Sum, Cell | None]],
+        place: _Place,
+        parts: Iterable[_Part],
         base: Mapping[Measure, Number],
     ) -> Group:
         compared: list[Compared] = []
         sums: list[_Sum] = []
         ours = theirs = False
-        for kind, own, cell in parts:
+        for part in parts:
+            own, cell = part.ours, part.theirs
             ours |= any(band.known for band in own.bands.values()) or own.unknown > 0
             theirs |= cell is not None
             one_sided = cell is None or not own.bands
             shares = base if one_sided else {}
-            compared += self._compared(kind, own, cell or _NOTHING_USED, shares)
+            compared += self._compared(part.kind, own, cell or _NOTHING_USED, shares)
             sums.append(own)
         side = Side.BOTH if ours and theirs else Side.THEIRS if theirs else Side.OURS
-        return self._made(key, tuple(compared), side, sums)
+        return self._made(place, tuple(compared), side, sums)
 
     def _compared(
         self, kind: Kind, own: _Sum, cell: Cell, base: Mapping[Measure, Number]
@@ -153,15 +168,15 @@ class Days:
 
     def _made(
         self,
-        key: tuple[str | None, str | None],
+        place: _Place,
         compared: tuple[Compared, ...],
         side: Side,
         sums: list[_Sum],
     ) -> Group:
         return Group(
             provider=self._theirs.provider,
-            day=key[0],
-            model=key[1],
+            day=place[0],
+            model=place[1],
             side=side,
             compared=compared,
             unknown=max((own.unknown for own in sums), default=0),
@@ -176,13 +191,14 @@ def _days(first: float, last: float) -> list[str]:
     return [day(number * DAY) for number in range(start, int(max(first, last) // DAY) + 1)]
 
 
-def _key(one: str, name: str | None, labels: Mapping[str, str], *, together: bool) -> Key:
-    return (one, None) if together or name is None else (one, labels[name])
+def _places(one: str | None, model: str | None) -> tuple[_Place, ...]:
+    """Where an amount counts: on its day, or in the totals of its model and of all."""
+    return ((one, model),) if one is not None or model is None else ((None, model), _ALL)
 
 
-def _order(item: tuple[Key, object]) -> tuple[str, str]:
-    (one, name), _ = item
-    return one, name or ""
+def _order(place: _Place) -> tuple[bool, str, bool, str]:
+    one, model = place
+    return one is None, one or "", one is None and model is None, model or ""
 
 
 def _hint(compared: tuple[Compared, ...], side: Side) -> str:

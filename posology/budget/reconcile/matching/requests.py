@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
-from posology.budget.reconcile.formats.values import DAY
+from posology.budget.reconcile.formats.values import DAY, plain
 from posology.budget.reconcile.matching.bands import Band, compare
 from posology.budget.reconcile.measures import LEAST, Kind, Measure
 from posology.budget.reconcile.names import family
@@ -241,7 +241,7 @@ class ByRequest:
             found = compare(measure, ours, theirs, threshold=self._threshold)
             gross = self._gross.get(measure, 0)
             whole = max(size(ours.known), size(theirs))
-            relative = Decimal(gross) / Decimal(whole) if whole else None
+            relative = plain(Decimal(gross) / Decimal(whole)) if whole else None
             yield Compared(
                 measure=measure,
                 ours=found.ours,
@@ -249,7 +249,7 @@ class ByRequest:
                 most=found.most,
                 theirs=theirs,
                 drift=found.drift,
-                unexplained=gross,
+                unexplained=plain(gross) if isinstance(gross, Decimal) else gross,
                 relative=relative,
                 verdict=self._verdict(found, gross, relative),
             )

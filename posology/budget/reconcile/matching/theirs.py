@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 
+from posology.budget.reconcile.formats.values import DAY
 from posology.budget.reconcile.measures import LEAST, Kind, Measure
 from posology.budget.reconcile.report import Period
 from posology.budget.reconcile.rows import Number, Row
@@ -113,4 +115,9 @@ class Theirs:
 
 def day(at: float) -> str:
     """The UTC day of a time."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
+    return _written(int(at // DAY))
+
+
+@lru_cache(maxsize=1_000)
+def _written(number: int) -> str:
+    return f"{datetime.fromtimestamp(number * DAY, UTC):%Y-%m-%d}"

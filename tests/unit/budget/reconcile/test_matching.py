@@ -152,6 +152,27 @@ def test_a_call_over_midnight_may_be_counted_on_either_day(tmp_path: Path) -> No
     assert len(drifting(compared([path], [early, *sure], threshold=ZERO, tolerance=60.0))) == 2
 
 
+def test_what_a_midnight_hides_on_each_day_is_seen_in_the_total_of_the_model(
+    tmp_path: Path,
+) -> None:
+    late = made("a", started=MIDNIGHT + DAY - 2.0)
+    sure = [made("b", started=NOON), made("c", started=NOON + DAY)]
+    # as much of another model makes the sum of all right
+    other = made("x", model="gpt-4o", started=NOON)
+    path = written(tmp_path, "u", openai_usage([*sure, other]))
+    found = compared([path], [late, *sure], threshold=Decimal("0.3"))
+    assert [(group.day, group.model) for group in drifting(found)] == [
+        ("2026-01-15", "gpt-4o-2024-08-06")
+    ]
+    totals = {group.model: group.verdict for group in found.totals}
+    assert totals == {
+        "gpt-4o-2024-08-06": Verdict.DRIFT,
+        "gpt-4o-mini": Verdict.DRIFT,
+        None: Verdict.EQUAL,
+    }
+    assert found.drifting == 2
+
+
 def test_attempts_outside_the_exports_time_are_left_out(tmp_path: Path) -> None:
     ours = [made(f"d{n}", started=NOON + n * DAY) for n in range(-2, 3)]
     path = written(tmp_path, "u", openai_usage(ours[2:3]))
