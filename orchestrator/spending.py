@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from posology.budget.comparing import Compared
 from posology.budget.ledger import dollars
 from posology.budget.periods import Grouping, Period
-from posology.budget.rebuild import Audit, Difference, Rebuilt
+from posology.budget.rebuild import Audit, Rebuilt
 from posology.budget.redis_ledger import RedisLedger
 from posology.budget.spend import Spent, ranked, spent, total
 from posology.published.money import (
@@ -131,7 +132,7 @@ def _audit(audit: Audit) -> dict[str, Any]:
     }
 
 
-def _differences(found: Sequence[Difference]) -> tuple[CounterDifference, ...]:
+def _differences(found: Sequence[Compared]) -> tuple[CounterDifference, ...]:
     return tuple(
         CounterDifference(key=one.key, field=one.field, counted=one.counted, summed=one.summed)
         for one in found

@@ -48,7 +48,8 @@ class Fold:
             for window in windows(day):
                 found[f"reserved:{window}"] += reserved
                 found[f"spent:{window}"] += spent
-        found["over"] += self._over
+        if self._over:
+            found["over"] += self._over
         return found
 
     def add(self, entry: Entry) -> None:

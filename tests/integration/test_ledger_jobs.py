@@ -13,6 +13,7 @@ import pytest
 
 from posology.budget.archive import Archive
 from posology.budget.export import Wanted, attempts, export
+from posology.budget.ledger import nano
 from posology.budget.reading import spenders
 from posology.budget.rebuild import Audit, Auditor
 from posology.budget.rows import AttemptRow
@@ -59,8 +60,8 @@ async def test_every_end_of_an_attempt_is_summed(bench: Bench) -> None:
     await all_ends(bench)
     found = await audit(bench)
     assert found.right
-    assert (found.unknown, found.unknown_nano) == (2, 2 * BOUND * 10**9)
-    assert (found.open, found.open_nano) == (1, BOUND * 10**9)
+    assert (found.unknown, found.unknown_nano) == (2, 2 * nano(BOUND))
+    assert (found.open, found.open_nano) == (1, nano(BOUND))
     assert [entry.attempt for entry in found.over_entries] == ["over"]
     assert bench.tenant in await spenders(bench.redis, bench.url)
 
