@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from redis.asyncio import Redis
 
 from posology.budget.parts import written
-from posology.budget.reading import START, Entry, Reader, pairs
+from posology.budget.reading import PAGE, START, Entry, Reader, pairs
 from posology.budget.rows import NAMES, AttemptRow, closed, under_way
 from posology.errors import BadFile
 
@@ -68,23 +68,31 @@ class Wanted:
 
 
 async def attempts(
-    redis: Redis, url: str, tenant: str, wanted: Wanted
+    redis: Redis, url: str, tenant: str, wanted: Wanted, *, size: int = PAGE
 ) -> AsyncIterator[AttemptRow]:
     """The attempts in a tenant's ledger as it is now: those that have ended, then those under way.
 
     What is kept in memory meanwhile is the ids of attempts that were lost and then told of.
 
+    Args:
+        redis: the connection.
+        url: for messages.
+        tenant: whose.
+        wanted: which.
+        size: entries that are read at once.
+
     Raises:
+        LedgerBusy: it is being archived: rows would be missing.
         StoreUnavailable: Redis is out of reach.
     """
-    reader = Reader(redis, url, tenant)
+    reader = Reader(redis, url, tenant, size=size)
     now = await reader.look(("HGETALL", "money:open"))
-    put_right = {
-        entry.attempt
-        async for entry in reader.entries(wanted.start, now.last)
-        if entry.kind == "correct"
-    }
-    async for entry in reader.entries(wanted.start, now.last):
+
+    def entries() -> AsyncIterator[Entry]:
+        return reader.entries(wanted.start, now.last, archived=now.archived)
+
+    put_right = {entry.attempt async for entry in entries() if entry.kind == "correct"}
+    async for entry in entries():
         if _last_word(entry, put_right) and wanted(entry.day, entry.job):
             yield closed(entry, tenant)
     for attempt, raw in pairs(now.found[0]).items():
@@ -104,6 +112,7 @@ async def export(redis: Redis, url: str, path: Path, tenants: Sequence[str], wan
 
     Raises:
         BadFile: it cannot be written, or its name says no form of :data:`FORMS`.
+        LedgerBusy: a ledger is being archived; there is no file then.
         StoreUnavailable: Redis is out of reach; there is no file then.
     """
     make = FORMS.get(path.suffix.lower())

@@ -10,6 +10,7 @@ from typing import Any, cast
 from redis.asyncio import Redis
 
 from posology.budget.scripts import source
+from posology.errors import LedgerBusy
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
@@ -141,14 +142,25 @@ class Reader:
             archived=archived or START,
         )
 
-    async def entries(self, after: str = START, until: str = "+") -> AsyncIterator[Entry]:
+    async def entries(
+        self, after: str = START, until: str = "+", *, archived: str | None = None
+    ) -> AsyncIterator[Entry]:
         """All entries after a place, up to another.
 
+        Args:
+            after: a place.
+            until: a place, inclusive.
+            archived: where the ledger must still begin, so that none is missing; ``None``: wherever it does.
+
         Raises:
+            LedgerBusy: entries were moved to the archive meanwhile.
             StoreUnavailable: Redis is out of reach.
         """
         while True:
-            found = (await self.page(after, until)).entries
+            page = await self.page(after, until)
+            if archived is not None and page.archived != archived:
+                raise busy(self.tenant)
+            found = page.entries
             for entry in found:
                 yield entry
             if len(found) < self.size:
@@ -166,6 +178,14 @@ class Reader:
         """
         last, archived, mended, found = await self._run("look", self._prefix, json.dumps(commands))
         return Look(last=last or START, archived=archived or START, mended=mended, found=found)
+
+
+def busy(tenant: str) -> LedgerBusy:
+    """What is raised when a ledger is changed as a whole while it is read."""
+    return LedgerBusy(
+        f"the ledger of {tenant} is being archived or rebuilt: try again when that is done",
+        tenant=tenant,
+    )
 
 
 def pairs(reply: Sequence[str]) -> dict[str, str]:

@@ -17,9 +17,8 @@ from typing import cast
 from redis.asyncio import Redis
 
 from posology.budget.comparing import Compared, Comparison, Moved
-from posology.budget.reading import Entry, Reader, pairs
+from posology.budget.reading import Entry, Reader, busy, pairs
 from posology.budget.scripts import source
-from posology.errors import LedgerBusy
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
@@ -126,10 +125,7 @@ class Auditor:
                 return await self._once(mend)
             except Moved:
                 continue
-        raise LedgerBusy(
-            f"the ledger of {self.tenant} is being archived or rebuilt: try again when that is done",
-            tenant=self.tenant,
-        )
+        raise busy(self.tenant)
 
     async def _once(self, mend: list[Compared] | None) -> Audit:
         with translated(self._url):

@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from redis.asyncio import Redis
 
+from posology.budget.archive import Archive
 from posology.budget.export import Wanted, attempts, export, schema
 from posology.budget.rows import NAMES, AttemptRow
-from posology.errors import BadFile, StoreUnavailable
+from posology.errors import BadFile, LedgerBusy, StoreUnavailable
 from posology.store.connection import connect
 from posology.types import Usage
 from tests.traffic import BEGIN, Traffic
@@ -202,6 +203,22 @@ async def test_what_cannot_be_written_leaves_what_was_there(
             await export(traffic.redis, traffic.url, tmp_path / wrong, [traffic.tenant], ALL)
     await export(traffic.redis, traffic.url, path, [], ALL)
     assert path.read_text() == ""
+
+
+async def test_rows_are_not_missing_because_entries_were_archived(
+    traffic: Traffic, tmp_path: Path
+) -> None:
+    found = attempts(traffic.redis, traffic.url, traffic.tenant, ALL, size=20)
+    await anext(found)
+    await Archive(traffic.redis, traffic.url, tenant=traffic.tenant, folder=tmp_path)(
+        datetime.now(UTC)
+    )
+    with pytest.raises(LedgerBusy):
+        _ = [row async for row in found]
+    # what is left is exported as ever
+    await traffic.spend(20)
+    left = [r async for r in attempts(traffic.redis, traffic.url, traffic.tenant, ALL, size=3)]
+    assert len(left) == len({row.attempt_id for row in left}) > 0
 
 
 async def test_an_attempt_of_a_partition_tells_which(traffic: Traffic) -> None:
