@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
@@ -44,7 +43,7 @@ WORDS = st.sampled_from(
     ["aspirin", "STROKE", "p<0.001", "75 mg", "β-blockers", "心不全", "risk of"]
 )
 texts = st.lists(WORDS, min_size=1, max_size=60).map(lambda found: f"{SENTENCE} {' '.join(found)}.")
-passages = st.lists(st.tuples(texts, st.lists(WORDS, max_size=8)), max_size=9).map(
+passages = st.lists(st.tuples(texts, st.lists(WORDS, max_size=60)), max_size=9).map(
     lambda found: [
         Passage(id=f"t:{i}", text=text, title=" ".join(title), year=2001)
         for i, (text, title) in enumerate(found)
@@ -67,6 +66,10 @@ def estimator(typical: Typical | None = None) -> Estimator:
         counting=Counting(packaged_counter()),
         typical=typical or Typical(),
     )
+
+
+def characters(text: str) -> int:
+    return len(text)
 
 
 ESTIMATOR = estimator()
@@ -116,7 +119,8 @@ def _extract(found: int, *, long: bool, call: Call) -> str:
     labels = [f"P{i + 1}" for i in range(len(call.excerpts))]
     if long:
         quotes = [{"passage": one, "quote": SENTENCE} for one in labels]
-        statement = "the dose of 75 mg " * (call.max_tokens * 3 // 18)
+        # capitals are counted by their bytes
+        statement = "STROKE 75 " * (call.max_tokens * 4 // 10)
         findings = [{"statement": statement, "quotes": quotes}]
     else:
         one = {"statement": "", "quotes": [{"passage": labels[-1], "quote": "the risk of"}]}
@@ -124,21 +128,26 @@ def _extract(found: int, *, long: bool, call: Call) -> str:
     return json.dumps({"found": True, "findings": findings}, separators=(",", ":"))
 
 
-def _script(found: int, *, long: bool) -> Callable[[Call], str]:
-    """Every call gets what cannot be used first, as long as it may be, and then what is asked for."""
-    broken = Counter[str]()
+def _replies(found: int, *, long: bool) -> Callable[[Call], str]:
+    """Gives what is asked for."""
 
     def reply(call: Call) -> str:
-        first = call.messages[1].content
-        broken[first] += 1
-        if broken[first] == 1:
-            return '{"broken": "' + "a word of it " * (call.max_tokens * 4 // 13)
         if call.schema is ExtractReply:
             return _extract(found, long=long, call=call)
-        if call.stage is Stage.REDUCE:
-            return json.dumps({"answerable": False, "answer": "No.", "choice": None, "evidence": [],
-                               "claims": []})  # fmt: skip
-        return json.dumps({"answerable": False, "answer": "No.", "choice": None, "quotes": []})
+        rest = {"evidence": [], "claims": []} if call.stage is Stage.REDUCE else {"quotes": []}
+        return json.dumps({"answerable": False, "answer": "No.", "choice": None, **rest})
+
+    return reply
+
+
+def _repaired(found: int, *, long: bool) -> Callable[[Call], str]:
+    """Gives first what cannot be used, as long as it may be, and when asked again what is asked for."""
+    good = _replies(found, long=long)
+
+    def reply(call: Call) -> str:
+        if len(call.messages) == 2:
+            return '{"broken": "' + "a word of it " * (call.max_tokens * 4 // 13)
+        return good(call)
 
     return reply
 
@@ -149,19 +158,39 @@ def _script(found: int, *, long: bool) -> Callable[[Call], str]:
     found=passages,
     model=st.sampled_from(MODELS),
     max_tokens=st.sampled_from([None, 64, 700]),
-    findings=st.integers(1, 100),
+    findings=st.sampled_from([1, 10, 10_000]),
     long=st.booleans(),
+    size=st.sampled_from([1, 3, 9]),
 )
 async def test_nothing_is_reserved_beyond_the_worst(
-    name: str, found: list[Passage], model: str, max_tokens: int | None, findings: int, long: bool
+    name: str,
+    found: list[Passage],
+    model: str,
+    max_tokens: int | None,
+    findings: int,
+    long: bool,
+    size: int,
 ) -> None:
     asked = task(found, model=model, max_tokens=max_tokens)
-    made = await ESTIMATOR(asked, STRATEGIES[name](), name)
-    account, adapter = Reserving(), ScriptedModel(_script(findings, long=long))
+    strategy = STRATEGIES[name](**({"size": size} if name == "briefcontext" else {}))
+    made = await ESTIMATOR(asked, strategy, name)
+    account, adapter = Reserving(), ScriptedModel(_repaired(findings, long=long))
     complete = build(adapter, journal=account, prices=packaged(), bound=CallBound())
-    await STRATEGIES[name]()(asked, complete)
+    await strategy(asked, complete)
     assert len(adapter.calls) == 2 * made.calls
     assert account.reserved <= made.dollars.worst
+
+
+@pytest.mark.parametrize(("title", "size", "long"), [("STROKE " * 60, 1, False), ("", 9, True)])
+async def test_what_findings_can_become_is_reserved_for(title: str, size: int, long: bool) -> None:
+    found = [Passage(id=f"t:{i}", text=SENTENCE, title=title) for i in range(9)]
+    asked = task(found, model=MODELS[0], max_tokens=700)
+    strategy = STRATEGIES["briefcontext"](size=size)
+    made = await ESTIMATOR(asked, strategy, "briefcontext")
+    account, adapter = Reserving(), ScriptedModel(_repaired(10_000, long=long))
+    await strategy(asked, build(adapter, journal=account, prices=packaged(), bound=CallBound()))
+    assert adapter.calls[-1].stage is Stage.REDUCE
+    assert made.dollars.worst / 4 < account.reserved <= made.dollars.worst
 
 
 async def test_a_job_of_the_worst_as_its_cap_may_be_short_of_retries_alone() -> None:
@@ -169,7 +198,7 @@ async def test_a_job_of_the_worst_as_its_cap_may_be_short_of_retries_alone() -> 
     asked = task(found, model=MODELS[0], max_tokens=64)
     made = await ESTIMATOR(asked, STRATEGIES["direct"](), "direct")
     account = Reserving()
-    complete = build(ScriptedModel(_script(1, long=False)), journal=account, prices=packaged(),
+    complete = build(ScriptedModel(_repaired(1, long=False)), journal=account, prices=packaged(),
                      bound=CallBound())  # fmt: skip
     await STRATEGIES["direct"]()(asked, complete)
     # it is no sum of guesses: what the words are bounded by is most of it
@@ -183,7 +212,7 @@ async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
     guess = Guessing(counting=counting, typical=Typical(), bound=by_bytes)
     for name, make in STRATEGIES.items():
         planned = await plan(asked, make(), name, guess)
-        adapter = ScriptedModel(_reply)
+        adapter = ScriptedModel(_replies(1, long=False))
         complete = build(adapter, journal=Account(), prices=packaged(), bound=CallBound())
         await make()(asked, complete)
         certain = [one.call for one in planned if one.share == 1]
@@ -193,12 +222,6 @@ async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
         assert [one.call.stage for one in planned] == [call.stage for call in adapter.calls]
         assert all(one.call.max_tokens == made.max_tokens
                    for one, made in zip(planned, adapter.calls, strict=True))  # fmt: skip
-
-
-def _reply(call: Call) -> str:
-    script = _script(1, long=False)
-    script(call)
-    return script(call)
 
 
 async def test_without_passages_nothing_is_called() -> None:
@@ -211,7 +234,7 @@ async def test_what_nobody_knows_the_price_of_is_refused() -> None:
     one = Estimator(
         prices=FlatPrices(token=None),
         bound=by_bytes,
-        counting=Counting(len),
+        counting=Counting(characters),
         typical=Typical(),
     )
     with pytest.raises(UnpricedModel):
@@ -221,16 +244,18 @@ async def test_what_nobody_knows_the_price_of_is_refused() -> None:
 
 async def test_the_estimate_is_the_price_of_what_is_counted() -> None:
     asked = task([Passage(id="t:1", text=SENTENCE)], model="offline:extractive", max_tokens=500)
-    one = Estimator(prices=FlatPrices(), bound=by_bytes, counting=Counting(len), typical=Typical())
+    one = Estimator(
+        prices=FlatPrices(), bound=by_bytes, counting=Counting(characters), typical=Typical()
+    )
     made = await one(asked, STRATEGIES["direct"](), "direct")
-    adapter = ScriptedModel(_reply, usage=Usage(input=1, output=1))
+    adapter = ScriptedModel(_replies(1, long=False), usage=Usage(input=1, output=1))
     await STRATEGIES["direct"]()(asked, build(adapter, journal=Account(), prices=FlatPrices(),
                                               bound=by_bytes))  # fmt: skip
     (call,) = adapter.calls[:1]
-    characters = sum(len(m.content) for m in call.messages)
-    assert (made.input, made.output) == (characters, 146)
-    assert made.dollars.expected == Decimal("0.01") * (characters + 146)
-    assert made.dollars.low == Decimal("0.01") * (characters + 15)
+    read = sum(len(m.content) for m in call.messages)
+    assert (made.input, made.output) == (read, 146)
+    assert made.dollars.expected == Decimal("0.01") * (read + 146)
+    assert made.dollars.low == Decimal("0.01") * (read + 15)
 
 
 def test_own_calls_take_the_place_of_guesses_as_they_become_more() -> None:

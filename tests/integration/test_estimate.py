@@ -1,0 +1,343 @@
+"""Estimates on a real index: the command, the API, and beside what the offline reader is charged."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import jsonschema
+import pytest
+from fastapi import FastAPI
+from redis import Redis
+from typer.testing import CliRunner, Result
+
+from orchestrator.api.app import create_app
+from orchestrator.cli import app
+from orchestrator.estimating import Estimates, make_estimator, read_rows
+from orchestrator.ingesting import run_ingest
+from orchestrator.models import Models
+from orchestrator.output import ask_output
+from orchestrator.service import make_service, open_connections
+from orchestrator.settings import Settings
+from posology.corpus.sample import notes_file, questions
+from posology.llm.accounting import Account
+from posology.published.estimates import EstimateOutput
+from posology.store import keys
+from strategies import STRATEGIES
+
+pytestmark = pytest.mark.slow
+RUNNER = CliRunner()
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "estimate.json"
+MODEL = "openai:gpt-4o-mini"
+QUESTION = "Does aspirin lower the risk of stroke in adults?"
+#: offline calls are billed as if they were another's
+SHADOW = f'[shadow]\n"offline:extractive" = "{MODEL}"\n'
+Cli = Callable[..., Result]
+Serve = Callable[[FastAPI], AbstractContextManager[str]]
+
+
+@pytest.fixture(scope="module")
+def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("estimate-index")
+    rows = folder / "rows.jsonl"
+    texts = [f"Aspirin lowered the risk of stroke in group {n} of adults." for n in range(9)]
+    rows.write_text(
+        "".join(json.dumps({"id": f"t:{n}", "text": t}) + "\n" for n, t in enumerate(texts)),
+        encoding="utf-8",
+    )
+    run_ingest([rows], Settings(), place=str(folder / "index"), embedder=str(tiny_encoder))
+    return folder / "index"
+
+
+@pytest.fixture
+def cli(index: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, stdin: bytes | None = None, **env: str) -> Result:
+        environment = {"POSOLOGY_INDEX": str(index), "POSOLOGY_EMBEDDER": str(tiny_encoder)}
+        return RUNNER.invoke(app, ["estimate", *arguments], input=stdin, env=environment | env)
+
+    return run
+
+
+def rows(path: Path, *found: dict[str, Any] | str) -> str:
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in found]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def published(result: Result) -> EstimateOutput:
+    jsonschema.validate(json.loads(result.stdout), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return EstimateOutput.model_validate_json(result.stdout)
+
+
+def test_each_question_is_estimated_by_each_strategy_and_bad_rows_are_told(
+    cli: Cli, tmp_path: Path
+) -> None:
+    source = rows(
+        tmp_path / "q.jsonl",
+        {"id": "a", "question": QUESTION},
+        "",
+        "{no json",
+        {"id": 2, "question": QUESTION, "strategy": "briefcontext", "partition_size": 8},
+        {"question": QUESTION, "model": "openai:nobody-knows-it"},
+    )
+    result = cli(source, "--model", MODEL, "--json")
+    assert result.exit_code == 1, result.stderr
+    out = published(result)
+    assert [(one.row, one.id) for one in out.questions] == [(0, "a"), (2, 2)]
+    assert [(bad.row, bad.error.type) for bad in out.bad] == [
+        (1, "InvalidQuery"),
+        (3, "UnpricedModel"),
+    ]
+    assert out.bad[0].error.details["line"] == 3
+    both, one = out.questions
+    assert [s.strategy for s in both.strategies] == list(STRATEGIES)
+    assert [s.calls for s in both.strategies] == [1, 4]
+    assert [(s.strategy, s.calls) for s in one.strategies] == [("briefcontext", 2)]
+    assert (both.decided, one.decided) == ("direct", "briefcontext")
+    assert out.decided is not None
+    assert out.decided.worst_usd == both.strategies[0].worst_usd + one.strategies[0].worst_usd
+    assert out.decided.repeated_usd == out.decided.worst_usd * Settings().attempts
+    assert (out.balances, out.accuracy, out.history) == (None, None, 0)
+    shown = cli(source, "--model", MODEL)
+    assert shown.exit_code == 1
+    assert "briefcontext" in shown.stdout
+    assert "line 3: the row is not JSON" in shown.stderr
+
+
+def test_a_model_without_a_price_is_refused_before_anything_is_read(
+    cli: Cli, tmp_path: Path
+) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    result = cli(source, "--model", "openai:nobody-knows-it", "--json")
+    assert result.exit_code == 4
+    assert json.loads(result.stdout)["error"]["type"] == "UnpricedModel"
+
+
+def test_a_free_model_costs_nothing_and_says_so(cli: Cli, tmp_path: Path) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    out = published(cli(source, "--json"))
+    assert out.questions[0].free
+    assert {total.worst_usd for total in out.totals} == {Decimal(0)}
+    assert "offline:extractive: free" in cli(source).stdout
+    prices = tmp_path / "prices.toml"
+    prices.write_text(SHADOW, encoding="utf-8")
+    shadowed = published(cli(source, "--json", POSOLOGY_PRICES=str(prices)))
+    assert not shadowed.questions[0].free
+    assert all(total.expected_usd > 0 for total in shadowed.totals)
+
+
+def test_what_a_tenant_has_left_and_what_its_calls_took(
+    cli: Cli, tmp_path: Path, redis_url: str, tenant: str
+) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    environment = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant}
+    before = published(cli(source, "--model", MODEL, "--json", **environment))
+    assert before.balances is not None
+    assert all(scope.worst_fits and scope.cap_usd is None for scope in before.balances)
+    assert before.decided is not None
+    expected, worst = before.decided.expected_usd, before.decided.worst_usd
+    today = f"{keys.prefix(tenant)}money:by:{datetime.now(UTC):%Y-%m-%d}"
+    with Redis.from_url(redis_url) as redis:
+        redis.hset(
+            f"{keys.prefix(tenant)}tenant",
+            mapping={"day": int(expected * 10**9) - 1, "month": int(worst * 10**9) - 1},
+        )
+    limited = published(cli(source, "--model", MODEL, "--json", **environment))
+    assert limited.balances is not None
+    fits = {str(s.scope): (s.expected_fits, s.worst_fits) for s in limited.balances}
+    assert fits == {"day": (False, False), "month": (True, False), "total": (True, True)}
+    assert (
+        "the expected fits, the worst does not"
+        in cli(source, "--model", MODEL, **environment).stdout
+    )
+    with Redis.from_url(redis_url) as redis:
+        label = f"answer|direct|{MODEL}"
+        redis.hset(today, mapping={f"attempts|{label}": 1_000_001, f"unknown|{label}": 1,
+                                   f"output|{label}": 700_000_000, f"input|{label}": 5})  # fmt: skip
+    told = published(cli(source, "--model", MODEL, "--json", **environment))
+    assert told.history == 1_000_000
+    assert told.decided is not None
+    assert (before.decided.output_tokens, told.decided.output_tokens) == (200, 700)
+
+
+def test_a_store_that_is_away_is_told_and_the_estimate_goes_on(cli: Cli, tmp_path: Path) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    result = cli(source, "--json", POSOLOGY_REDIS_URL="redis://127.0.0.1:1/0")
+    assert result.exit_code == 0, result.stderr
+    assert published(result).balances is None
+    assert "out of reach" in result.stderr
+
+
+def answer(index: Path, encoder: Path, prices: Path, strategy: str) -> str:
+    """The row that a batch would write for the question, answered by the offline reader."""
+    environment = {
+        "POSOLOGY_INDEX": str(index),
+        "POSOLOGY_EMBEDDER": str(encoder),
+        "POSOLOGY_PRICES": str(prices),
+    }
+    given = ["ask", QUESTION, "--strategy", strategy, "--json"]
+    result = RUNNER.invoke(app, given, env=environment)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_answers_are_put_beside_the_estimate(
+    cli: Cli, index: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text(SHADOW, encoding="utf-8")
+    asked = [{"id": name, "question": QUESTION, "strategy": name} for name in STRATEGIES]
+    source = rows(tmp_path / "q.jsonl", *asked, {"id": "x", "question": "Is it?"})
+    found: list[dict[str, Any]] = [
+        {"row": i, "id": name, "job": "j", "state": "succeeded", "error": None,
+         "result": json.loads(answer(index, tiny_encoder, prices, name))}
+        for i, name in enumerate(STRATEGIES)
+    ]  # fmt: skip
+    failed = {"row": 2, "id": "x", "job": None, "state": "failed", "result": None, "error": None}
+    answers = rows(tmp_path / "a.jsonl", *found, failed)
+    environment = {"POSOLOGY_PRICES": str(prices)}
+    out = published(cli(source, "--against", answers, "--json", **environment))
+    assert out.accuracy is not None
+    assert (out.accuracy.unanswered, out.accuracy.other_index) == (1, 0)
+    assert [one.strategy for one in out.accuracy.strategies] == list(STRATEGIES)
+    for one, row in zip(out.accuracy.strategies, found, strict=True):
+        assert one.actual_usd == Decimal(row["result"]["spending"]["cost_usd"]) > 0
+        assert (one.over_worst, one.within, one.questions) == (0, 1.0, 1)
+    assert "100.0% between low and worst" in cli(source, "--against", answers, **environment).stdout
+    others = rows(
+        tmp_path / "b.jsonl", {**found[1], "row": 0, "id": "direct"}, {**found[0], "row": 7}
+    )
+    refused = cli(source, "--against", others, "--json", **environment)
+    assert refused.exit_code == 3
+    assert json.loads(refused.stdout)["error"]["type"] == "BadFile"
+    no_rows = cli(source, "--against", source, "--json", **environment)
+    assert json.loads(no_rows.stdout)["error"]["details"]["line"] == 1
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.anyio
+async def test_the_sample_questions_cost_what_was_estimated(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text(SHADOW, encoding="utf-8")
+    settings = Settings.model_validate({"POSOLOGY_PRICES": str(prices)})
+    place = str(tmp_path / "index")
+    with notes_file() as notes:
+        await anyio.to_thread.run_sync(lambda: run_ingest([notes], settings, place=place))
+    lines = [
+        json.dumps({"question": q.query.text, "form": q.query.form,
+                    "options": {o.label: o.text for o in q.query.options} or None})
+        for q in questions()
+    ]  # fmt: skip
+    models = Models(None)
+    async with open_connections(settings, models) as connections:
+        service = await make_service(settings, models, connections, place)
+        estimates = Estimates(
+            service=service,
+            estimator=make_estimator(settings, connections),
+            settings=settings,
+        )
+        found = await estimates(list(read_rows(lines, {}, settings)))
+        assert len(found) == len(questions()) == 40
+        for name in STRATEGIES:
+            expected = actual = Decimal(0)
+            for one in found:
+                row = one.row.request
+                assert row is not None
+                asked = row.model_copy(update={"strategy": name}).to_request(settings)
+                account = Account()
+                out = ask_output(await service.ask(asked, account))
+                estimate = one.of(name)
+                assert estimate is not None
+                cost = out.spending.cost_usd
+                assert cost is not None
+                assert estimate.dollars.low <= cost <= estimate.dollars.worst
+                assert len(account.attempts) <= estimate.calls
+                expected, actual = expected + estimate.dollars.expected, actual + cost
+            assert 0.9 < actual / expected < 1.1, name
+
+
+@pytest.fixture(scope="module")
+def estimating(redis_url: str, serve: Serve, index: Path, tiny_encoder: Path) -> Iterator[str]:
+    settings = {
+        "POSOLOGY_REDIS_URL": redis_url,
+        "POSOLOGY_INDEX": str(index),
+        "POSOLOGY_EMBEDDER": str(tiny_encoder),
+        "POSOLOGY_MODEL": MODEL,
+    }
+    with serve(create_app(Settings.model_validate(settings))) as url:
+        yield url
+
+
+def post(url: str, body: Any, tenant: str = "default") -> httpx2.Response:
+    headers = {"X-Posology-Tenant": tenant}
+    with httpx2.Client(base_url=url, headers=headers, trust_env=False, timeout=60) as client:
+        return client.post("/v1/estimate", json=body)
+
+
+def test_the_api_estimates_one_question_or_a_list(estimating: str, tenant: str) -> None:
+    one = post(estimating, {"question": QUESTION}, tenant)
+    assert one.status_code == 200, one.text
+    out = EstimateOutput.model_validate_json(one.content)
+    assert [s.strategy for s in out.questions[0].strategies] == list(STRATEGIES)
+    assert out.balances is not None
+    several = post(estimating, [{"id": "a", "question": QUESTION}, 7, {"question": ""}], tenant)
+    found = EstimateOutput.model_validate_json(several.content)
+    assert [q.id for q in found.questions] == ["a"]
+    assert [bad.row for bad in found.bad] == [1, 2]
+    assert found.totals == out.totals
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "name"),
+    [
+        ({"question": ""}, 422, "invalid-query"),
+        ({"question": QUESTION, "k": "8"}, 422, "invalid-query"),
+        ({"question": QUESTION, "model": "openai:nobody-knows-it"}, 422, "unpriced-model"),
+        ([], 422, "invalid-query"),
+        ([{"question": QUESTION}] * 1_001, 422, "invalid-query"),
+        ([{"question": QUESTION, "k": 200}] * 51, 422, "invalid-query"),
+        ("no object", 422, "invalid-query"),
+    ],
+)
+def test_what_cannot_be_estimated_is_a_problem(
+    estimating: str, body: Any, status: int, name: str
+) -> None:
+    reply = post(estimating, body)
+    assert (reply.status_code, reply.json()["type"]) == (status, f"urn:posology:problem:{name}")
+
+
+def test_an_api_without_an_index_says_what_to_do(serve: Serve, redis_url: str) -> None:
+    with serve(create_app(Settings.model_validate({"POSOLOGY_REDIS_URL": redis_url}))) as url:
+        reply = post(url, {"question": QUESTION})
+    assert (reply.status_code, reply.json()["type"]) == (503, "urn:posology:problem:no-index")
+    assert "POSOLOGY_INDEX" in reply.json()["detail"]
+
+
+def test_others_are_served_while_many_are_estimated(estimating: str) -> None:
+    post(estimating, {"question": QUESTION})
+    found: list[int] = []
+    body = [{"question": QUESTION}] * 150
+    thread = threading.Thread(target=lambda: found.append(post(estimating, body).status_code))
+    thread.start()
+    waits = []
+    with httpx2.Client(base_url=estimating, trust_env=False, timeout=30) as client:
+        while thread.is_alive():
+            started = time.perf_counter()
+            client.get("/healthz").raise_for_status()
+            waits.append(time.perf_counter() - started)
+            time.sleep(0.05)
+    thread.join()
+    assert found == [200]
+    assert len(waits) > 3
+    assert sorted(waits)[len(waits) // 2] < 0.5
