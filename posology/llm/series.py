@@ -8,10 +8,10 @@ task or at least an ``await`` of its own, never mix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(kw_only=True, slots=True)
@@ -23,6 +23,9 @@ class Series:
     attempts: int = 0
     #: of the attempt under way, chosen before it is sent; ``None``: nobody chose one
     attempt_id: str | None = None
+    #: what the tenant's minute has granted to the attempt that is to be sent next, by when: kept while it
+    #: waits for money
+    granted: Mapping[str, float] = field(default_factory=dict)
 
 
 _current: ContextVar[Series | None] = ContextVar("series", default=None)

@@ -1,0 +1,208 @@
+"""A tenant's minute in Redis: requests and tokens, counted by the ``limits`` library for all processes together.
+
+Requests are counted by a *moving window*, which keeps the time of each: in no minute are there more than the limit. It costs
+an entry a request. Tokens are counted by a *sliding window counter*, which keeps two numbers: an entry a token would be
+megabytes a tenant. It takes the last window's tokens for spread evenly, so that a burst at the end of one and a steady use
+of the next can come to almost twice the limit within one minute, as with the token buckets of providers.
+
+The keys are ``posology:{TENANT}:rates:requests`` and ``posology:{TENANT}:rates:{tokens}``, the latter with ``/-1`` for the
+window before: a cluster hashes what stands in the first braces, so they share the tenant's slot. They do not hold
+the limit, as the library's own do: a limit that is changed counts what was taken before. The moving window goes by the clocks of the
+processes, so these must agree to a second or so; the counter goes by the server's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import anyio
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import RedisStorage
+from limits.aio.strategies import (
+    MovingWindowRateLimiter,
+    RateLimiter,
+    SlidingWindowCounterRateLimiter,
+)
+from redis.asyncio import Redis
+
+from posology.budget.scripts import source
+from posology.budget.tenant_limits import TenantLimits
+from posology.llm.rates import MINUTE, Taken
+from posology.store import keys
+from posology.store.connection import translated
+from posology.store.scripts import Scripts
+from posology.types import Limits, Scope
+
+#: tenants whose meters are kept
+_TENANTS = 1_000
+
+
+class Meters:
+    """The meters of all tenants of one Redis, made when they are first asked for.
+
+    Args:
+        redis: the connection.
+        url: for messages.
+    """
+
+    def __init__(self, redis: Redis, url: str) -> None:
+        self._redis = redis
+        self._url = url
+        self._limits = TenantLimits(redis, url)
+        self._run = Scripts(redis, url, source)
+        self._known: dict[str, RedisMeter] = {}
+
+    def of(self, tenant: str) -> RedisMeter:
+        """The meter of a tenant.
+
+        Raises:
+            InvalidQuery: no tenant can have that name.
+        """
+        if tenant not in self._known:
+            if len(self._known) >= _TENANTS:
+                self._known.clear()
+            self._known[tenant] = RedisMeter(
+                self._redis, self._url, tenant=tenant, limits=self._limits, scripts=self._run
+            )
+        return self._known[tenant]
+
+
+class RedisMeter:
+    """A :class:`~posology.llm.rates.Meter` in Redis. It may be shared by concurrent callers.
+
+    Args:
+        redis: the connection.
+        url: for messages.
+        tenant: whose minute.
+        limits: reads the tenant's limits; ``None``: a reader of its own.
+        scripts: runs those of the ledger; ``None``: on this connection.
+
+    Raises:
+        InvalidQuery: no tenant can have that name.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        url: str,
+        *,
+        tenant: str,
+        limits: TenantLimits | None = None,
+        scripts: Scripts | None = None,
+    ) -> None:
+        self._url = url
+        self._tenant = tenant
+        self._prefix = keys.prefix(tenant)
+        self._limits = limits or TenantLimits(redis, url)
+        self._run = scripts or Scripts(redis, url, source)
+        self._turn = anyio.Lock()
+        self._storage = RedisStorage(
+            # the address is never used: the pool has one
+            "redis://",
+            implementation="redispy",
+            key_prefix=f"{self._prefix}rates",
+            connection_pool=cast("Any", redis.connection_pool),
+        )
+        self._strategies: Mapping[Scope, RateLimiter] = {
+            Scope.REQUESTS: MovingWindowRateLimiter(self._storage),
+            Scope.TOKENS: SlidingWindowCounterRateLimiter(self._storage),
+        }
+
+    async def limits(self) -> Limits:
+        """See :meth:`Meter.limits <posology.llm.rates.Meter.limits>`."""
+        return await self._limits(self._tenant)
+
+    async def take(self, wanted: Mapping[Scope, int], limits: Limits, *, ticket: str) -> Taken:
+        """See :meth:`Meter.take <posology.llm.rates.Meter.take>`."""
+        place, stood = await self._line("ask", ticket)
+        if place:
+            return Taken(granted=frozenset(), refused="turn", place=place)
+        with translated(self._url):
+            granted, refused = await self._hit(wanted, limits)
+            after = None if refused is None else await self._after(refused, wanted[refused], limits)
+        if refused is not None:
+            place, _ = await self._line("wait", ticket)
+        elif stood:
+            await self._line("leave", ticket)
+        return Taken(granted=frozenset(granted), refused=refused, place=place, retry_after=after)
+
+    async def _hit(
+        self, wanted: Mapping[Scope, int], limits: Limits
+    ) -> tuple[list[Scope], Scope | None]:
+        """Take one scope after the other.
+
+        The library gives nothing back. So where there are two, it looks before it takes, one call of this process
+        after the other: only another process can come between, and what was taken then is kept for the call.
+        """
+        if len(wanted) == 1:
+            return await self._hit_each(wanted, limits)
+        async with self._turn:
+            requests = _item(Scope.REQUESTS, limits)
+            if not await self._strategies[Scope.REQUESTS].test(requests):
+                return [], Scope.REQUESTS
+            return await self._hit_each(wanted, limits)
+
+    async def _hit_each(
+        self, wanted: Mapping[Scope, int], limits: Limits
+    ) -> tuple[list[Scope], Scope | None]:
+        granted: list[Scope] = []
+        for scope in (Scope.TOKENS, Scope.REQUESTS):
+            if scope not in wanted:
+                continue
+            if not await self._strategies[scope].hit(_item(scope, limits), cost=wanted[scope]):
+                return granted, scope
+            granted.append(scope)
+        return granted, None
+
+    async def _after(self, scope: Scope, cost: int, limits: Limits) -> float:
+        """Seconds until there is room, if nobody else takes any."""
+        item = _item(scope, limits)
+        if scope is Scope.REQUESTS:
+            stats = await self._strategies[scope].get_window_stats(item)
+            return max(0.0, stats.reset_time - time.time())
+        previous, expires, current, ends = await self._storage.get_sliding_window(
+            item.key_for(), item.get_expiry()
+        )
+        return until_room(cost, item.amount, previous, expires, current, ends)
+
+    async def _line(self, word: str, ticket: str) -> tuple[int, bool]:
+        place, stood = await self._run("line", self._prefix, ticket, word)
+        return int(place), stood == "1"
+
+
+def until_room(
+    cost: int, limit: int, previous: int, expires: float, current: int, ends: float
+) -> float:
+    """Seconds until a sliding window counter has room for a cost; the library tells of a cost of 1 only.
+
+    A window's count weighs in full while it runs and falls to nothing in the minute after it.
+
+    Args:
+        cost: not above the limit.
+        limit: of the window.
+        previous: what the last window took.
+        expires: seconds until that counts no more.
+        current: what this window took.
+        ends: seconds until *that* counts no more: a minute after its end.
+    """
+    room = limit - cost
+    if current > room:
+        previous, expires, current = current, ends, 0
+    if not previous:
+        return 0.0
+    return max(0.0, expires - MINUTE * (room - current) / previous)
+
+
+class _Minute(RateLimitItemPerMinute):
+    """A limit whose key says nothing of its amount."""
+
+    def key_for(self, *_: object) -> str:
+        return self.namespace
+
+
+def _item(scope: Scope, limits: Limits) -> _Minute:
+    amount = limits.requests_per_minute if scope is Scope.REQUESTS else limits.tokens_per_minute
+    assert amount is not None
+    return _Minute(amount, namespace=str(scope))

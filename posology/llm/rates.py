@@ -1,0 +1,157 @@
+"""Takes each attempt's share of the tenant's minute before it is sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import uuid4
+
+from posology.errors import CallTooLarge, HeadroomReserved
+from posology.llm import series
+from posology.llm.memo import call_key
+from posology.seams import Bound, Complete
+from posology.types import Call, Completion, Limits, Scope
+
+#: seconds in a minute: after them a grant counts no more, and is none
+MINUTE = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What a tenant's minute gave."""
+
+    #: the scopes that were granted; where one refused, others may have been granted still
+    granted: frozenset[Scope]
+    #: the scope that is full, or ``turn`` where others who came first wait; ``None``: all were granted
+    refused: str | None = None
+    #: calls that wait and are served before
+    place: int = 0
+    #: seconds until there is room, as far as it is known now; ``None``: it is not
+    retry_after: float | None = None
+
+
+class Meter(Protocol):
+    """Counts what one tenant asks of its minute, in all processes together."""
+
+    async def limits(self) -> Limits:
+        """What the tenant may do; it may be a second old.
+
+        Raises:
+            StoreUnavailable: it is not known; nothing may be sent.
+        """
+        ...
+
+    async def take(self, wanted: Mapping[Scope, int], limits: Limits, *, ticket: str) -> Taken:
+        """Take from the tenant's minute, where there is room and nobody else is to be served first.
+
+        Args:
+            wanted: how much of which scopes, ``REQUESTS`` or ``TOKENS``; each has a limit that is not lower.
+            limits: what the tenant may do.
+            ticket: stays the same while the same call waits: its place in the queue.
+
+        Raises:
+            StoreUnavailable: it is not known whether there is room; nothing may be sent.
+        """
+        ...
+
+
+class Rates:
+    """Lets an attempt pass when the tenant's minute has room for it: one request, and the tokens that it may take.
+
+    It stands within headroom, which waits, and outside the limiter. What was granted is kept with the call
+    while it waits for money, for a minute at most, and taken anew for the next attempt. What costs nothing counts, too.
+
+    Args:
+        inner: gets the call.
+        meter: of the tenant.
+        bound: the tokens that a call's input can have at most.
+        owner: whose calls these are: with a call's content it is the ticket. A unit of a job gives
+            ``job|unit``, so that whoever parks it can take its tickets out; ``None``: a new name.
+        clock: seconds, from any origin.
+    """
+
+    def __init__(
+        self,
+        inner: Complete,
+        *,
+        meter: Meter,
+        bound: Bound,
+        owner: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._inner = inner
+        self._meter = meter
+        self._bound = bound
+        self._owner = owner or uuid4().hex
+        self._clock = clock
+
+    async def __call__(self, call: Call) -> Completion:
+        """Send one call when the tenant's minute has room for it.
+
+        Raises:
+            HeadroomReserved: it has none yet, or the call waits for money with its share granted.
+            CallTooLarge: it never will.
+            StoreUnavailable: it is not known; nothing was sent.
+        """
+        limits = await self._meter.limits()
+        wanted = self._wanted(call, limits)
+        if not wanted:
+            return await self._inner(call)
+        run = series.current()
+        await self._take(call, wanted, limits, run)
+        try:
+            completion = await self._inner(call)
+        except HeadroomReserved:
+            # it was not sent: it waits for money, and its share waits with it
+            raise
+        except BaseException:
+            run.granted = {}
+            raise
+        run.granted = {}
+        return completion
+
+    async def _take(
+        self, call: Call, wanted: Mapping[Scope, int], limits: Limits, run: series.Series
+    ) -> None:
+        now = self._clock()
+        run.granted = {scope: at for scope, at in run.granted.items() if now - at < MINUTE}
+        missing = {scope: cost for scope, cost in wanted.items() if scope not in run.granted}
+        if not missing:
+            return
+        taken = await self._meter.take(missing, limits, ticket=f"{self._owner}|{call_key(call)}")
+        run.granted = {**run.granted, **dict.fromkeys(taken.granted, now)}
+        if taken.refused is not None:
+            raise HeadroomReserved(
+                _MESSAGES[taken.refused].format(limits=limits),
+                scope=taken.refused,
+                asked=None,
+                place=taken.place,
+                retry_after=taken.retry_after,
+            )
+
+    def _wanted(self, call: Call, limits: Limits) -> dict[Scope, int]:
+        wanted = {}
+        if limits.requests_per_minute is not None:
+            wanted[Scope.REQUESTS] = 1
+        most = limits.tokens_per_minute
+        if most is not None:
+            tokens = wanted[Scope.TOKENS] = self._bound(call) + call.max_tokens
+            if tokens > most:
+                raise CallTooLarge(
+                    f"the call may take {tokens:,} tokens, and the tenant has {most:,} in a minute: ask for "
+                    "fewer passages or a lower max_tokens, or raise the limit",
+                    model=call.model,
+                    tokens=tokens,
+                    limit=most,
+                )
+        return wanted
+
+
+_AGAIN = "it may be tried again when the minute has room"
+_MESSAGES: Mapping[str, str] = {
+    Scope.REQUESTS: f"the tenant's {{limits.requests_per_minute:,}} requests a minute are used up: {_AGAIN}",
+    Scope.TOKENS: f"the tenant's {{limits.tokens_per_minute:,}} tokens a minute are used up: {_AGAIN}",
+    "turn": f"others of the tenant wait who came first: {_AGAIN}",
+}
