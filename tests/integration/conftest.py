@@ -18,11 +18,11 @@ import uvicorn
 from fastapi import FastAPI
 
 from orchestrator.api.app import create_app
-from orchestrator.jobs import keys
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
+from posology.store import keys
 
 
 @pytest.fixture(scope="session")
@@ -118,8 +118,9 @@ async def _finish(
     opening = {
         "id": f"{job}-1", "call": None, "attempt": 1, "stage": "answer", "model": "openai:x",
         "prompt": {"name": "answer", "digest": "0" * 16}, "key": "k", "started": 1.0,
+        "strategy": "direct",
     }  # fmt: skip
-    await store.run("open_attempt", prefix, job, "answer", token, json.dumps(opening))
+    await store.run("open_attempt", prefix, job, "answer", token, json.dumps(opening), 2_000)
     closing = {"outcome": "ok", "error": None, "latency": 0.5, "request_id": None,
                "usage": {"input": 10}, "cost": None if nano is None else nano / 1e9}  # fmt: skip
     await store.run(
@@ -144,6 +145,7 @@ def _refusal(question: str) -> dict[str, Any]:
         "answer": None, "choice": None, "refusal": "Not in \x1b[31mthere.", "evidence": [],
         "dropped_quotes": 0, "notes": [], "conflicts": [], "coverage": None, "strategy": "direct",
         "decision": {"strategy": "direct", "policy": "fixed", "reason": "it is fixed"},
-        "spending": {"attempts": [], "usage": {}, "usage_complete": True, "cost_usd": "0"},
+        "spending": {"attempts": [], "usage": {}, "usage_complete": True, "cost_usd": "0",
+                     "charged_usd": "0"},
         "retrieved": [], "index": "none", "retrieval_seconds": 0.0, "seconds": 0.0,
     }  # fmt: skip

@@ -133,7 +133,9 @@ JOB = {
     "id": "job_1", "tenant": "t", "state": "queued", "question": "q", "form": "free", "model": "m:x",
     "strategy": None, "created": "2026-01-15T09:30:00Z", "started": None, "ended": None,
     "deadline": "2026-01-15T09:45:00Z", "runs": 0, "losses": 0, "progress": None, "batch": None,
-    "row": None, "known_cost_usd": "0", "unknown_costs": 0, "request": {}, "decision": None,
+    "row": None, "known_cost_usd": "0", "unknown_costs": 0,
+    "charged_usd": "0", "reserved_usd": "0", "cap_usd": None, "request": {}, "decision": None,
     "result": None, "error": None, "cancellation": None,
-    "spending": {"attempts": [], "usage": {"new": 1}, "usage_complete": True, "cost_usd": "0"},
+    "spending": {"attempts": [], "usage": {"new": 1}, "usage_complete": True, "cost_usd": "0",
+                 "charged_usd": "0"},
 }  # fmt: skip
