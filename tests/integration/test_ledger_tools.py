@@ -17,9 +17,11 @@ from posology.budget.archive import Archive, read
 from posology.budget.reading import START, Page, Reader, order, spenders
 from posology.budget.rebuild import Audit, Auditor
 from posology.budget.redis_ledger import RedisLedger
+from posology.budget.scripts import source
 from posology.errors import BadFile, LedgerBusy, StoreUnavailable
 from posology.store import keys
 from posology.store.connection import connect
+from posology.store.scripts import Scripts
 from tests.traffic import Traffic, hash_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -160,6 +162,16 @@ async def test_records_that_are_gone_do_not_come_back(traffic: Traffic) -> None:
     assert not await traffic.redis.exists(gone)
 
 
+async def test_a_record_that_is_forgotten_before_it_is_put_right_stays_so(
+    traffic: Traffic,
+) -> None:
+    run, prefix = Scripts(traffic.redis, traffic.url, source), keys.prefix(traffic.tenant)
+    assert await run("rebuild", prefix, "0", "job:job_gone", "spent_nano", 5) == "1"
+    assert not await traffic.redis.exists(f"{prefix}job:job_gone")
+    assert await run("rebuild", prefix, "0", "money", "spent:total", 5) == "moved"
+    assert await hash_of(traffic.redis, f"{prefix}money") == {}
+
+
 async def test_attempts_that_are_open_on_one_side_only_are_told(traffic: Traffic) -> None:
     prefix = keys.prefix(traffic.tenant)
     mine, other = await traffic.reserve(nano=5), await traffic.reserve(nano=6)
@@ -258,6 +270,7 @@ from pathlib import Path
 import anyio
 from posology.budget.archive import Archive
 from posology.store.connection import connect
+from posology.store.scripts import Scripts
 
 async def main(url, tenant, folder):
     redis = connect(url)
