@@ -16,9 +16,12 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.commands import asking, indexing, jobs, serving
+from orchestrator.commands import asking, indexing, jobs, ledger, serving, tenants
 from orchestrator.commands.batch import batch
 from orchestrator.commands.common import DEFECT, INTERRUPTED, errors, fail
+from orchestrator.commands.estimate import estimate
+from orchestrator.commands.reconcile import reconcile
+from orchestrator.commands.spend import spend
 from orchestrator.commands.submitting import submit
 from orchestrator.settings import debug_wanted, prepare_libraries
 from posology import __version__
@@ -36,7 +39,12 @@ app.command()(asking.search)
 app.command()(indexing.ingest)
 app.command()(submit)
 app.command()(batch)
+app.command()(estimate)
 app.add_typer(jobs.app, name="jobs")
+app.command()(spend)
+app.add_typer(ledger.app, name="ledger")
+app.command()(reconcile)
+app.add_typer(tenants.app, name="tenants")
 app.command()(serving.up)
 app.command()(serving.api)
 app.add_typer(indexing.app, name="index")
@@ -46,7 +54,11 @@ app.command()(asking.demo)
 @app.command()
 def schema(
     what: Annotated[
-        str, typer.Argument(help="ask, search, ingest, index, error, job, jobs or batch.")
+        str,
+        typer.Argument(
+            help="ask, search, ingest, index, error, job, jobs, batch, estimate, spend, ledger, rebuild, export, "
+            "archive, tenant, tenants or reconcile."
+        ),
     ],
 ) -> None:
     """Print the JSON schema of what a command prints with --json."""

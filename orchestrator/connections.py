@@ -12,6 +12,7 @@ from orchestrator.settings import Settings
 from posology.budget.bounds import CallBound
 from posology.llm.models import parse
 from posology.llm.providers import FACTORIES, Adapter, ProviderOptions
+from posology.llm.rates import Meter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import PATIENCE, build
 from posology.seams import Complete, Journal, Recall
@@ -23,13 +24,17 @@ class Connections:
     Args:
         settings: keys, addresses, limits.
         offline: makes the offline reader, which needs models that only the caller has.
+        meter: of the tenant's minute, for calls that come without one; ``None``: it is not limited.
 
     Raises:
         BadPrices: the user's file of prices cannot be used.
     """
 
-    def __init__(self, settings: Settings, *, offline: Callable[[], Complete]) -> None:
+    def __init__(
+        self, settings: Settings, *, offline: Callable[[], Complete], meter: Meter | None = None
+    ) -> None:
         self._settings = settings
+        self._meter = meter
         #: what calls cost
         self.prices = price_book(settings)
         #: how many tokens a call's input can have
@@ -51,6 +56,8 @@ class Connections:
         recall: Recall | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         patience: float = PATIENCE,
+        meter: Meter | None = None,
+        owner: str | None = None,
     ) -> Complete:
         """The whole stack for a model.
 
@@ -60,6 +67,8 @@ class Connections:
             recall: gives the replies that the same work was given before.
             sleep: waits between attempts, and for money.
             patience: seconds that an attempt waits while calls under way hold what is left of a limit.
+            meter: of the tenant's minute.
+            owner: whose calls these are, see :class:`~posology.llm.rates.Rates`.
 
         Raises:
             UnknownModel: no such provider, or a name without a provider.
@@ -76,6 +85,8 @@ class Connections:
             recall=recall,
             sleep=sleep,
             patience=patience,
+            meter=meter or self._meter,
+            owner=owner,
             prices=self.prices,
             bound=self.bound,
             retry=RetryPolicy(attempts=settings.attempts, deadline=settings.call_deadline),

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from orchestrator.jobs.place import known_store
 from orchestrator.settings import Settings
 from posology.budget.ledger import Ledger
 from posology.budget.memory_ledger import MemoryLedger
+from posology.budget.minute import RedisMeter
 from posology.budget.redis_ledger import RedisLedger
+from posology.llm.rates import Meter
 from posology.store.connection import connect
 
 #: tries at each command while Redis is out of reach, for somebody who looks on
 _TRIES = 8
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Purse:
+    """What a tenant spends from."""
+
+    ledger: Ledger
+    #: of its minute; ``None``: it is not limited
+    meter: Meter | None
+
+
 @asynccontextmanager
-async def open_ledger(settings: Settings, tenant: str | None = None) -> AsyncIterator[Ledger]:
-    """A tenant's money: in Redis where one is configured or a stack runs, else in this process alone.
+async def open_purse(settings: Settings, tenant: str | None = None) -> AsyncIterator[Purse]:
+    """What a tenant may spend: in Redis where one is configured or a stack runs, else in this process alone.
 
     Args:
         settings: say where Redis is.
@@ -29,10 +41,13 @@ async def open_ledger(settings: Settings, tenant: str | None = None) -> AsyncIte
     """
     url = known_store(settings)
     if url is None:
-        yield MemoryLedger()
+        yield Purse(ledger=MemoryLedger(), meter=None)
         return
     redis = connect(url, patience=_TRIES)
     try:
-        yield RedisLedger(redis, url, tenant=tenant or settings.tenant)
+        name = tenant or settings.tenant
+        yield Purse(
+            ledger=RedisLedger(redis, url, tenant=name), meter=RedisMeter(redis, url, tenant=name)
+        )
     finally:
         await redis.aclose()

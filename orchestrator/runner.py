@@ -20,6 +20,7 @@ from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.output import answer_output, ask_output, error_body, ranked, spending
+from posology.budget.minute import Meters
 from posology.errors import (
     DeadlineExceeded,
     EmbedderUnavailable,
@@ -81,6 +82,7 @@ class Runner:
         self._connections = connections
         self._service = service
         self._keep = keep
+        self._meters = Meters(work.store.redis, work.store.url)
         self._held: dict[Held, anyio.CancelScope] = {}
         #: claims under way included, and units that are being handed back
         self._busy = 0
@@ -295,9 +297,15 @@ class Runner:
         return ()
 
     def _complete(self, held: Held, model: str) -> tuple[Complete, Account]:
-        journal = JobJournal(self._work, held)
+        journal, unit = JobJournal(self._work, held), held.unit
         complete = self._connections.complete(
-            model, journal, recall=journal.recall, sleep=held.sleep, patience=PATIENCE
+            model,
+            journal,
+            recall=journal.recall,
+            sleep=held.sleep,
+            patience=PATIENCE,
+            meter=self._meters.of(unit.tenant),
+            owner=f"{unit.job}|{unit.name}",
         )
         return complete, Account()
 

@@ -16,6 +16,7 @@ from posology.errors import ConfigurationError
 from posology.index.retriever import Mode, Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
+from posology.llm.rates import Meter
 from posology.seams import Journal
 from posology.types import Query, Retrieval
 from strategies import STRATEGIES
@@ -62,9 +63,11 @@ def index_place(settings: Settings, given: str | None = None) -> str:
 
 
 @asynccontextmanager
-async def open_connections(settings: Settings, models: Models) -> AsyncIterator[Connections]:
+async def open_connections(
+    settings: Settings, models: Models, meter: Meter | None = None
+) -> AsyncIterator[Connections]:
     """Be ready to connect to providers; closes what was connected."""
-    connections = Connections(settings, offline=models.reader)
+    connections = Connections(settings, offline=models.reader, meter=meter)
     try:
         yield connections
     finally:
@@ -98,8 +101,15 @@ async def make_service(
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, place: str | None = None) -> AsyncIterator[Service]:
+async def open_service(
+    settings: Settings, place: str | None = None, *, meter: Meter | None = None
+) -> AsyncIterator[Service]:
     """A service for as long as it is needed, with models and connections of its own.
+
+    Args:
+        settings: say what the call does not.
+        place: where the index is; ``None``: as configured.
+        meter: of the tenant's minute; ``None``: it is not limited.
 
     Raises:
         ConfigurationError: nobody says where the index is.
@@ -107,5 +117,5 @@ async def open_service(settings: Settings, place: str | None = None) -> AsyncIte
         EmbedderUnavailable: the embedder's files cannot be loaded.
     """
     models = Models(settings.embedder)
-    async with open_connections(settings, models) as connections:
+    async with open_connections(settings, models, meter) as connections:
         yield await make_service(settings, models, connections, place)

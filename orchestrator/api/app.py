@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from orchestrator.api import batches, documents, health, jobs, problems
+from orchestrator.api import batches, documents, estimate, health, jobs, problems, spend
 from orchestrator.api.context import Context, Limits
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.pricing import price_book
 from orchestrator.settings import Settings, load_settings
 from posology import __version__
 
@@ -36,7 +37,10 @@ def create_app(
             yield
             return
         async with open_store(
-            settings.redis, retention=settings.retention, patience=_PATIENCE
+            settings.redis,
+            retention=settings.retention,
+            patience=_PATIENCE,
+            prices=price_book(settings),
         ) as opened:
             context.store = opened
             try:
@@ -58,6 +62,8 @@ def create_app(
     app.state.context = context
     app.include_router(jobs.router)
     app.include_router(batches.router)
+    app.include_router(estimate.router)
+    app.include_router(spend.router)
     app.include_router(health.router)
     app.add_middleware(TrafficMiddleware, traffic=context.traffic)
     problems.register(app)

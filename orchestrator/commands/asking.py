@@ -49,7 +49,7 @@ def ask(
 ) -> None:
     """Answer a question from the index, with verified quotes, or refuse."""
     from orchestrator.input import AskRequest
-    from orchestrator.money import open_ledger
+    from orchestrator.money import open_purse
     from orchestrator.output import ask_output
     from orchestrator.service import open_service
     from orchestrator.terminal import show_answer
@@ -76,8 +76,11 @@ def ask(
         request = asked.to_request(settings)
 
         async def run() -> None:
-            async with open_ledger(settings) as ledger, open_service(settings, index) as service:
-                journal = LedgerJournal(ledger, account, cap=asked.max_cost_usd)
+            async with (
+                open_purse(settings) as purse,
+                open_service(settings, index, meter=purse.meter) as service,
+            ):
+                journal = LedgerJournal(purse.ledger, account, cap=asked.max_cost_usd)
                 out = ask_output(await service.ask(request, account, journal))
             if as_json:
                 print_json(out)

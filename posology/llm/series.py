@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from posology.seams import Bound
+from posology.types import Call
+
 
 @dataclass(kw_only=True, slots=True)
 class Series:
@@ -23,6 +26,8 @@ class Series:
     attempts: int = 0
     #: of the attempt under way, chosen before it is sent; ``None``: nobody chose one
     attempt_id: str | None = None
+    #: tokens of the call's input, at most; ``None`` until somebody has counted
+    bound: int | None = None
     #: what the tenant's minute has granted to the attempt that is to be sent next, by when: kept while it
     #: waits for money
     granted: Mapping[str, float] = field(default_factory=dict)
@@ -50,3 +55,17 @@ def attempt_id() -> str | None:
     """The id of the attempt under way; ``None`` outside :func:`one_call`, or while nobody chose one."""
     series = _current.get()
     return None if series is None else series.attempt_id
+
+
+class Counted:
+    """A :class:`~posology.seams.Bound` that counts a call once, however often it is tried."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+
+    def __call__(self, call: Call) -> int:
+        """Input tokens, at most."""
+        series = current()
+        if series.bound is None:
+            series.bound = self._bound(call)
+        return series.bound

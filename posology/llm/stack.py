@@ -10,7 +10,9 @@ from posology.llm.accounting import Accounting
 from posology.llm.headroom import Headroom
 from posology.llm.limiter import Limiter
 from posology.llm.memo import Memo
+from posology.llm.rates import Meter, Rates
 from posology.llm.retry import Retry, RetryPolicy
+from posology.llm.series import Counted
 from posology.llm.structured import Structured, verdict
 from posology.seams import Bound, Complete, Journal, Prices, Recall
 
@@ -29,8 +31,10 @@ def build(
     recall: Recall | None = None,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     patience: float = PATIENCE,
+    meter: Meter | None = None,
+    owner: str | None = None,
 ) -> Complete:
-    """Structured → memo → retry → headroom → limit → accounting → adapter, outermost first.
+    """Structured → memo → retry → headroom → rates → limit → accounting → adapter, outermost first.
 
     A repair is a call of its own, so it is retried and accounted for like any other; a wait, be it
     between attempts or for money, holds no place in the limiter; and every attempt passes the account.
@@ -45,9 +49,13 @@ def build(
         recall: gives the replies that the same work was given before; ``None``: nothing is replayed.
         sleep: waits between attempts, and for money.
         patience: seconds that an attempt waits while calls under way hold what is left of a limit.
+        meter: of the tenant's requests and tokens a minute; ``None``: they are not limited.
+        owner: whose calls these are, see :class:`~posology.llm.rates.Rates`.
     """
-    accounted = Accounting(adapter, journal=journal, prices=prices, bound=bound, verdict=verdict)
+    counted = Counted(bound)
+    accounted = Accounting(adapter, journal=journal, prices=prices, bound=counted, verdict=verdict)
     limited = accounted if limit is None else Limiter(accounted, places=limit)
-    waiting = Headroom(limited, patience=patience, sleep=sleep)
+    metered = limited if meter is None else Rates(limited, meter=meter, bound=counted, owner=owner)
+    waiting = Headroom(metered, patience=patience, sleep=sleep)
     retried = Retry(waiting, policy=retry, sleep=sleep)
     return Structured(retried if recall is None else Memo(retried, recall=recall))

@@ -15,6 +15,7 @@ from orchestrator.pipeline import Pipeline
 from orchestrator.runner import Runner
 from policies.fixed import Fixed
 from posology.budget.prices import packaged
+from posology.llm.rates import Meter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
@@ -112,6 +113,8 @@ class Wires:
         recall: Recall | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         patience: float = 1.0,
+        meter: Meter | None = None,
+        owner: str | None = None,
     ) -> Complete:
         return build(
             self._model,
@@ -122,6 +125,8 @@ class Wires:
             recall=recall,
             sleep=sleep,
             patience=min(patience, self._patience),
+            meter=meter,
+            owner=owner,
         )
 
 
