@@ -13,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.demo_money import SHADOW, TOO_LITTLE, limit, shadow_prices, show_account
 from orchestrator.ingesting import run_ingest
 from orchestrator.input import JobRequest
 from orchestrator.jobs.store import JobStore, open_store
@@ -95,8 +96,13 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
             lambda: run_ingest([notes], demo.settings, place=demo.place, console=console)
         )
     console.print(f"sample corpus: {report.good} notes in {demo.place}")
+    environment = demo.environment
+    if demo.model == SHADOW[0] and demo.settings.prices is None:
+        prices = shadow_prices(demo.folder.absolute())
+        environment = {**environment, "POSOLOGY_PRICES": str(prices)}
+        console.print(f"prices: those of {SHADOW[1]}, as if it were asked; nothing is paid")
     options = StackOptions(
-        environment=demo.environment,
+        environment=environment,
         folder=demo.folder,
         concurrency=4,
         api=False,
@@ -104,12 +110,20 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
     )
     async with running_stack(options) as stack, open_store(stack.redis_url) as store:
         console.print(f"a queue: Redis and one worker on {demo.folder}\n")
+        await limit(store, TENANT)
         asked = await _ask(console, demo, store)
         console.print(Rule(style="dim"))
         console.print(summary(asked))
         if not demo.everything:
             await _read_in_partitions(console, demo, store)
+            await show_account(console, store, TENANT, await _capped(demo, store))
     return asked
+
+
+async def _capped(demo: Demo, store: JobStore) -> JobOutput:
+    """A job that may not cost what its first call may."""
+    job = await _submit(demo, store, questions()[0], k=demo.k, max_cost_usd=TOO_LITTLE)
+    return await store.wait(job, tenant=TENANT)
 
 
 async def _ask(console: Console, demo: Demo, store: JobStore) -> list[Asked]:
@@ -144,7 +158,13 @@ async def _read_in_partitions(console: Console, demo: Demo, store: JobStore) -> 
 
 
 async def _submit(
-    demo: Demo, store: JobStore, question: SampleQuestion, *, k: int, strategy: str | None = None
+    demo: Demo,
+    store: JobStore,
+    question: SampleQuestion,
+    *,
+    k: int,
+    strategy: str | None = None,
+    max_cost_usd: Decimal | None = None,
 ) -> str:
     query = question.query
     request = JobRequest(
@@ -154,6 +174,7 @@ async def _submit(
         model=demo.model,
         k=k,
         strategy=strategy,
+        max_cost_usd=max_cost_usd,
     )
     return (await store.submit(request.settled(demo.settings), tenant=TENANT)).job
 

@@ -352,7 +352,12 @@ def test_the_demo_answers_a_dozen_and_says_what_was_expected(
     assert len(served.requests) == dozen + partitions + 1
     assert f"{partitions} partitions: {partitions} with findings" in result.stdout
     assert "a refusal: no note answers this" in result.stdout
-    assert "cost $0.0" in " ".join(result.stdout.replace("│", " ").split())
+    flat = " ".join(result.stdout.replace("│", " ").split())
+    assert "cost $0.0" in flat
+    # the account of all that, a job that may cost next to nothing, and books that agree
+    assert "briefcontext 7 $0.0" in flat
+    assert "the job's budget of $0.000001 has $0.000001 left" in flat
+    assert "demo right 38 entries" in flat
 
 
 def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_path: Path) -> None:
