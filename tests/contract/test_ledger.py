@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -169,7 +170,8 @@ class TestRepeats:
 class TestScopes:
     @pytest.mark.parametrize("scope", ["day", "month", "total", "job"])
     async def test_all_or_none(self, desk: Desk, ledger: Ledger, scope: str) -> None:
-        caps = dict.fromkeys(("day", "month", "total", "job"), Decimal(5)) | {scope: Decimal(1)}
+        caps: dict[str, Any] = dict.fromkeys(("day", "month", "total", "job"), Decimal(5))
+        caps[scope] = Decimal(1)
         await desk.limit(Limits(**caps))
         await ledger.reserve(asked("a", "0.75"))
         before = await desk.counters("run_a")
@@ -177,8 +179,22 @@ class TestScopes:
         refused = await exhausted(ledger, "c", "1.5")
         assert await desk.counters("run_a") == before
         assert await kinds(desk) == ["reserve"]
-        numbers = (refused.scope, refused.cap, refused.spent, refused.reserved, refused.asked)
-        assert numbers == (scope, 1, 0, Decimal("0.75"), Decimal("1.5"))
+        assert refused.scope == scope
+        numbers = [refused.cap, refused.spent, refused.reserved, refused.asked]
+        assert numbers == [Decimal(n) for n in ("1", "0", "0.75", "1.5")]
+
+    @pytest.mark.parametrize("scope", ["day", "month", "total", "job"])
+    async def test_what_is_spent_and_what_is_reserved_count_together(
+        self, desk: Desk, ledger: Ledger, scope: str
+    ) -> None:
+        caps: dict[str, Any] = {scope: Decimal(1)}
+        await desk.limit(Limits(**caps))
+        await ledger.reserve(asked("a", "0.5"))
+        await ledger.settle(ended("a", "0.5", "0.5"))
+        await ledger.reserve(asked("b", "0.4"))
+        assert await busy(ledger, "c", "0.1000001") == scope
+        await ledger.leave("c", "run_a")
+        await ledger.reserve(asked("d", "0.1"))
 
     async def test_what_is_spent_is_final_and_what_is_reserved_is_not(
         self, desk: Desk, ledger: Ledger

@@ -7,12 +7,12 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from redis.asyncio import Redis
 
@@ -140,12 +140,13 @@ async def write_limits(
         written["disabled"] = "1"
     await redis.delete(name)
     if written:
-        await cast("Awaitable[int]", redis.hset(name, mapping=written))
+        await redis.hset(name, mapping=cast("Mapping[Any, Any]", written))
 
 
 async def stream(redis: Redis, tenant: str) -> list[Entry]:
     """All entries of a tenant's ledger."""
-    return [fields for _, fields in await redis.xrange(f"{keys.prefix(tenant)}ledger")]
+    found: Any = await redis.xrange(f"{keys.prefix(tenant)}ledger")
+    return [fields for _, fields in found]
 
 
 def names(of: str) -> tuple[str, str]:
@@ -217,7 +218,7 @@ def fold_figures(entries: Iterable[Entry]) -> dict[str, Counter[str]]:
 def last_words(entries: Iterable[Entry]) -> dict[str, str]:
     """The kind of each attempt's last entry, after a look at what came before it."""
     found: dict[str, str] = {}
-    follows = {
+    follows: dict[str, set[str | None]] = {
         "reserve": {None},
         "settle": {"reserve"},
         "release": {"reserve"},

@@ -99,7 +99,7 @@ class Model:
     def before(self, ticket: str, run: str, n: int, now: int) -> set[str]:
         """Tickets that wait still, and are to be served before this one."""
         limited = (self.caps and n) or self.calls is not None
-        queues = {None} if limited else set()
+        queues: set[str | None] = {None} if limited else set()
         if n and self.own[run] is not None:
             queues.add(run)
         found = set()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from redis.asyncio import Redis
@@ -52,7 +52,7 @@ async def redis(redis_url: str) -> AsyncIterator[Redis]:
 
 async def run(redis: Redis, script: str, *arguments: int) -> list[str]:
     running = redis.eval(library() + script, 1, "posology:{dates}:", *arguments)
-    return cast("list[str]", await cast("Awaitable[Any]", running))
+    return cast("list[str]", await running)
 
 
 async def test_every_day_is_the_one_of_the_calendar(redis: Redis) -> None:

@@ -20,8 +20,9 @@ import pytest
 from redis.asyncio import Redis
 
 from posology.budget.ledger import nano
+from posology.budget.rebuild import Auditor
 from posology.budget.redis_ledger import RedisLedger
-from posology.errors import HeadroomReserved
+from posology.errors import HeadroomReserved, StoreUnavailable
 from posology.store.connection import connect
 from posology.types import Limits, Scope
 from tests.integration.ledger.helpers import (
@@ -101,7 +102,7 @@ async def test_what_a_killed_process_held_is_billed_within_one_lease(
         assert (entry["known"], entry["outcome"], entry["charged"]) == ("0", "lost", "1000000000")
         assert json.loads(entry["entry"])["id"] == entry["id"]
     (total,) = (b for b in await ledger.balances() if b.scope is Scope.TOTAL)
-    assert (total.spent, total.reserved, total.left) == (3, 1, 0)
+    assert [total.spent, total.reserved, total.left] == [Decimal(n) for n in (3, 1, 0)]
     # and should it have lived after all, what it tells puts that right
     await ledger.settle(ended("held0", "0.25"))
     (total,) = (b for b in await ledger.balances() if b.scope is Scope.TOTAL)
@@ -135,6 +136,35 @@ async def test_redis_may_restart_in_the_middle_of_it_all(
             await traffic.redis.aclose()
 
 
+async def test_a_full_redis_lets_nothing_be_sent_and_takes_every_end(
+    tmp_path: Path, tenant: str
+) -> None:
+    with lasting_redis(tmp_path, "everysec") as server:
+        redis = connect(server.url)
+        try:
+            ledger = RedisLedger(redis, server.url, tenant=tenant, lease=0.05)
+            for attempt in ("a", "b", "c"):
+                await ledger.reserve(asked(attempt))
+            await redis.config_set("maxmemory", 1)
+            before = await stream(redis, tenant)
+            with pytest.raises(StoreUnavailable, match="memory"):
+                await ledger.reserve(asked("d"))
+            with pytest.raises(StoreUnavailable, match="memory"):
+                await ledger.reserve(asked("d", run="run_new"))
+            assert await stream(redis, tenant) == before
+            await ledger.settle(ended("a", "0.5"))
+            await ledger.release("b")
+            await anyio.sleep(0.1)
+            assert await ledger.sweep() == ["c"]
+            await ledger.settle(ended("c", "0.25"))
+            await redis.config_set("maxmemory", 0)
+            entries = await stream(redis, tenant)
+            assert last_words(entries) == {"a": "settle", "b": "release", "c": "correct"}
+            assert await counters(redis, tenant, "run_a", "run_new") == fold(entries)
+        finally:
+            await redis.aclose()
+
+
 def _restart(server: Server, kill: bool) -> float:
     """Stop and start again; returns the seconds for which Redis was away."""
     started = time.monotonic()
@@ -148,6 +178,7 @@ class _Traffic:
 
     def __init__(self, server: Server, tenant: str) -> None:
         self.redis = connect(server.url)
+        self._url = server.url
         self.tenant = tenant
         self.done = 0
         self._ledger = RedisLedger(self.redis, server.url, tenant=tenant, lease=600)
@@ -199,3 +230,7 @@ class _Traffic:
         assert set(ends.values()) == {1}, "each attempt ends once"
         charged = {e["id"]: int(e["charged"]) for e in entries if e["kind"] != "reserve"}
         assert charged == self._spent
+        # the ledger's own check comes to the same
+        audit = await Auditor(self.redis, self._url, self.tenant).verify()
+        assert audit.right
+        assert (audit.entries, audit.open) == (len(entries), 0)
