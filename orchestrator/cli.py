@@ -3,8 +3,9 @@
 Exit status: 0 done; 1 done, but some records or rows were bad; 2 the command line is wrong; 3 what was
 handed in is wrong; 4 what Posology was set up with is wrong; 5 the index cannot serve; 6 the provider
 failed; 7 the time was over; 8 a job cannot be worked on as asked; 9 Redis is out of reach; 10 the HTTP API
-answered with something unknown; 70 a defect of
-Posology; 130 interrupted. A refusal is an answer: 0.
+answered with something unknown; 11 the limits of tenant or job do not allow it; 12 a tenant or its ledger is
+not as it has to be; 13 the API key is refused; 14 a provider's account does not agree with the ledger; 70 a
+defect of Posology; 130 interrupted. A refusal is an answer: 0.
 """
 
 from __future__ import annotations

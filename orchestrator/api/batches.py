@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from decimal import Decimal
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -20,6 +21,7 @@ from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS
 from posology import errors
+from posology.budget.ledger import MAX_CAP
 from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
 from posology.types import Form
 
@@ -85,6 +87,16 @@ async def submit(
     deadline_seconds: Annotated[
         float | None, Query(ge=1, le=MAX_DEADLINE, description="For rows that do not say.")
     ] = None,
+    max_cost_usd: Annotated[
+        Decimal | None,
+        Query(
+            ge=0,
+            le=MAX_CAP,
+            max_digits=16,
+            decimal_places=9,
+            description="Dollars for each row's model calls together, for rows that do not say.",
+        ),
+    ] = None,
 ) -> Response:
     """A row that is no valid request becomes a rejected row, and the others go on.
 
@@ -98,6 +110,7 @@ async def submit(
         "max_tokens": max_tokens,
         "strategy": strategy,
         "deadline_seconds": deadline_seconds,
+        "max_cost_usd": max_cost_usd,
     }
     defaults = {name: value for name, value in given.items() if value is not None}
     async with received(request, api.limits) as upload:

@@ -73,6 +73,7 @@ QUEUED: dict[str, Any] = {
         "max_tokens": None,
         "strategy": None,
         "partition_size": None,
+        "max_cost_usd": None,
         "deadline_seconds": 900.0,
     },
     "decision": None,
