@@ -282,6 +282,8 @@ async def growth(server: Server, count: int, most: int) -> None:
                 there = int(await cast("Awaitable[int]", redis.eval(FILL, 2, like, stream, size)))
             filled = time.perf_counter() - started
             each = (await _memory(redis) - before) / (many - 2)
+            # the first pairs after so much was written pay for that
+            await timed(lambda _, to=ledger: pair(to, "run_0"), count)  # type: ignore[misc]
             found = await shown(redis, lambda _, to=ledger: pair(to, "run_0"), count)  # type: ignore[misc]
             print(f"  {many:>8}  {found}   {each:.0f} bytes an entry, filled in {filled:.1f} s")
             await redis.unlink(stream, like)
