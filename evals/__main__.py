@@ -31,6 +31,7 @@ EXPERIMENTS = (
     Experiment(name="fairness", data=False),
     Experiment(name="ledger", data=False),
     Experiment(name="overshoot", data=False),
+    Experiment(name="estimates", data=False),
     Experiment(name="sentences"),
     Experiment(name="embedder"),
     Experiment(name="offline_reader"),

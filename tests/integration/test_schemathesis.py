@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx2
@@ -19,8 +20,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from orchestrator.api.app import create_app
-from orchestrator.jobs import keys
+from orchestrator.ingesting import run_ingest
 from orchestrator.settings import Settings
+from posology.store import keys
 
 pytestmark = pytest.mark.slow
 
@@ -75,8 +77,25 @@ def ended(target: str) -> dict[str, str]:
     return {"job": job, "batch": batch}
 
 
+@pytest.fixture(scope="module")
+def with_index(
+    served: Served, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The API has an index to estimate from."""
+    folder = tmp_path_factory.mktemp("fuzz")
+    (folder / "rows.jsonl").write_text('{"id": "1", "text": "It does."}\n', encoding="utf-8")
+    place, encoder = str(folder / "index"), str(tiny_encoder)
+    run_ingest([folder / "rows.jsonl"], Settings(), place=place, embedder=encoder)
+    context = served.app.state.context
+    before = context.settings
+    context.settings = before.model_copy(update={"index": place, "embedder": encoder})
+    yield
+    context.settings = before
+
+
 @schema.parametrize()
 @examples
+@pytest.mark.usefixtures("with_index")
 def test_whatever_is_sent(case: schemathesis.Case[Any], target: str) -> None:
     upload = case.path == "/v1/batches"
     case.call_and_validate(

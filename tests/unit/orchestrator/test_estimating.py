@@ -134,7 +134,9 @@ def _replies(found: int, *, long: bool) -> Callable[[Call], str]:
     def reply(call: Call) -> str:
         if call.schema is ExtractReply:
             return _extract(found, long=long, call=call)
-        rest = {"evidence": [], "claims": []} if call.stage is Stage.REDUCE else {"quotes": []}
+        rest: dict[str, list[str]] = (
+            {"evidence": [], "claims": []} if call.stage is Stage.REDUCE else {"quotes": []}
+        )
         return json.dumps({"answerable": False, "answer": "No.", "choice": None, **rest})
 
     return reply
