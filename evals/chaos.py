@@ -16,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,8 +31,12 @@ from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
+from posology.budget.reading import Reader
+from posology.budget.rebuild import Auditor
+from posology.budget.redis_ledger import RedisLedger
 from posology.corpus.sample import notes_file, questions
 from posology.store import keys
+from posology.store.keys import DEFAULT_TENANT
 from posology.testing.faults import Faults
 from posology.testing.load import LoadStub
 from posology.types import Attempt, Outcome
@@ -56,6 +61,18 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Books:
+    """What the ledger says."""
+
+    entries: int
+    #: counters that were compared with the sums of the entries
+    counters: int
+    #: dollars
+    spent: Decimal
+    wrong: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Outcomes:
     """What was seen."""
 
@@ -74,6 +91,7 @@ class Outcomes:
     billed_unknown: int
     #: what does not agree; empty when all is well
     wrong: tuple[str, ...]
+    books: Books | None = None
 
 
 def write_rows(path: Path, trial: Trial) -> None:
@@ -132,11 +150,13 @@ async def run_trial(folder: Path, trial: Trial) -> Outcomes:
                 await batch.wait()
             seconds = time.perf_counter() - started
             attempts = await _account(store)
+            books = await _books(store, attempts)
         ledger = stub.ledger()
     rows = Counter(
         json.loads(line)["state"] or "rejected" for line in answers.open(encoding="utf-8")
     )
-    return compare(ledger, attempts, rows, killed, restarted, seconds)
+    seen = compare(ledger, attempts, rows, killed, restarted, seconds)
+    return replace(seen, wrong=(*seen.wrong, *books.wrong), books=books)
 
 
 def compare(
@@ -189,6 +209,33 @@ async def _account(store: JobStore) -> list[Attempt]:
         cursor = page.next
 
 
+async def _books(store: JobStore, attempts: list[Attempt]) -> Books:
+    """Hold the counters of money against the ledger, and the ledger against the account."""
+    audit = await Auditor(store.redis, store.url, DEFAULT_TENANT).verify()
+    (*_, total) = await RedisLedger(store.redis, store.url, tenant=DEFAULT_TENANT).balances()
+    last: dict[str, str] = {}
+    reader = Reader(store.redis, store.url, DEFAULT_TENANT)
+    closed: Counter[str] = Counter()
+    async for entry in reader.entries():
+        last[entry.attempt] = entry.kind
+        closed[entry.attempt] += entry.kind in ("settle", "lose")
+    wrong = []
+    if not audit.right:
+        wrong.append(f"{len(audit.differences)} counters are not the sums of the ledger's entries")
+    if audit.open or total.reserved:
+        wrong.append(f"{audit.open} attempts are still reserved, ${total.reserved}")
+    if twice := [i for i, n in closed.items() if n > 1]:
+        wrong.append(f"{len(twice)} attempts were settled twice")
+    if set(last) != {a.id for a in attempts}:
+        wrong.append("the ledger's attempts are not the account's")
+    charged = sum((a.charged for a in attempts), Decimal(0))
+    if total.spent != charged:
+        wrong.append(f"${total.spent} is spent, and the attempts come to ${charged}")
+    return Books(
+        entries=audit.entries, counters=audit.counters, spent=total.spent, wrong=tuple(wrong)
+    )
+
+
 async def _kill_a_worker(store: JobStore) -> bool:
     """Kill the worker that told of itself last, which is none that was killed before."""
     newest = cast("list[str]", await store.redis.zrevrange(keys.WORKERS, 0, -1))
@@ -219,7 +266,12 @@ def report(seen: Outcomes) -> None:
         f"requests that the stub finished: {seen.billed} = {seen.answered} with a reply in the "
         f"account + {seen.billed_unknown} of its {seen.unknown} billed-unknown attempts"
     )
-    print("the account and the stub agree" if not seen.wrong else "; ".join(seen.wrong))
+    if seen.books is not None:
+        print(
+            f"ledger: {seen.books.entries} entries, {seen.books.counters} counters compared with their "
+            f"sums, ${seen.books.spent} spent"
+        )
+    print("the account, the stub and the ledger agree" if not seen.wrong else "; ".join(seen.wrong))
 
 
 def main() -> None:

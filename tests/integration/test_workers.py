@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -21,14 +21,17 @@ from redis import Redis
 
 from orchestrator.housekeeping import CALLS, JOBS, units_of
 from orchestrator.input import MAX_DEADLINE, JobRequest
-from orchestrator.jobs import keys
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.jobs.units import Unit
 from orchestrator.settings import DEFAULT_REDIS, Settings
 from orchestrator.stack.folder import StackInfo
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
+from posology.budget.ledger import dollars
+from posology.budget.rebuild import Auditor
 from posology.published.jobs import JobOutput
+from posology.store import keys
+from posology.store.keys import DEFAULT_TENANT
 from posology.testing.faults import Faults
 from posology.testing.load import LoadStub
 from posology.types import JobState, Outcome, Stage
@@ -56,6 +59,12 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+#: seconds
+LEASE = 4
+#: seconds by which a busy machine may be late
+_LATE = 2.0
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stack:
     """What runs, and where it spends."""
@@ -79,7 +88,7 @@ def _stack(
             "POSOLOGY_EMBEDDER": str(encoder),
             "OPENAI_API_KEY": "sk-test",
             "OPENAI_BASE_URL": stub.openai_url,
-            "POSOLOGY_LEASE": "4",
+            "POSOLOGY_LEASE": str(LEASE),
             **settings,
         }
         options = StackOptions(
@@ -191,8 +200,19 @@ async def test_the_work_of_a_killed_worker_is_taken_up(
             os.kill(stack.worker_pids[0], signal.SIGKILL)
             killed = time.time()
             done = [await store.wait(each) for each in jobs]
+            audit = await Auditor(store.redis, store.url, DEFAULT_TENANT).verify()
+            name = f"{keys.prefix(DEFAULT_TENANT)}ledger"
+            entries = cast("list[tuple[str, dict[str, str]]]", await store.redis.xrange(name))
         ledger = stack.stub.ledger()
     assert all(one.state is JobState.SUCCEEDED for one in done)
+    # what it had reserved is charged at its bound within the lease, and the books agree
+    losses = [int(entry["at"]) / 1000 for _, entry in entries if entry["kind"] == "lose"]
+    assert losses
+    assert max(losses) < killed + LEASE + _LATE
+    assert (audit.right, audit.open) == (True, 0)
+    assert audit.unknown == len(losses)
+    spent = sum(int(entry["spent"]) for _, entry in entries)
+    assert dollars(spent) == sum(one.charged_usd for one in done)
     again = [one for one in done if one.losses]
     assert again, "the killed worker held some"
     for one in again:
