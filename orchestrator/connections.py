@@ -56,6 +56,7 @@ class Connections:
         recall: Recall | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         patience: float = PATIENCE,
+        crowd: int | None = None,
         meter: Meter | None = None,
         owner: str | None = None,
     ) -> Complete:
@@ -67,6 +68,7 @@ class Connections:
             recall: gives the replies that the same work was given before.
             sleep: waits between attempts, and for money.
             patience: seconds that an attempt waits while calls under way hold what is left of a limit.
+            crowd: how many attempts may wait so; ``None``: any number.
             meter: of the tenant's minute.
             owner: whose calls these are, see :class:`~posology.llm.rates.Rates`.
 
@@ -85,6 +87,7 @@ class Connections:
             recall=recall,
             sleep=sleep,
             patience=patience,
+            crowd=crowd,
             meter=meter or self._meter,
             owner=owner,
             prices=self.prices,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orchestrator.jobs.place import known_store
 from orchestrator.settings import Settings
-from posology.budget.ledger import Ledger
+from posology.budget.ledger import LEASE, Ledger
 from posology.budget.memory_ledger import MemoryLedger
 from posology.budget.minute import RedisMeter
 from posology.budget.redis_ledger import RedisLedger
@@ -39,15 +39,17 @@ async def open_purse(settings: Settings, tenant: str | None = None) -> AsyncIter
     Raises:
         ConfigurationError: the address cannot be one.
     """
-    url = known_store(settings)
+    url, name = known_store(settings), tenant or settings.tenant
+    # nobody extends the lease of a command's call
+    lease = max(LEASE, 2 * settings.call_timeout)
     if url is None:
-        yield Purse(ledger=MemoryLedger(), meter=None)
+        yield Purse(ledger=MemoryLedger(tenant=name, lease=lease), meter=None)
         return
     redis = connect(url, patience=_TRIES)
     try:
-        name = tenant or settings.tenant
         yield Purse(
-            ledger=RedisLedger(redis, url, tenant=name), meter=RedisMeter(redis, url, tenant=name)
+            ledger=RedisLedger(redis, url, tenant=name, lease=lease),
+            meter=RedisMeter(redis, url, tenant=name),
         )
     finally:
         await redis.aclose()

@@ -16,6 +16,7 @@ import anyio
 from pydantic import TypeAdapter
 
 from orchestrator.input import JobRequest
+from orchestrator.jobs import fair
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
@@ -196,9 +197,9 @@ class Runner:
             await self._work.fail(held, error_body(late, None), expired=True)
         except (JobSuperseded, StoreUnavailable):
             raise
-        except HeadroomReserved:
-            # another's work may go on in this place; it is sent again at the next sweep, and keeps its place
-            await self._work.release(held)
+        except HeadroomReserved as error:
+            # another's work may go on in this place
+            await fair.park(self._work, held, error)
         except (IndexFault, EmbedderUnavailable) as error:
             await self._cannot_read(held, error)
         except JobCancelled as error:
@@ -304,6 +305,8 @@ class Runner:
             recall=journal.recall,
             sleep=held.sleep,
             patience=PATIENCE,
+            # as take.lua reckons it, for this process
+            crowd=max(fair.WAITERS, len(self._held) // 4),
             meter=self._meters.of(unit.tenant),
             owner=f"{unit.job}|{unit.name}",
         )

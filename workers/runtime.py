@@ -63,9 +63,7 @@ class Process:
             open_connections(settings, self._models)
         )
         store = await self._stack.enter_async_context(open_store(settings.redis))
-        self._work = WorkStore(
-            store, worker=keys.worker(os.getpid()), lease=settings.lease * _HELD
-        )
+        self._work = WorkStore(store, worker=keys.worker(os.getpid()), lease=settings.lease * _HELD)
         self.runner = Runner(self._work, self._connections, self.service)
         return self
 

@@ -70,8 +70,9 @@ async def emptied(store: JobStore, tenant: str) -> None:
             pipe.srem(keys.WAITING, tenant)
             # asked after it was taken off: a job that comes later is told of later, too
             pipe.llen(f"{keys.prefix(tenant)}waiting")
-            _, length = await pipe.execute()
-            if length:
+            pipe.zcard(f"{keys.prefix(tenant)}parked")
+            _, *lengths = await pipe.execute()
+            if any(lengths):
                 await store.redis.sadd(keys.WAITING, tenant)
 
 
@@ -102,7 +103,9 @@ async def tidy(store: JobStore) -> None:
         StoreUnavailable: Redis is out of reach.
     """
     async for names, lengths in _lengths(store, await listed(store)):
-        untold = [name for name, (length, *_) in zip(names, lengths, strict=True) if length]
+        untold = [
+            name for name, (jobs, parked, *_) in zip(names, lengths, strict=True) if jobs or parked
+        ]
         idle = [name for name, some in zip(names, lengths, strict=True) if not any(some)]
         with translated(store.url):
             if untold:
@@ -116,19 +119,20 @@ async def tidy(store: JobStore) -> None:
 
 async def _lengths(
     store: JobStore, names: Sequence[str]
-) -> AsyncIterator[tuple[Sequence[str], list[tuple[int, int, int]]]]:
-    """How many jobs wait, how many jobs and how many batches are kept, for some tenants at a time."""
+) -> AsyncIterator[tuple[Sequence[str], list[tuple[int, int, int, int]]]]:
+    """How many jobs wait, units are parked, jobs and batches are kept, for some tenants at a time."""
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
         with translated(store.url):
             async with store.redis.pipeline(transaction=False) as pipe:
                 for prefix in map(keys.prefix, some):
                     pipe.llen(f"{prefix}waiting")
+                    pipe.zcard(f"{prefix}parked")
                     pipe.zcard(f"{prefix}jobs")
                     # those with a kept job need not stand there
                     pipe.zcard(f"{prefix}batches")
                 found = iter(await pipe.execute())
-        yield some, list(zip(found, found, found, strict=True))
+        yield some, list(zip(found, found, found, found, strict=True))
 
 
 def _now() -> int:

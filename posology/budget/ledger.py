@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 from posology.types import Attempt, Balance, Reservation
 
@@ -80,7 +80,9 @@ class Ledger(ABC):
 
 def nano(dollars: Decimal) -> int:
     """Nano-dollars, rounded up: a counter may say too much by less than one, never too little."""
-    return int((dollars * NANO).to_integral_value(ROUND_CEILING))
+    # exact: a Decimal's own arithmetic rounds to 28 digits first
+    numerator, denominator = dollars.as_integer_ratio()
+    return -(-numerator * NANO // denominator)
 
 
 def dollars(nano_dollars: int | str) -> Decimal:

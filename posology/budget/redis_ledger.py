@@ -59,6 +59,8 @@ class RedisLedger(Ledger):
         if not self._enlisted:
             await enlist(self._redis, self._url, self.tenant)
             self._enlisted = True
+            # what an earlier process of this tenant left behind, where no worker looks after it
+            await self.sweep()
         opening = asked.opening
         reservation = {
             "id": opening.id,

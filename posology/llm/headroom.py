@@ -25,7 +25,9 @@ class Headroom:
 
     Args:
         inner: gets the call.
-        patience: seconds in all; then the refusal is raised.
+        patience: seconds in all; the refusal is raised then, or at once where it says that there is no room
+            in time.
+        crowd: how many calls may wait; with as many before it a call is refused at once. ``None``: any number.
         sleep: waits; it may return early when there is nothing to wait for any more.
         clock: seconds, from any origin; goes with ``sleep``.
     """
@@ -35,11 +37,13 @@ class Headroom:
         inner: Complete,
         *,
         patience: float,
+        crowd: int | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         clock: Callable[[], float] = anyio.current_time,
     ) -> None:
         self._inner = inner
         self._patience = patience
+        self._crowd = crowd
         self._sleep = sleep
         self._clock = clock
 
@@ -47,7 +51,7 @@ class Headroom:
         """Send one call when there is room for it.
 
         Raises:
-            HeadroomReserved: there was none in time.
+            HeadroomReserved: there was none in time, or too many wait.
         """
         give_up = self._clock() + self._patience
         while True:
@@ -55,7 +59,9 @@ class Headroom:
                 return await self._inner(call)
             except HeadroomReserved as error:
                 pause = wait(error, random.random())  # noqa: S311 - so that not all ask at once
-                if self._clock() + pause > give_up:
+                if self._clock() + max(pause, error.retry_after or 0.0) > give_up:
+                    raise
+                if self._crowd is not None and error.place >= self._crowd:
                     raise
             await self._sleep(pause)
 

@@ -31,6 +31,7 @@ def build(
     recall: Recall | None = None,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
     patience: float = PATIENCE,
+    crowd: int | None = None,
     meter: Meter | None = None,
     owner: str | None = None,
 ) -> Complete:
@@ -49,6 +50,7 @@ def build(
         recall: gives the replies that the same work was given before; ``None``: nothing is replayed.
         sleep: waits between attempts, and for money.
         patience: seconds that an attempt waits while calls under way hold what is left of a limit.
+        crowd: how many attempts may wait so; ``None``: any number.
         meter: of the tenant's requests and tokens a minute; ``None``: they are not limited.
         owner: whose calls these are, see :class:`~posology.llm.rates.Rates`.
     """
@@ -56,6 +58,6 @@ def build(
     accounted = Accounting(adapter, journal=journal, prices=prices, bound=counted, verdict=verdict)
     limited = accounted if limit is None else Limiter(accounted, places=limit)
     metered = limited if meter is None else Rates(limited, meter=meter, bound=counted, owner=owner)
-    waiting = Headroom(metered, patience=patience, sleep=sleep)
+    waiting = Headroom(metered, patience=patience, crowd=crowd, sleep=sleep)
     retried = Retry(waiting, policy=retry, sleep=sleep)
     return Structured(retried if recall is None else Memo(retried, recall=recall))

@@ -15,11 +15,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import connect
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.published.jobs import BatchOutput, BatchRow, JobOutput, JobPage
+from posology.store import keys
+from posology.store.connection import connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

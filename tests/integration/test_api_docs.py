@@ -19,8 +19,8 @@ from fastapi import FastAPI
 from redis import Redis
 
 import posology.client
-from orchestrator.jobs.connection import connect
 from orchestrator.jobs.store import JobStore
+from posology.store.connection import connect
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ from fastapi import FastAPI
 
 from orchestrator.api.app import create_app
 from orchestrator.api.context import Limits
-from orchestrator.jobs import keys
-from orchestrator.jobs.connection import connect
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.client.events import ServerSent, parse
+from posology.store import keys
+from posology.store.connection import connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -12,7 +12,6 @@ import anyio
 import pytest
 
 from orchestrator.input import JobRequest
-from orchestrator.jobs import keys
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.rows import MAX_ROW
 from orchestrator.jobs.store import JobStore, open_store
@@ -20,6 +19,7 @@ from orchestrator.jobs.work import WorkStore
 from orchestrator.settings import Settings
 from posology.errors import BatchNotFound, IdempotencyConflict, InvalidQuery, UnknownModel
 from posology.published.jobs import BatchRow
+from posology.store import keys
 from posology.types import JobState
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]

@@ -22,9 +22,9 @@ from redis import Redis
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli import app
-from orchestrator.jobs import keys
 from orchestrator.jobs.store import open_store
 from orchestrator.stack.redis_server import find_server
+from posology.store import keys
 
 pytestmark = pytest.mark.slow
 RUNNER = CliRunner()

@@ -14,7 +14,6 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from orchestrator.jobs.connection import connect
 from orchestrator.jobs.store import JobStore
 from posology.client import ApiError, ApiUnreachable, Client
 from posology.errors import (
@@ -27,6 +26,7 @@ from posology.errors import (
     JobNotFound,
     UnknownModel,
 )
+from posology.store.connection import connect
 from posology.types import Form, JobState
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

@@ -20,10 +20,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli import app
-from orchestrator.jobs import keys
 from orchestrator.jobs.store import open_store
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.ports import free_port
+from posology.store import keys
 
 pytestmark = pytest.mark.slow
 RUNNER = CliRunner()

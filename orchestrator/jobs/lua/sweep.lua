@@ -59,6 +59,12 @@ for queue, cutoff in pairs({jobs = ARGV[5], calls = ARGV[6]}) do
   end
 end
 
+-- what runs that are no jobs reserved, and what was lost so long ago that nobody will tell of it any more
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, LIMIT)) do
+  if lose(id) == 'gone' then redis.call('ZREM', LEASES, id) end
+end
+forget_lost()
+
 -- What is freed takes as long as there were rows, so it is freed beside the scripts.
 local function forget_batch(id)
   local name = P .. 'batch:' .. id
@@ -66,6 +72,7 @@ local function forget_batch(id)
 end
 
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, 'LIMIT', 0, LIMIT)) do
+  lose_attempts(id)
   local state, idem, batch = get(id, 'state'), get(id, 'idem'), get(id, 'batch')
   if idem and idem ~= '' then redis.call('DEL', P .. 'idem:' .. idem) end
   if state then redis.call('ZREM', P .. 'state:' .. state, id) end

@@ -113,6 +113,7 @@ class Wires:
         recall: Recall | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
         patience: float = 1.0,
+        crowd: int | None = None,
         meter: Meter | None = None,
         owner: str | None = None,
     ) -> Complete:
@@ -125,6 +126,7 @@ class Wires:
             recall=recall,
             sleep=sleep,
             patience=min(patience, self._patience),
+            crowd=crowd,
             meter=meter,
             owner=owner,
         )

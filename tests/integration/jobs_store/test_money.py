@@ -193,8 +193,7 @@ async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench
     assert await bench.state(job) is JobState.RUNNING
     await bench.close(other, "a1", cost=Decimal(0))
     bench.clock.forward(1)
-    await local.carry(await bench.sweep_all())
-    out = await bench.store.get(job, tenant=bench.tenant)
+    out = await local.finish(job)
     assert out.state is JobState.SUCCEEDED
     assert (out.losses, len(out.spending.attempts)) == (0, 1)
 

@@ -39,7 +39,6 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("POSOLOGY_CALL_TIMEOUT", "-1"),
         ("POSOLOGY_MAX_TOKENS", "1"),
         ("POSOLOGY_MAX_TOKENS", "200001"),
-        ("POSOLOGY_MAX_TOKENS", "200001"),
         ("POSOLOGY_RETENTION_DAYS", "0"),
         ("POSOLOGY_RETENTION_DAYS", "inf"),
         ("POSOLOGY_SHUTDOWN_GRACE", "-1"),

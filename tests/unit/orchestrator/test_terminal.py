@@ -106,7 +106,9 @@ def answer(resolution: Resolution) -> AskOutput:
         coverage=Coverage(partitions=5, found=2, empty=2, failed=1, calls=6),
         strategy="briefcontext",
         decision=Decision(strategy="briefcontext", policy="fixed", reason="asked"),
-        spending=Spending(attempts=(), usage=Usage(), usage_complete=True, cost_usd=None, charged_usd=Decimal(0)),
+        spending=Spending(
+            attempts=(), usage=Usage(), usage_complete=True, cost_usd=None, charged_usd=Decimal(0)
+        ),
         retrieved=(),
         index="i",
         retrieval_seconds=0.0,

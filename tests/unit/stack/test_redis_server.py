@@ -15,12 +15,12 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import AuthenticationError
 
-from orchestrator.jobs.connection import shown
 from orchestrator.stack.folder import opened_lock, try_lock
 from orchestrator.stack.ping import Ping, ping
 from orchestrator.stack.ports import free_port, port_is_free
 from orchestrator.stack.redis_server import RedisConfig, configure, find_server, own_redis
 from posology.errors import ConfigurationError
+from posology.store.connection import shown
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
