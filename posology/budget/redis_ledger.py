@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import cast
@@ -157,12 +157,12 @@ class RedisLedger(Ledger):
         if self._clock is not None:
             return datetime.fromtimestamp(self._clock() / 1000, UTC)
         with translated(self._url):
-            seconds, micros = await cast("Awaitable[tuple[int, int]]", self._redis.time())
+            seconds, micros = await self._redis.time()
         return datetime.fromtimestamp(seconds + micros / 1e6, UTC)
 
 
 def _known(cap: str | None) -> Decimal | None:
-    return None if cap in (None, "") else dollars(cast("str", cap))
+    return None if cap in (None, "") else dollars(cap)
 
 
 def _counted(counter: str | None) -> Decimal:

@@ -48,7 +48,7 @@ class Listed:
         prices = self.model.prices
         if isinstance(prices, ModelPrice):
             return (_rates(prices),)
-        found = []
+        found: list[Rates | None] = []
         for conditional in reversed(prices):
             when = conditional.constraint
             if when is None:

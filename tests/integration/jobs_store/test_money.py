@@ -50,7 +50,7 @@ def wires(model: Any, *, patience: float = 10.0, dear: str | None = None) -> Wir
 async def limit(bench: Bench, **limits: Decimal | str | int) -> None:
     given = {k: nano(v) if isinstance(v, Decimal) else v for k, v in limits.items()}
     name = f"{keys.prefix(bench.tenant)}tenant"
-    await cast("Awaitable[int]", bench.redis.hset(name, mapping=cast("dict[Any, Any]", given)))
+    await bench.redis.hset(name, mapping=cast("dict[Any, Any]", given))
 
 
 async def run(bench: Bench, model: Any, *, dear: str | None = None, **fields: Any) -> JobOutput:
@@ -59,6 +59,9 @@ async def run(bench: Bench, model: Any, *, dear: str | None = None, **fields: An
     return await Local(
         bench=bench, runner=runner(bench, model, wires=wires(model, dear=dear))
     ).finish(job)
+
+
+NOTHING = Decimal(0)
 
 
 async def money(bench: Bench) -> tuple[Decimal, Decimal]:
@@ -81,8 +84,8 @@ async def test_partitions_wait_for_each_other_where_the_cap_pays_for_two_at_once
     assert not out.result.coverage.partial
     assert len(out.spending.attempts) == 4
     assert out.cap_usd == Decimal("3.2")
-    assert (out.charged_usd, out.reserved_usd) == (Decimal("0.44"), 0)
-    assert await money(bench) == (Decimal("0.44"), 0)
+    assert (out.charged_usd, out.reserved_usd) == (Decimal("0.44"), NOTHING)
+    assert await money(bench) == (Decimal("0.44"), NOTHING)
 
 
 async def test_a_cap_that_pays_for_nothing_spends_nothing(bench: Bench) -> None:
@@ -94,7 +97,7 @@ async def test_a_cap_that_pays_for_nothing_spends_nothing(bench: Bench) -> None:
     assert out.error.exit_code == BudgetExhausted.exit_code
     assert not model.calls
     assert not out.spending.attempts
-    assert await money(bench) == (0, 0)
+    assert await money(bench) == (NOTHING, NOTHING)
 
 
 async def test_what_cannot_be_paid_for_is_told_in_a_partial_answer(bench: Bench) -> None:
@@ -122,9 +125,7 @@ async def test_a_job_whose_reduce_cannot_be_paid_for_fails_and_says_what_is_left
     assert out.charged_usd == out.cap_usd == Decimal("4.5")
     # with more money it goes on from there, and pays for nothing twice
     prefix = keys.prefix(bench.tenant)
-    await cast(
-        "Awaitable[int]", bench.redis.hset(f"{prefix}job:{out.id}", "cap_nano", nano(Decimal(6)))
-    )
+    await bench.redis.hset(f"{prefix}job:{out.id}", "cap_nano", nano(Decimal(6)))
     await bench.store.retry(out.id, tenant=bench.tenant)
     again = await Local(bench=bench, runner=runner(bench, model, wires=wires(model))).finish(out.id)
     assert again.state is JobState.SUCCEEDED
@@ -140,10 +141,10 @@ async def test_what_a_killed_worker_reserved_is_charged_at_its_bound(bench: Benc
     bench.clock.forward(LEASE)
     await bench.sweep()
     out = await bench.store.get(job, tenant=bench.tenant)
-    assert (out.charged_usd, out.reserved_usd) == (RESERVED, 0)
+    assert (out.charged_usd, out.reserved_usd) == (RESERVED, NOTHING)
     assert out.spending.cost_usd is None
     assert out.spending.charged_usd == RESERVED
-    assert await money(bench) == (RESERVED, 0)
+    assert await money(bench) == (RESERVED, NOTHING)
 
 
 async def test_an_attempt_that_nobody_closed_is_billed_unknown_until_the_truth_comes(
@@ -151,13 +152,13 @@ async def test_an_attempt_that_nobody_closed_is_billed_unknown_until_the_truth_c
 ) -> None:
     held = await bench.running()
     await bench.open(held, "a1")
-    assert await money(bench) == (0, BOUND)
+    assert await money(bench) == (NOTHING, BOUND)
     bench.clock.forward(LEASE)
     await bench.sweep()
-    assert await money(bench) == (BOUND, 0)
+    assert await money(bench) == (BOUND, NOTHING)
     await bench.close(held, "a1", cost=Decimal("0.0005"))
     await bench.close(held, "a1", cost=Decimal("0.0005"))
-    assert await money(bench) == (Decimal("0.0005"), 0)
+    assert await money(bench) == (Decimal("0.0005"), NOTHING)
     entries = await bench.redis.xrange(f"{keys.prefix(bench.tenant)}ledger")
     kinds = [entry["kind"] for _, entry in cast("list[tuple[str, dict[str, str]]]", entries)]
     assert kinds == ["reserve", "lose", "correct"]
@@ -168,15 +169,12 @@ async def test_an_attempt_that_nobody_closed_is_billed_unknown_until_the_truth_c
 async def test_the_truth_about_a_forgotten_job_still_counts(bench: Bench) -> None:
     held = await bench.running()
     await bench.open(held, "a1")
-    await cast(
-        "Awaitable[int]",
-        bench.redis.delete(
-            f"{keys.prefix(bench.tenant)}job:{held.unit.job}",
-            f"{keys.prefix(bench.tenant)}job:{held.unit.job}:calls",
-        ),
+    await bench.redis.delete(
+        f"{keys.prefix(bench.tenant)}job:{held.unit.job}",
+        f"{keys.prefix(bench.tenant)}job:{held.unit.job}:calls",
     )
     await bench.close(held, "a1", cost=Decimal("0.0007"))
-    assert await money(bench) == (Decimal("0.0007"), 0)
+    assert await money(bench) == (Decimal("0.0007"), NOTHING)
     assert not await bench.redis.exists(f"{keys.prefix(bench.tenant)}job:{held.unit.job}")
 
 
@@ -317,4 +315,4 @@ async def test_a_cancelled_job_frees_what_it_reserved_and_pays_what_was_under_wa
     out = await bench.store.get(job, tenant=bench.tenant)
     assert out.state is JobState.CANCELLED
     assert [a.outcome for a in out.spending.attempts] == [Outcome.OK]
-    assert await money(bench) == (Decimal("0.11"), 0)
+    assert await money(bench) == (Decimal("0.11"), NOTHING)
