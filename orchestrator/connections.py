@@ -12,10 +12,9 @@ from orchestrator.settings import Settings
 from posology.budget.bounds import CallBound
 from posology.llm.models import parse
 from posology.llm.providers import FACTORIES, Adapter, ProviderOptions
-from posology.llm.rates import Meter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import PATIENCE, build
-from posology.seams import Complete, Journal, Recall
+from posology.seams import Complete, Journal, Meter, Recall
 
 
 class Connections:
@@ -70,7 +69,7 @@ class Connections:
             patience: seconds that an attempt waits while calls under way hold what is left of a limit.
             crowd: how many attempts may wait so; ``None``: any number.
             meter: of the tenant's minute.
-            owner: whose calls these are, see :class:`~posology.llm.rates.Rates`.
+            owner: whose calls these are, see :class:`~posology.llm.rate_limit.RateLimit`.
 
         Raises:
             UnknownModel: no such provider, or a name without a provider.

@@ -10,9 +10,9 @@ from orchestrator.jobs.place import known_store
 from orchestrator.settings import Settings
 from posology.budget.ledger import LEASE, Ledger
 from posology.budget.memory_ledger import MemoryLedger
-from posology.budget.minute import RedisMeter
 from posology.budget.redis_ledger import RedisLedger
-from posology.llm.rates import Meter
+from posology.budget.redis_meter import RedisMeter
+from posology.seams import Meter
 from posology.store.connection import connect
 
 #: tries at each command while Redis is out of reach, for somebody who looks on

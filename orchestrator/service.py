@@ -16,8 +16,7 @@ from posology.errors import ConfigurationError
 from posology.index.retriever import Mode, Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
-from posology.llm.rates import Meter
-from posology.seams import Journal
+from posology.seams import Journal, Meter
 from posology.types import Query, Retrieval
 from strategies import STRATEGIES
 

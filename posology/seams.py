@@ -6,7 +6,7 @@ that runs over every implementation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,11 +17,14 @@ from posology.types import (
     Completion,
     Decision,
     Encoded,
+    Limits,
     Opening,
     Passage,
     Refusal,
+    Scope,
     Sentence,
     Situation,
+    Taken,
     Task,
     TokenVectors,
     Usage,
@@ -123,6 +126,31 @@ class Bound(Protocol):
     """How many tokens a call's input can have at most."""
 
     def __call__(self, call: Call) -> int: ...
+
+
+class Meter(Protocol):
+    """Counts what one tenant asks of its minute, in all processes together."""
+
+    async def limits(self) -> Limits:
+        """What the tenant may do; it may be a second old.
+
+        Raises:
+            StoreUnavailable: it is not known; nothing may be sent.
+        """
+        ...
+
+    async def take(self, wanted: Mapping[Scope, int], limits: Limits, *, ticket: str) -> Taken:
+        """Take from the tenant's minute, where there is room and nobody else is to be served first.
+
+        Args:
+            wanted: how much of which scopes, ``REQUESTS`` or ``TOKENS``; each has a limit that is not lower.
+            limits: what the tenant may do.
+            ticket: stays the same while the same call waits: its place in the queue.
+
+        Raises:
+            StoreUnavailable: it is not known whether there is room; nothing may be sent.
+        """
+        ...
 
 
 class Journal(Protocol):

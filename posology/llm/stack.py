@@ -10,11 +10,11 @@ from posology.llm.accounting import Accounting
 from posology.llm.headroom import Headroom
 from posology.llm.limiter import Limiter
 from posology.llm.memo import Memo
-from posology.llm.rates import Meter, Rates
+from posology.llm.rate_limit import RateLimit
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.series import Counted
 from posology.llm.structured import Structured, verdict
-from posology.seams import Bound, Complete, Journal, Prices, Recall
+from posology.seams import Bound, Complete, Journal, Meter, Prices, Recall
 
 #: seconds: longer than a call takes, after which what it held is free
 PATIENCE = 90.0
@@ -35,7 +35,7 @@ def build(
     meter: Meter | None = None,
     owner: str | None = None,
 ) -> Complete:
-    """Structured → memo → retry → headroom → rates → limit → accounting → adapter, outermost first.
+    """Structured → memo → retry → headroom → rate limit → limiter → accounting → adapter, outermost first.
 
     A repair is a call of its own, so it is retried and accounted for like any other; a wait, be it
     between attempts or for money, holds no place in the limiter; and every attempt passes the account.
@@ -52,12 +52,14 @@ def build(
         patience: seconds that an attempt waits while calls under way hold what is left of a limit.
         crowd: how many attempts may wait so; ``None``: any number.
         meter: of the tenant's requests and tokens a minute; ``None``: they are not limited.
-        owner: whose calls these are, see :class:`~posology.llm.rates.Rates`.
+        owner: whose calls these are, see :class:`~posology.llm.rate_limit.RateLimit`.
     """
     counted = Counted(bound)
     accounted = Accounting(adapter, journal=journal, prices=prices, bound=counted, verdict=verdict)
     limited = accounted if limit is None else Limiter(accounted, places=limit)
-    metered = limited if meter is None else Rates(limited, meter=meter, bound=counted, owner=owner)
+    metered = (
+        limited if meter is None else RateLimit(limited, meter=meter, bound=counted, owner=owner)
+    )
     waiting = Headroom(metered, patience=patience, crowd=crowd, sleep=sleep)
     retried = Retry(waiting, policy=retry, sleep=sleep)
     return Structured(retried if recall is None else Memo(retried, recall=recall))

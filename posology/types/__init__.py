@@ -50,7 +50,7 @@ from posology.types.literature import (
     Sentence,
     TokenVectors,
 )
-from posology.types.money import Balance, Limits, Reservation, Scope
+from posology.types.money import Balance, Limits, Reservation, Scope, Taken
 from posology.types.partitions import (
     Extract,
     Extraction,
@@ -104,6 +104,7 @@ __all__ = [
     "Side",
     "Situation",
     "Stage",
+    "Taken",
     "Task",
     "TokenVectors",
     "Usage",

@@ -71,6 +71,20 @@ class Balance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """What a tenant's minute gave."""
+
+    #: the scopes that were granted; where one refused, others may have been granted still
+    granted: frozenset[Scope]
+    #: the scope that is full, or ``turn`` where others who came first wait; ``None``: all were granted
+    refused: str | None = None
+    #: calls that wait and are served before
+    place: int = 0
+    #: seconds until there is room, as far as it is known now; ``None``: it is not
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reservation:
     """What one attempt sets aside before it is sent."""
 

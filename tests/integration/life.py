@@ -20,8 +20,8 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.settings import Settings
-from posology.budget.minute import Meters
 from posology.budget.redis_ledger import RedisLedger
+from posology.budget.redis_meter import Meters
 from posology.budget.tenants import Issued, TenantStore
 from posology.errors import HeadroomReserved
 from posology.llm.memo import call_key

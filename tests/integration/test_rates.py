@@ -13,7 +13,7 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.minute import Meters, RedisMeter, until_room
+from posology.budget.redis_meter import Meters, RedisMeter, until_room
 from posology.errors import (
     BudgetExhausted,
     CallTooLarge,
@@ -24,7 +24,7 @@ from posology.errors import (
 )
 from posology.llm import series
 from posology.llm.headroom import Headroom
-from posology.llm.rates import Rates
+from posology.llm.rate_limit import RateLimit
 from posology.llm.retry import Retry, RetryPolicy
 from posology.query import make_query
 from posology.seams import Complete
@@ -89,13 +89,13 @@ async def keys_of(redis: Redis, tenant: str) -> list[str]:
 
 def rates(
     redis: Redis, url: str, tenant: str, inner: Complete | None = None, **options: Any
-) -> Rates:
+) -> RateLimit:
     meter = Meters(redis, url).of(tenant)
     sending = inner or ScriptedModel(lambda _: "yes")
-    return Rates(sending, meter=meter, bound=fifty, **options)
+    return RateLimit(sending, meter=meter, bound=fifty, **options)
 
 
-async def granted(one: Rates, calls: int, *, make: Callable[[], Call] = a_call) -> int:
+async def granted(one: RateLimit, calls: int, *, make: Callable[[], Call] = a_call) -> int:
     """How many of some calls at once are sent."""
     passed = 0
 
@@ -143,7 +143,7 @@ async def test_processes_that_race_for_requests_and_tokens_get_no_more_than_ther
     several = [rates(redis, redis_url, tenant) for _ in range(8)]
     counts: list[int] = []
 
-    async def one(each: Rates) -> None:
+    async def one(each: RateLimit) -> None:
         counts.append(await granted(each, 10))
 
     async with anyio.create_task_group() as group:
@@ -327,7 +327,7 @@ async def test_a_store_that_goes_away_between_limits_and_take_lets_nothing_pass(
 
         meter = HalfAway(away, "redis://127.0.0.1:1/0", tenant=tenant)
         with pytest.raises(StoreUnavailable):
-            await Rates(sent, meter=meter, bound=fifty)(a_call())
+            await RateLimit(sent, meter=meter, bound=fifty)(a_call())
     assert sent.calls == []
 
 

@@ -15,11 +15,10 @@ from orchestrator.pipeline import Pipeline
 from orchestrator.runner import Runner
 from policies.fixed import Fixed
 from posology.budget.prices import packaged
-from posology.llm.rates import Meter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
-from posology.seams import Bound, Complete, Journal, Prices, Recall
+from posology.seams import Bound, Complete, Journal, Meter, Prices, Recall
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import by_bytes
 from posology.text.sentences import split

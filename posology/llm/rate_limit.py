@@ -4,60 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
 from uuid import uuid4
 
 from posology.errors import CallTooLarge, HeadroomReserved
 from posology.llm import series
 from posology.llm.memo import call_key
-from posology.seams import Bound, Complete
+from posology.seams import Bound, Complete, Meter
 from posology.types import Call, Completion, Limits, Scope
 
-#: seconds in a minute: after them a grant counts no more, and is none
-MINUTE = 60.0
+#: seconds for which a grant holds: the minute that it was taken from
+GRANTED = 60.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Taken:
-    """What a tenant's minute gave."""
-
-    #: the scopes that were granted; where one refused, others may have been granted still
-    granted: frozenset[Scope]
-    #: the scope that is full, or ``turn`` where others who came first wait; ``None``: all were granted
-    refused: str | None = None
-    #: calls that wait and are served before
-    place: int = 0
-    #: seconds until there is room, as far as it is known now; ``None``: it is not
-    retry_after: float | None = None
-
-
-class Meter(Protocol):
-    """Counts what one tenant asks of its minute, in all processes together."""
-
-    async def limits(self) -> Limits:
-        """What the tenant may do; it may be a second old.
-
-        Raises:
-            StoreUnavailable: it is not known; nothing may be sent.
-        """
-        ...
-
-    async def take(self, wanted: Mapping[Scope, int], limits: Limits, *, ticket: str) -> Taken:
-        """Take from the tenant's minute, where there is room and nobody else is to be served first.
-
-        Args:
-            wanted: how much of which scopes, ``REQUESTS`` or ``TOKENS``; each has a limit that is not lower.
-            limits: what the tenant may do.
-            ticket: stays the same while the same call waits: its place in the queue.
-
-        Raises:
-            StoreUnavailable: it is not known whether there is room; nothing may be sent.
-        """
-        ...
-
-
-class Rates:
+class RateLimit:
     """Lets an attempt pass when the tenant's minute has room for it: one request, and the tokens that it may take.
 
     It stands within headroom, which waits, and outside the limiter. What was granted is kept with the call
@@ -116,7 +75,7 @@ class Rates:
         self, call: Call, wanted: Mapping[Scope, int], limits: Limits, run: series.Series
     ) -> None:
         now = self._clock()
-        run.granted = {scope: at for scope, at in run.granted.items() if now - at < MINUTE}
+        run.granted = {scope: at for scope, at in run.granted.items() if now - at < GRANTED}
         missing = {scope: cost for scope, cost in wanted.items() if scope not in run.granted}
         if not missing:
             return

@@ -29,12 +29,13 @@ from redis.asyncio import Redis
 
 from posology.budget.scripts import source
 from posology.budget.tenant_limits import TenantLimits
-from posology.llm.rates import MINUTE, Taken
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
-from posology.types import Limits, Scope
+from posology.types import Limits, Scope, Taken
 
+#: seconds
+MINUTE = 60.0
 #: tenants whose meters are kept
 _TENANTS = 1_000
 
@@ -70,7 +71,7 @@ class Meters:
 
 
 class RedisMeter:
-    """A :class:`~posology.llm.rates.Meter` in Redis. It may be shared by concurrent callers.
+    """A :class:`~posology.seams.Meter` in Redis. It may be shared by concurrent callers.
 
     Args:
         redis: the connection.
@@ -111,11 +112,11 @@ class RedisMeter:
         }
 
     async def limits(self) -> Limits:
-        """See :meth:`Meter.limits <posology.llm.rates.Meter.limits>`."""
+        """See :meth:`Meter.limits <posology.seams.Meter.limits>`."""
         return await self._limits(self._tenant)
 
     async def take(self, wanted: Mapping[Scope, int], limits: Limits, *, ticket: str) -> Taken:
-        """See :meth:`Meter.take <posology.llm.rates.Meter.take>`."""
+        """See :meth:`Meter.take <posology.seams.Meter.take>`."""
         place, stood = await self._line("ask", ticket)
         if place:
             return Taken(granted=frozenset(), refused="turn", place=place)
