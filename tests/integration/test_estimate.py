@@ -227,7 +227,8 @@ def test_answers_are_put_beside_the_estimate(
 
 @pytest.mark.timeout(300)
 @pytest.mark.anyio
-async def test_the_sample_questions_cost_what_was_estimated(tmp_path: Path) -> None:
+async def test_sample_questions_cost_what_was_estimated(tmp_path: Path) -> None:
+    # every fifth: ``evals.estimates`` compares all
     prices = tmp_path / "prices.toml"
     prices.write_text(SHADOW, encoding="utf-8")
     settings = Settings.model_validate({"POSOLOGY_PRICES": str(prices)})
@@ -237,7 +238,7 @@ async def test_the_sample_questions_cost_what_was_estimated(tmp_path: Path) -> N
     lines = [
         json.dumps({"question": q.query.text, "form": q.query.form,
                     "options": {o.label: o.text for o in q.query.options} or None})
-        for q in questions()
+        for q in questions()[::5]
     ]  # fmt: skip
     models = Models(None)
     async with open_connections(settings, models) as connections:
@@ -248,7 +249,7 @@ async def test_the_sample_questions_cost_what_was_estimated(tmp_path: Path) -> N
             settings=settings,
         )
         found = await estimates(list(read_rows(lines, {}, settings)))
-        assert len(found) == len(questions()) == 40
+        assert len(found) == 8
         for name in STRATEGIES:
             expected = actual = Decimal(0)
             for one in found:
