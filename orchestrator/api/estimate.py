@@ -79,7 +79,7 @@ _EXAMPLE: dict[str, Any] = {
     "accuracy": None,
     "attempts": 4,
     "history": 0,
-    "prices": "genai-prices 0.1.0",
+    "prices": "genai-prices 0.2.3",
     "seconds": 0.04,
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
@@ -15,12 +14,10 @@ from orchestrator.api.documents import fails, shows
 from orchestrator.api.jobs import answered
 from orchestrator.spending import spend_output, today
 from posology import errors
-from posology.budget.periods import DAYS, MAX_DAYS, Grouping, period
+from posology.budget.periods import DAYS, MAX_DAYS, Grouping, period, read_date
 from posology.published.money import SpendOutput
 
 router = APIRouter(prefix="/v1/spend", tags=["spend"])
-
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 class By(StrEnum):
@@ -34,9 +31,10 @@ class By(StrEnum):
 
 def _day(text: Any) -> Any:
     # pydantic takes seconds since 1970 for a day, too
-    if isinstance(text, str) and not _DAY.fullmatch(text):
-        raise ValueError("it is no day, such as 2026-01-15")
-    return text
+    try:
+        return read_date(text, "day") if isinstance(text, str) else text
+    except errors.InvalidQuery:
+        raise ValueError("it is no day, such as 2026-01-15") from None
 
 
 Day = Annotated[date, BeforeValidator(_day)]
@@ -91,7 +89,7 @@ async def spend(
     since: Annotated[
         Day | None,
         Query(
-            description=f"The first day, UTC; {DAYS} days before the last where it is not given."
+            description=f"The first day, UTC; where it is not given, the last {DAYS} days are meant."
         ),
     ] = None,
     until: Annotated[

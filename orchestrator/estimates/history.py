@@ -4,46 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
 from orchestrator.estimates.typical import Figures, Label
-from posology.budget.windows import day_of
-from posology.store import keys
-from posology.store.connection import translated
-
-#: days; what was usual a year ago may be so no more
-DAYS = 30
+from posology.budget.periods import period
+from posology.budget.spend import figures
 
 
-async def read_history(
-    redis: Redis, url: str, tenant: str, *, now: datetime | None = None
-) -> Mapping[Label, Figures]:
-    """Sums of all calls by stage, strategy and model.
+async def read_history(redis: Redis, url: str, tenant: str) -> Mapping[Label, Figures]:
+    """Sums of all calls by stage, strategy and model, of as many days as a report has where nobody says.
 
     Args:
         redis: the connection.
         url: for messages.
         tenant: whose calls.
-        now: the time; ``None``: this machine's, as a day more or less makes no difference.
 
     Raises:
         StoreUnavailable: Redis is out of reach.
     """
-    today = now or datetime.now(UTC)
-    with translated(url):
-        async with redis.pipeline(transaction=False) as pipe:
-            for back in range(DAYS):
-                day = day_of(today - timedelta(days=back))
-                pipe.hgetall(f"{keys.prefix(tenant)}money:by:{day}")
-            days: list[dict[str, str]] = await pipe.execute()
+    days = period(None, None, today=datetime.now(UTC).date())
     sums: dict[Label, Counter[str]] = {}
-    for day_figures in days:
-        for name, value in day_figures.items():
-            what, stage, strategy, model = name.split("|", 3)
-            label = Label(stage=stage, strategy=strategy, model=model)
-            sums.setdefault(label, Counter())[what] += int(value)
+    async for one in figures(redis, url, tenant, days):
+        label = Label(stage=one.stage, strategy=one.strategy, model=one.model)
+        sums.setdefault(label, Counter())[one.what] += one.n
     return {label: _figures(sum_) for label, sum_ in sums.items()}
 
 

@@ -12,7 +12,7 @@ from posology.errors import InvalidQuery
 
 #: days of one report, at most
 MAX_DAYS = 400
-#: days before today that a report has where nobody says
+#: days of a report where nobody says
 DAYS = 30
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -43,7 +43,7 @@ def period(since: date | None, until: date | None, *, today: date) -> Period:
     """The days of a report.
 
     Args:
-        since: ``None``: :data:`DAYS` days before the last.
+        since: ``None``: the last of :data:`DAYS` days.
         until: ``None``: today.
         today: by the clock, UTC.
 
@@ -52,7 +52,7 @@ def period(since: date | None, until: date | None, *, today: date) -> Period:
     """
     last = until or today
     try:
-        first = since or last - timedelta(days=DAYS)
+        first = since or last - timedelta(days=DAYS - 1)
     except OverflowError:
         first = last
     if first > last:

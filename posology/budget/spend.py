@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -44,6 +44,57 @@ class Spent:
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """One sum over some attempts of one day."""
+
+    tenant: str
+    day: str
+    stage: str
+    strategy: str
+    model: str
+    #: ``attempts``, ``nano``, ``bound``, ``unknown``, ``input`` or ``output``
+    what: str
+    #: attempts, nano-dollars or tokens
+    n: int
+
+    def of(self, by: Grouping) -> str:
+        """The group that it belongs to."""
+        return str(getattr(self, by))
+
+
+async def figures(
+    redis: Redis, url: str, tenant: str, days: Iterable[str]
+) -> AsyncIterator[Figure]:
+    """The figures of some days.
+
+    Raises:
+        InvalidQuery: no tenant can have that name.
+        StoreUnavailable: Redis is out of reach.
+    """
+    prefix, wanted = keys.prefix(tenant), list(days)
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        with translated(url):
+            async with redis.pipeline(transaction=False) as pipe:
+                for day in some:
+                    pipe.hgetall(f"{prefix}money:by:{day}")
+                found = await pipe.execute()
+        for day, sums in zip(some, found, strict=True):
+            for name, n in sums.items():
+                # a model's name is whatever a caller wrote
+                what, stage, strategy, model = name.split("|", 3)
+                yield Figure(
+                    tenant=tenant,
+                    day=day,
+                    stage=stage,
+                    strategy=strategy,
+                    model=model,
+                    what=what,
+                    n=int(n),
+                )
+
+
 async def spent(
     redis: Redis, url: str, tenant: str, days: Period, by: Grouping
 ) -> dict[str, Spent]:
@@ -54,17 +105,9 @@ async def spent(
         StoreUnavailable: Redis is out of reach.
     """
     groups: dict[str, Counter[str]] = {}
-    prefix, wanted = keys.prefix(tenant), list(days)
-    for start in range(0, len(wanted), _AT_ONCE):
-        some = wanted[start : start + _AT_ONCE]
-        with translated(url):
-            async with redis.pipeline(transaction=False) as pipe:
-                for day in some:
-                    pipe.hgetall(f"{prefix}money:by:{day}")
-                found = await pipe.execute()
-        for day, figures in zip(some, found, strict=True):
-            _add(groups, figures, by, {Grouping.DAY: day, Grouping.TENANT: tenant})
-    made = {name: _spent(figures) for name, figures in groups.items()}
+    async for figure in figures(redis, url, tenant, days):
+        groups.setdefault(figure.of(by), Counter())[figure.what] += figure.n
+    made = {name: _spent(sums) for name, sums in groups.items()}
     if by is Grouping.DAY:
         return dict(sorted(made.items()))
     return ranked(made)
@@ -80,25 +123,12 @@ def total(groups: Sequence[Spent]) -> Spent:
     return sum(groups, Spent())
 
 
-def _add(
-    groups: dict[str, Counter[str]],
-    figures: Mapping[str, str],
-    by: Grouping,
-    fixed: Mapping[Grouping, str],
-) -> None:
-    for name, value in figures.items():
-        # a model's name is whatever a caller wrote
-        what, stage, strategy, model = name.split("|", 3)
-        told = {Grouping.STAGE: stage, Grouping.STRATEGY: strategy, Grouping.MODEL: model, **fixed}
-        groups.setdefault(told[by], Counter())[what] += int(value)
-
-
-def _spent(figures: Mapping[str, int]) -> Spent:
+def _spent(sums: Mapping[str, int]) -> Spent:
     return Spent(
-        attempts=figures["attempts"],
-        charged=dollars(figures["nano"]),
-        at_bounds=dollars(figures["bound"]),
-        unknown=figures["unknown"],
-        input=figures["input"],
-        output=figures["output"],
+        attempts=sums["attempts"],
+        charged=dollars(sums["nano"]),
+        at_bounds=dollars(sums["bound"]),
+        unknown=sums["unknown"],
+        input=sums["input"],
+        output=sums["output"],
     )

@@ -177,7 +177,7 @@ async def test_the_api_tells_a_tenant_what_it_spent(
         assert reply.status_code == 200, reply.text
         out = SpendOutput.model_validate_json(reply.content)
         assert (out.tenant, out.by) == (tenant, Grouping.STAGE)
-        assert (out.until - out.since).days == DAYS
+        assert (out.until - out.since).days == DAYS - 1
         (group,) = out.groups
         assert (group.attempts, group.charged_usd, group.unknown_costs) == (1, Decimal("0.25"), 0)
         assert out.total.charged_usd == group.charged_usd

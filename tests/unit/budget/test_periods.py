@@ -18,9 +18,9 @@ def test_a_period_has_both_of_its_ends() -> None:
 
 def test_what_is_not_said_is_the_last_days() -> None:
     assert period(None, None, today=TODAY) == Period(
-        since=TODAY - timedelta(days=DAYS), until=TODAY
+        since=TODAY - timedelta(days=DAYS - 1), until=TODAY
     )
-    assert period(None, date(2026, 1, 31), today=TODAY).since == date(2026, 1, 1)
+    assert period(None, date(2026, 1, 30), today=TODAY).since == date(2026, 1, 1)
     assert period(date(2026, 2, 1), None, today=TODAY).until == TODAY
     # there is no day before the first
     assert list(period(None, date.min, today=TODAY)) == ["0001-01-01"]
