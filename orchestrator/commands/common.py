@@ -73,8 +73,13 @@ PartitionOption = Annotated[
     ),
 ]
 TenantOption = Annotated[
-    str | None, typer.Option("--tenant", help="Whose jobs. Default: POSOLOGY_TENANT.")
+    str | None, typer.Option("--tenant", help="Whose jobs and money. Default: POSOLOGY_TENANT.")
 ]
+AllOption = Annotated[bool, typer.Option("--all", help="All tenants instead of one.")]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", metavar="DAY", help="E.g. 2026-01-15, UTC.")
+]
+UntilOption = Annotated[str | None, typer.Option("--until", metavar="DAY", help="Inclusive.")]
 DeadlineOption = Annotated[
     float | None,
     typer.Option(

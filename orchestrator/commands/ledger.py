@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +9,17 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.commands.common import SOME_BAD, JsonOption, TenantOption, errors, print_json
-from orchestrator.commands.spend import AllOption, SinceOption, UntilOption, whose
-from orchestrator.commands.store import with_store
+from orchestrator.commands.common import (
+    SOME_BAD,
+    AllOption,
+    JsonOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+    errors,
+    print_json,
+)
+from orchestrator.commands.store import one_or_all, whose, with_store
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -37,7 +44,7 @@ def verify(
     from posology.budget.rebuild import Auditor
     from posology.published.money import LedgerOutput
 
-    _one_or_all(tenant, all_tenants=all_tenants)
+    one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
 
         async def work(store: JobStore, tenant: str) -> list[Audit]:
@@ -69,7 +76,7 @@ def rebuild(
     from posology.budget.rebuild import Auditor
     from posology.published.money import RebuiltOutput
 
-    _one_or_all(tenant, all_tenants=all_tenants)
+    one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
 
         async def work(store: JobStore, tenant: str) -> list[Rebuilt]:
@@ -108,7 +115,7 @@ def export(
     from posology.budget.periods import read_date
     from posology.published.money import ExportOutput
 
-    _one_or_all(tenant, all_tenants=all_tenants)
+    one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
         wanted = Wanted(
             since=None if since is None else read_date(since, "since"),
@@ -156,12 +163,13 @@ def archive(
     """
     from posology.budget.archive import Archive
     from posology.budget.periods import read_date
+    from posology.budget.windows import midnight
     from posology.errors import BadFile
     from posology.published.money import ArchivedFile, ArchiveOutput
 
-    _one_or_all(tenant, all_tenants=all_tenants)
+    one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
-        midnight = datetime.combine(read_date(before, "before"), time(), UTC)
+        start = midnight(read_date(before, "before"))
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -171,7 +179,7 @@ def archive(
             found: list[Archived] = []
             for name in await whose(store, tenant, everybody=all_tenants):
                 move = Archive(store.redis, store.url, tenant=name, folder=folder)
-                found += await move(midnight)
+                found += await move(start)
             return found
 
         out = ArchiveOutput(
@@ -192,11 +200,6 @@ def archive(
                 _say(f"{one.tenant}: {one.entries:,} entries in {one.path}")
             if not out.files:
                 _say(f"there is nothing from before {before}")
-
-
-def _one_or_all(tenant: str | None, *, all_tenants: bool) -> None:
-    if all_tenants and tenant is not None:
-        raise typer.BadParameter("--all and --tenant exclude each other")
 
 
 def _say(line: str) -> None:

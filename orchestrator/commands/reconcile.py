@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time, timedelta
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.commands.common import JsonOption, TenantOption, errors, fail, print_json
-from orchestrator.commands.spend import AllOption, SinceOption, UntilOption, whose
-from orchestrator.commands.store import with_store
+from orchestrator.commands.common import (
+    AllOption,
+    JsonOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+    errors,
+    fail,
+    print_json,
+)
+from orchestrator.commands.store import one_or_all, whose, with_store
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -64,9 +72,9 @@ def reconcile(
     from posology.budget.periods import read_date
     from posology.budget.reconcile.formats.exports import PROVIDERS
     from posology.budget.reconcile.reconciler import Reconciler
+    from posology.budget.windows import midnight
 
-    if all_tenants and tenant is not None:
-        raise typer.BadParameter("--all and --tenant exclude each other")
+    one_or_all(tenant, all_tenants=all_tenants)
     if provider not in (None, *PROVIDERS):
         raise typer.BadParameter(f"--provider is one of {', '.join(PROVIDERS)}")
     with errors(as_json=as_json):
@@ -75,8 +83,8 @@ def reconcile(
         made = Reconciler(
             exports,
             provider=provider,
-            since=None if first is None else _midnight(first.isoformat()),
-            until=None if last is None else _midnight((last + timedelta(days=1)).isoformat()),
+            since=None if first is None else midnight(first).timestamp(),
+            until=None if last is None else midnight(last + timedelta(days=1)).timestamp(),
             threshold=_share(threshold),
             tolerance=tolerance,
         )
@@ -121,10 +129,6 @@ def _end(out: ReconcileOutput, *, as_json: bool) -> None:
     if not as_json:
         fail(found.message)
     raise typer.Exit(found.exit_code)
-
-
-def _midnight(day: str) -> float:
-    return datetime.combine(datetime.fromisoformat(day), time(), UTC).timestamp()
 
 
 def _share(text: str) -> Decimal:

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.commands.common import JsonOption, TenantOption, errors, print_json
-from orchestrator.commands.store import with_store
+from orchestrator.commands.common import (
+    AllOption,
+    JsonOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+    errors,
+    print_json,
+)
+from orchestrator.commands.store import one_or_all, whose, with_store
 from posology.budget.periods import Grouping
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from posology.published.money import SpendOutput
-
-SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="DAY", help="E.g. 2026-01-15, UTC.")
-]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="DAY", help="Inclusive.")]
-AllOption = Annotated[bool, typer.Option("--all", help="All tenants instead of one.")]
 
 
 def spend(
@@ -41,8 +43,7 @@ def spend(
     from orchestrator.spending import spend_output, today
     from posology.budget.periods import period, read_date
 
-    if all_tenants and tenant is not None:
-        raise typer.BadParameter("--all and --tenant exclude each other")
+    one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
         days = period(
             None if since is None else read_date(since, "since"),
@@ -60,10 +61,3 @@ def spend(
             print_json(out)
         else:
             show_spend(Console(), out)
-
-
-async def whose(store: JobStore, tenant: str, *, everybody: bool) -> list[str]:
-    """The tenants that a command is about."""
-    from posology.budget.reading import spenders
-
-    return await spenders(store.redis, store.url) if everybody else [tenant]

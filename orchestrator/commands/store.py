@@ -1,4 +1,4 @@
-"""What the commands around jobs share: the store, the wait for a job, and its end."""
+"""What the commands around jobs and money share: the store, whose things, the wait for a job, and its end."""
 
 from __future__ import annotations
 
@@ -31,6 +31,23 @@ def with_store(tenant: str | None, work: Callable[[JobStore, str], Awaitable[_Fo
             return await work(store, tenant or settings.tenant)
 
     return run(opened)
+
+
+def one_or_all(tenant: str | None, *, all_tenants: bool) -> None:
+    """Refuse a command line that asks for one tenant and for all.
+
+    Raises:
+        BadParameter: it does.
+    """
+    if all_tenants and tenant is not None:
+        raise typer.BadParameter("--all and --tenant exclude each other")
+
+
+async def whose(store: JobStore, tenant: str, *, everybody: bool) -> list[str]:
+    """The tenants that a command is about."""
+    from posology.budget.reading import spenders
+
+    return await spenders(store.redis, store.url) if everybody else [tenant]
 
 
 def followed(tenant: str | None, job: str, show: Callable[[JobEvent], None]) -> JobOutput:

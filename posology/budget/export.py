@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from redis.asyncio import Redis
 from posology.budget.parts import written
 from posology.budget.reading import PAGE, START, Entry, Reader, pairs
 from posology.budget.rows import NAMES, AttemptRow, closed, under_way
+from posology.budget.windows import midnight
 from posology.errors import BadFile
 
 if TYPE_CHECKING:
@@ -63,8 +64,7 @@ class Wanted:
         """A place before all that is wanted: nothing of a day's money is written before the day."""
         if self.since is None:
             return START
-        midnight = datetime(self.since.year, self.since.month, self.since.day, tzinfo=UTC)
-        return f"{max(0, int(midnight.timestamp() * 1000) - 1)}-0"
+        return f"{max(0, int(midnight(self.since).timestamp() * 1000) - 1)}-0"
 
 
 async def attempts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from posology.types import Scope
 
@@ -15,6 +15,11 @@ def day_of(at: datetime) -> str:
 def month_of(at: datetime) -> str:
     """The month of a time, e.g. ``2026-01``."""
     return f"{at.astimezone(UTC):%Y-%m}"
+
+
+def midnight(day: date) -> datetime:
+    """When a day begins."""
+    return datetime.combine(day, time(), UTC)
 
 
 def resets(scope: Scope | str, at: datetime) -> datetime | None:
