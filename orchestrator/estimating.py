@@ -23,7 +23,7 @@ from orchestrator.pipeline import Prepared, Request
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from posology.budget.redis_ledger import RedisLedger
-from posology.errors import PosologyError, UnpricedModel
+from posology.errors import UnpricedModel
 from posology.published.answers import ErrorBody
 from posology.published.estimates import (
     Accuracy,
@@ -192,7 +192,7 @@ class Estimates:
             # before anything is retrieved
             estimator.check(request.model)
         except UnpricedModel as error:
-            return Estimated(row=row, error=_body(error))
+            return Estimated(row=row, error=error_body(error, None))
         prepared = await self._service.prepare(request)
         estimates = []
         for name, strategy in _strategies(prepared):
@@ -217,10 +217,6 @@ def _strategies(prepared: Prepared) -> Iterator[tuple[str, Strategy]]:
         if name != decided:
             sized = name == briefcontext.NAME and request.partition_size is not None
             yield name, make(size=request.partition_size) if sized else make()
-
-
-def _body(error: PosologyError) -> ErrorBody:
-    return error_body(error, None)
 
 
 def _question(found: Estimated, attempts: int) -> QuestionEstimate:

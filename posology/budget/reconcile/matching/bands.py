@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -42,7 +41,6 @@ class Band:
         self.most += other.most
 
 
-Bands = Mapping[Measure, Band]
 NOTHING = Band()
 
 
