@@ -22,6 +22,7 @@ from orchestrator.output import error_body
 from orchestrator.pipeline import Prepared, Request
 from orchestrator.service import Service
 from orchestrator.settings import Settings
+from orchestrator.spending import balance_fields
 from posology.budget.redis_ledger import RedisLedger
 from posology.errors import UnpricedModel
 from posology.published.answers import ErrorBody
@@ -45,6 +46,7 @@ _AT_ONCE = 4
 class Standing:
     """What the ledger says of a tenant."""
 
+    tenant: str
     balances: tuple[Balance, ...]
     history: Mapping[Label, Figures]
 
@@ -83,6 +85,7 @@ async def read_standing(redis: Redis, url: str, tenant: str) -> Standing:
         StoreUnavailable: Redis is out of reach.
     """
     return Standing(
+        tenant=tenant,
         balances=await RedisLedger(redis, url, tenant=tenant).balances(),
         history=await read_history(redis, url, tenant),
     )
@@ -266,12 +269,7 @@ def _scopes(standing: Standing, total: StrategyEstimate | None) -> tuple[ScopeEs
     worst = total.worst_usd if total else Decimal(0)
     return tuple(
         ScopeEstimate(
-            scope=balance.scope,
-            cap_usd=balance.cap,
-            spent_usd=balance.spent,
-            reserved_usd=balance.reserved,
-            left_usd=balance.left,
-            resets=balance.resets,
+            **balance_fields(standing.tenant, balance),
             expected_fits=balance.left is None or expected <= balance.left,
             worst_fits=balance.left is None or worst <= balance.left,
         )

@@ -22,6 +22,7 @@ from posology.published.money import (
     SpendGroup,
     SpendOutput,
 )
+from posology.types import Balance
 
 if TYPE_CHECKING:
     from datetime import date
@@ -55,7 +56,8 @@ async def spend_output(
     for tenant in tenants:
         for name, found in (await spent(redis, url, tenant, days, by)).items():
             groups[name] = groups.get(name, Spent()) + found
-        balances += await _balances(redis, url, tenant)
+        standing = await RedisLedger(redis, url, tenant=tenant).balances()
+        balances += [BalanceOutput(**balance_fields(tenant, one)) for one in standing]
     ordered = dict(sorted(groups.items())) if by is Grouping.DAY else ranked(groups)
     return SpendOutput(
         tenant=tenants[0] if one else None,
@@ -68,19 +70,17 @@ async def spend_output(
     )
 
 
-async def _balances(redis: Redis, url: str, tenant: str) -> list[BalanceOutput]:
-    return [
-        BalanceOutput(
-            tenant=tenant,
-            scope=balance.scope,
-            cap_usd=balance.cap,
-            spent_usd=balance.spent,
-            reserved_usd=balance.reserved,
-            left_usd=balance.left,
-            resets=balance.resets,
-        )
-        for balance in await RedisLedger(redis, url, tenant=tenant).balances()
-    ]
+def balance_fields(tenant: str, balance: Balance) -> dict[str, Any]:
+    """What is published of how one scope of a tenant's money stands."""
+    return {
+        "tenant": tenant,
+        "scope": balance.scope,
+        "cap_usd": balance.cap,
+        "spent_usd": balance.spent,
+        "reserved_usd": balance.reserved,
+        "left_usd": balance.left,
+        "resets": balance.resets,
+    }
 
 
 def _amounts(found: Spent) -> dict[str, Any]:

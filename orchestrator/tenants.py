@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.spending import balance_fields
 from orchestrator.terminal import safe
 from posology.budget.limits import FIELDS
 from posology.budget.refusing import shown
 from posology.budget.tenants import Tenant
+from posology.published.money import BalanceOutput
 from posology.published.tenants import (
     ApiKeyOutput,
-    BalanceOutput,
     LimitsOutput,
     TenantOutput,
     TenantSummary,
@@ -67,17 +68,7 @@ def tenant_output(
     summary = tenant_summary(tenant)
     return TenantOutput(
         **{name: getattr(summary, name) for name in TenantSummary.model_fields},
-        balances=tuple(
-            BalanceOutput(
-                scope=one.scope,
-                cap_usd=one.cap,
-                spent_usd=one.spent,
-                reserved_usd=one.reserved,
-                left_usd=one.left,
-                resets=one.resets,
-            )
-            for one in balances
-        ),
+        balances=tuple(BalanceOutput(**balance_fields(tenant.name, one)) for one in balances),
         key=key,
     )
 

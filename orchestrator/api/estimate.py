@@ -66,6 +66,7 @@ _EXAMPLE: dict[str, Any] = {
     "decided": {**_TOTAL, "strategy": "as decided"},
     "balances": [
         {
+            "tenant": "acme",
             "scope": "day",
             "cap_usd": "5",
             "spent_usd": "1.25",

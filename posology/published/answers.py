@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PlainSerializer
 
 from posology.types import Attempt, Coverage, Decision, Form, Level, Resolution, Usage
 
@@ -14,6 +15,12 @@ class Published(BaseModel):
     """Base of everything that leaves the system as JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+#: dollars as a string of digits, never as a power of ten
+Dollars = Annotated[
+    Decimal, PlainSerializer(lambda amount: f"{amount:f}", return_type=str, when_used="json")
+]
 
 
 class Status(StrEnum):
@@ -94,9 +101,9 @@ class Spending(Published):
     """of all attempts whose usage is known"""
     usage_complete: bool
     """false when an attempt's usage is unknown: it may have been billed"""
-    cost_usd: Decimal | None
+    cost_usd: Dollars | None
     """null when usage or price of an attempt is unknown"""
-    charged_usd: Decimal
+    charged_usd: Dollars
     """what counts against limits: unknown costs at their bounds"""
 
 

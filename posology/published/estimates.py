@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
-from posology.published.answers import ErrorBody, Published
-from posology.types import Scope
+from posology.published.answers import Dollars, ErrorBody, Published
+from posology.published.money import BalanceOutput
 
 
 class StrategyEstimate(Published):
@@ -21,16 +19,16 @@ class StrategyEstimate(Published):
     """of all calls, at best guess"""
     output_tokens: int
     """of all calls, at best guess"""
-    low_usd: Decimal
+    low_usd: Dollars
     """when every reply is of a few words and no partition holds anything"""
-    expected_usd: Decimal
+    expected_usd: Dollars
     """at best guess"""
-    worst_usd: Decimal
+    worst_usd: Dollars
     """what is reserved when every reply needs a repair: with this as its cap nothing is refused, unless \
 attempts fail"""
-    repeated_usd: Decimal
+    repeated_usd: Dollars
     """the worst when every attempt fails, possibly billed, as often as is allowed"""
-    largest_worst_usd: Decimal
+    largest_worst_usd: Dollars
     """the worst of a single question: what a cap for each of them must be"""
 
 
@@ -60,19 +58,9 @@ class BadQuestion(Published):
     error: ErrorBody
 
 
-class ScopeEstimate(Published):
+class ScopeEstimate(BalanceOutput):
     """What a tenant has left in one scope, and whether it is enough."""
 
-    scope: Scope
-    cap_usd: Decimal | None
-    """null: no limit"""
-    spent_usd: Decimal
-    reserved_usd: Decimal
-    """set aside for calls under way"""
-    left_usd: Decimal | None
-    """null: no limit"""
-    resets: datetime | None
-    """null: never"""
     expected_fits: bool
     """whether the expected cost of what is decided is left"""
     worst_fits: bool
@@ -85,9 +73,9 @@ class StrategyAccuracy(Published):
     strategy: str
     questions: int
     """answered or refused, by this strategy, at a cost that is known"""
-    estimated_usd: Decimal
+    estimated_usd: Dollars
     """what was expected of these"""
-    actual_usd: Decimal
+    actual_usd: Dollars
     """what they cost"""
     ratio: float | None
     """actual by expected, of the totals; null where nothing was expected"""

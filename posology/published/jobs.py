@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from pydantic import Field
 
-from posology.published.answers import AskOutput, ErrorBody, Published, Spending
+from posology.published.answers import AskOutput, Dollars, ErrorBody, Published, Spending
 from posology.types import Decision, Form
 from posology.types.jobs import JobState
 
@@ -30,7 +29,7 @@ class Cancellation(Published):
     """null when it was cancelled before it was decided how to answer"""
     calls_made: int
     calls_saved: int | None
-    cost_saved_usd: Decimal | None
+    cost_saved_usd: Dollars | None
     """an estimate from the calls that were made; null when none was, or their cost is unknown"""
 
 
@@ -59,15 +58,15 @@ class JobSummary(Published):
     batch: str | None
     row: int | None
     """place in its batch, from 0"""
-    known_cost_usd: Decimal
+    known_cost_usd: Dollars
     """what it is known to have cost so far"""
     unknown_costs: int
     """attempts whose cost is unknown: they come on top"""
-    charged_usd: Decimal
+    charged_usd: Dollars
     """what counts against limits: the known cost, and unknown ones at their bounds"""
-    reserved_usd: Decimal
+    reserved_usd: Dollars
     """set aside for calls under way"""
-    cap_usd: Decimal | None
+    cap_usd: Dollars | None
     """what it may cost at most; null: the tenant's limits alone"""
 
 
@@ -118,7 +117,7 @@ class BatchOutput(Published):
     """rows that are no valid request, and so no jobs"""
     states: dict[JobState, int]
     """how many of its jobs are in which state"""
-    known_cost_usd: Decimal
+    known_cost_usd: Dollars
     unknown_costs: int
     """attempts whose cost is unknown: they come on top"""
     over: bool

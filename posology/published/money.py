@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from decimal import Decimal
 
 from posology.budget.periods import Grouping
-from posology.published.answers import Published
+from posology.published.answers import Dollars, Published
 from posology.types.money import Scope
 
 
@@ -14,9 +13,9 @@ class Amounts(Published):
     """What some attempts at model calls came to."""
 
     attempts: int
-    charged_usd: Decimal
+    charged_usd: Dollars
     """what counts against limits: costs, and bounds where nobody knows the cost"""
-    at_bounds_usd: Decimal
+    at_bounds_usd: Dollars
     """of this, what was charged at bounds"""
     unknown_costs: int
     """attempts whose cost is unknown"""
@@ -35,13 +34,13 @@ class BalanceOutput(Published):
 
     tenant: str
     scope: Scope
-    cap_usd: Decimal | None
+    cap_usd: Dollars | None
     """null: no limit"""
-    spent_usd: Decimal
+    spent_usd: Dollars
     """with attempts of unknown cost at their bounds"""
-    reserved_usd: Decimal
+    reserved_usd: Dollars
     """set aside for calls under way"""
-    left_usd: Decimal | None
+    left_usd: Dollars | None
     """null: no limit"""
     resets: datetime | None
     """when the window is over; null: never"""
@@ -81,8 +80,8 @@ class OverBound(Published):
     attempt: str
     job: str
     model: str
-    bound_usd: Decimal
-    charged_usd: Decimal
+    bound_usd: Dollars
+    charged_usd: Dollars
 
 
 class LedgerAudit(Published):
@@ -100,11 +99,11 @@ class LedgerAudit(Published):
     differences: tuple[CounterDifference, ...]
     open: int
     """attempts under way"""
-    open_usd: Decimal
+    open_usd: Dollars
     """set aside for them"""
     unknown_costs: int
     """attempts that were or were not billed: nobody knows"""
-    unknown_usd: Decimal
+    unknown_usd: Dollars
     """their bounds, which are charged"""
     over: int
     """attempts that cost more than was reserved for them"""

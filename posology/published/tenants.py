@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
-from typing import Annotated
 
-from pydantic import PlainSerializer
-
-from posology.published.answers import Published
-from posology.types import Scope
-
-#: dollars, never as a power of ten
-Dollars = Annotated[
-    Decimal, PlainSerializer(lambda amount: f"{amount:f}", return_type=str, when_used="json")
-]
+from posology.published.answers import Dollars, Published
+from posology.published.money import BalanceOutput
 
 
 class LimitsOutput(Published):
@@ -35,22 +26,6 @@ class LimitsOutput(Published):
     requests_per_minute: int | None
     tokens_per_minute: int | None
     """by the bounds of the calls"""
-
-
-class BalanceOutput(Published):
-    """How one window of money stands."""
-
-    scope: Scope
-    cap_usd: Dollars | None
-    """null: no limit"""
-    spent_usd: Dollars
-    """with calls of unknown cost at their bounds"""
-    reserved_usd: Dollars
-    """set aside for calls under way"""
-    left_usd: Dollars | None
-    """null: no limit"""
-    resets: datetime | None
-    """when the window is over; null: never"""
 
 
 class ApiKeyOutput(Published):
