@@ -96,7 +96,9 @@ class Batches:
         keep = int(self._settings.retention * 1000)
         bad = sum(row.request is None for row in found)
         priced = {str(row.request.model) for row in found if row.request is not None}
-        await self._store.admit(filter(self._priced, priced), tenant=tenant)
+        if key is None or not await self._begun(f"{prefix}batch:{batch}"):
+            # one that was begun is completed, and found again, whatever has been spent since
+            await self._store.admit(filter(self._priced, priced), tenant=tenant)
         await tenants.enlist(self._store, tenant)
         (said,) = await self._store.run(
             "open_batch", prefix, batch, digest, len(found), bad, keep, _SUBMISSION
@@ -203,6 +205,10 @@ class Batches:
             )
             for number, own, error, job in zip(numbers, ids, rejected, jobs, strict=True)
         ]
+
+    async def _begun(self, name: str) -> bool:
+        with translated(self._store.url):
+            return await self._store.redis.hexists(name, "digest")
 
     def _priced(self, model: str) -> bool:
         try:

@@ -162,14 +162,22 @@ class JobStore:
         """Find out whether a tenant can pay for a call to any of the models.
 
         Raises:
-            BudgetError: for none of them; the error is that of the cheapest.
+            BudgetError: for none of them; the error is that of the cheapest which it may use, or else of the
+                cheapest.
             StoreUnavailable: Redis is out of reach.
         """
-        cheapest = min(models, key=self.least, default=None)
-        if cheapest is not None and self._prices is not None:
-            least = self.least(cheapest)
-            said = await self.run("admit", keys.prefix(tenant), cheapest, nano(least))
-            refuse_at_the_door(said, cheapest, least, tenant)
+        if self._prices is None:
+            return
+        refused: tuple[str, Decimal] | None = None
+        for least, model in sorted((self.least(model), model) for model in set(models)):
+            said = await self.run("admit", keys.prefix(tenant), model, nano(least))
+            if said[0] != "model":
+                # what does not pay for this one pays for no dearer one
+                refuse_at_the_door(said, model, least, tenant)
+                return
+            refused = refused or (model, least)
+        if refused is not None:
+            refuse_at_the_door(["model"], *refused, tenant)
 
     def least(self, model: str) -> Decimal:
         """Dollars that a call to a model costs in any case; 0 without prices.

@@ -10,6 +10,8 @@ import anyio
 ANSWER = "answer"
 REDUCE = "reduce"
 _EXTRACT = "extract:"
+#: seconds between two tries of what is not to be begun any more, until it is told so
+_STOPPED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +79,10 @@ class Held:
 
     async def sleep(self, seconds: float) -> None:
         """Wait, but no longer than there is something to wait for."""
+        if self.stopped.is_set():
+            # it is known since before this wait, and whoever asks again and again is not to do so at once
+            await anyio.sleep(min(seconds, _STOPPED))
+            return
         with anyio.move_on_after(seconds):
             await self.stopped.wait()
 

@@ -1,0 +1,95 @@
+"""What is let in by a tenant that has spent everything, and what a unit leaves when it ends, on a real Redis."""
+
+from __future__ import annotations
+
+import json
+import time
+from decimal import Decimal
+from typing import Any
+
+import anyio
+import pytest
+
+from orchestrator.jobs.batches import Batches
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from posology.budget.ledger import nano
+from posology.errors import BudgetExhausted, ModelNotAllowed
+from posology.store import keys
+from posology.testing.prices import FlatPrices
+from tests.integration.jobs_store.helpers import BOUND, ERROR, MODEL, Bench
+from tests.integration.jobs_store.test_money import NOTHING, money
+
+pytestmark = pytest.mark.anyio
+
+
+class Priced(FlatPrices):
+    """The offline reader is free, and all else is not."""
+
+    def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
+        if model.startswith("offline:"):
+            return Decimal(0)
+        return super().worst(model, input_tokens=input_tokens, output_tokens=output_tokens)
+
+
+def batches(bench: Bench) -> Batches:
+    prices = Priced(token=Decimal("0.001"))
+    return Batches(JobStore(bench.redis, bench.url, clock=bench.clock, prices=prices), Settings())
+
+
+async def limit(bench: Bench, **fields: str | int) -> None:
+    mapping: Any = fields
+    await bench.redis.hset(f"{keys.prefix(bench.tenant)}tenant", mapping=mapping)
+
+
+def rows(*models: str) -> list[str]:
+    return [json.dumps({"question": "Does it help?", "model": model}) for model in models]
+
+
+async def test_a_batch_is_found_by_its_key_when_all_is_spent(bench: Bench) -> None:
+    await limit(bench, day=nano(Decimal("0.2")))
+    made = await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="b")
+    held = await bench.running()
+    await bench.open(held, "a1")
+    await bench.close(held, "a1", cost=Decimal("0.19"))
+    assert (await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="b")).id == made.id
+    with pytest.raises(BudgetExhausted):
+        await batches(bench).submit(rows(MODEL), tenant=bench.tenant, key="c")
+
+
+async def test_a_batch_is_let_in_for_the_models_that_are_allowed(bench: Bench) -> None:
+    """A cheaper one beside them, which is not, fails by itself."""
+    await limit(bench, models="|openai:*|")
+    out = await batches(bench).submit(rows("offline:extractive", MODEL), tenant=bench.tenant)
+    assert out.total == 2
+    with pytest.raises(ModelNotAllowed) as caught:
+        await batches(bench).submit(rows("offline:extractive"), tenant=bench.tenant)
+    assert caught.value.model == "offline:extractive"
+    await limit(bench, day=nano(Decimal("0.1")))
+    with pytest.raises(BudgetExhausted):
+        await batches(bench).submit(rows("offline:extractive", MODEL), tenant=bench.tenant)
+
+
+async def test_what_stands_open_when_a_unit_ends_its_job_is_charged_at_its_bound(
+    bench: Bench,
+) -> None:
+    """A defect came between a reply and its entry: nobody extends a lease of it, and none ends."""
+    held = await bench.running()
+    await bench.open(held, "a1")
+    await bench.worker().fail(held, ERROR)
+    assert await money(bench) == (BOUND, NOTHING)
+    out = await bench.store.get(held.unit.job, tenant=bench.tenant)
+    assert (out.unknown_costs, out.charged_usd, out.reserved_usd) == (1, BOUND, NOTHING)
+    await bench.close(held, "a1", cost=Decimal("0.0005"))
+    assert await money(bench) == (Decimal("0.0005"), NOTHING)
+
+
+async def test_whoever_is_stopped_does_not_ask_again_without_a_pause(bench: Bench) -> None:
+    held = await bench.running()
+    held.stopped.set()
+    started = time.monotonic()
+    for _ in range(5):
+        await held.sleep(1.0)
+    assert 0.4 < time.monotonic() - started < 2
+    with anyio.fail_after(1):
+        await held.sleep(0.0)
