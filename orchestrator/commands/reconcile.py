@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from posology.budget.reconcile.reconciler import Reconciler
     from posology.budget.reconcile.report import Reconciliation
     from posology.published.reconciliation import ReconcileOutput
+
+_LAST = date.max - timedelta(days=1)
 
 
 def reconcile(
@@ -79,7 +81,8 @@ def reconcile(
         raise typer.BadParameter(f"--provider is one of {', '.join(PROVIDERS)}")
     with errors(as_json=as_json):
         first = None if since is None else read_date(since, "since")
-        last = None if until is None else read_date(until, "until")
+        # the end is the midnight after, which the last of all days does not have
+        last = None if until is None else min(read_date(until, "until"), _LAST)
         made = Reconciler(
             exports,
             provider=provider,

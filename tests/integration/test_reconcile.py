@@ -174,6 +174,13 @@ def test_what_went_through_the_ledger_agrees_with_its_export(
         assert group["day"] == f"{datetime.fromtimestamp(NOON, UTC):%Y-%m-%d}"
 
 
+def test_the_last_of_all_days_may_be_asked_for(cli: Cli, traffic: Traffic, tmp_path: Path) -> None:
+    provider, name = EACH[0]
+    path = _written(tmp_path, provider, name, traffic.spend(provider))
+    result = cli(path, "--until", "9999-12-31", "--json")
+    assert _report(result)["periods"][0]["end"].startswith("9999-12-31")
+
+
 @pytest.mark.parametrize(("provider", "name"), EACH)
 def test_an_export_that_was_tampered_with_does_not(
     cli: Cli, traffic: Traffic, tmp_path: Path, provider: str, name: str
