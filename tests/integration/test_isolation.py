@@ -300,6 +300,7 @@ async def test_an_estimate_goes_by_ones_own_calls_alone(
             assert reply.status_code == 200, reply.text
             found: dict[str, Any] = reply.json()
             del found["seconds"]
+            assert {balance.pop("tenant") for balance in found["balances"]} == {one.tenant}
             return found
 
         before = await estimate(ours)
