@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
 from orchestrator.jobs.store import JobStore
@@ -23,6 +24,7 @@ from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError
 from posology.store import keys
+from posology.store.connection import connect
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +47,16 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"unix://{socket}"
         finally:
             process.terminate()
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    """A connection to it, as the system itself has one."""
+    client = connect(redis_url)
+    try:
+        yield client
+    finally:
+        await client.aclose()
 
 
 @pytest.fixture

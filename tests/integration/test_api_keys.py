@@ -18,19 +18,9 @@ from posology.errors import (
     KeyRefused,
     TenantDisabled,
 )
-from posology.store.connection import connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 METRICS_KEY = "of-the-operator-alone"
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -40,15 +40,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 def redis_url(redis_url: str) -> str:
     """A database of these tests' own: much of what others leave ends by itself, while here all is compared."""
     return f"{redis_url}?db=1"
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
 from typing import cast
 
@@ -11,7 +10,6 @@ from redis.asyncio import Redis
 
 from posology.budget.scripts import library
 from posology.budget.windows import day_of, month_of, resets
-from posology.store.connection import connect
 from posology.types import Scope
 
 pytestmark = pytest.mark.anyio
@@ -39,15 +37,6 @@ for i = 2, #ARGV do
 end
 return found
 """
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 async def run(redis: Redis, script: str, *arguments: int) -> list[str]:

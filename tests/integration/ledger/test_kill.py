@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -46,15 +46,6 @@ ROOT = Path(__file__).parents[3]
 LEASE = 1.0
 #: tasks of the traffic, and attempts of each
 TASKS, EACH = 12, 40
-
-
-@pytest.fixture
-async def redis(redis_url: str) -> AsyncIterator[Redis]:
-    client = connect(redis_url)
-    try:
-        yield client
-    finally:
-        await client.aclose()
 
 
 @contextmanager
