@@ -7,9 +7,9 @@ punctuation, names and gibberish no less than that is assumed.
 
 What is measured: English words take fewer tokens, and almost all of medical prose is English words.
 Their rates are below; ``python -m evals.bounds`` compares them with tokenizers that it trains, on real
-texts and on texts made to break them. Providers' own tokenizers, which have vocabularies of 100,000 to
-200,000, were not at hand: that the rates hold for them, too, is an extrapolation. A text that is made
-for it may therefore exceed the bound; the ledger flags a call whose usage does.
+texts and on texts made to break them, and with OpenAI's own where their files are at hand. That the rates
+hold for tokenizers that are not published is an extrapolation. A text that is made for it may therefore
+exceed the bound; the ledger flags a call whose usage does.
 """
 
 from __future__ import annotations
