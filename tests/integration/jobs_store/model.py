@@ -164,6 +164,7 @@ class Job:
     def conclude(self, name: str, token: int, state: JobState, now: int) -> str:
         if refusal := self.fenced(name, token):
             return refusal
+        self.lose(name)
         self.done(name)
         if self.state is S.CANCELLING:
             self.settle(now)
