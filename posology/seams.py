@@ -6,7 +6,7 @@ that runs over every implementation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
@@ -149,6 +149,19 @@ class Meter(Protocol):
 
         Raises:
             StoreUnavailable: it is not known whether there is room; nothing may be sent.
+        """
+        ...
+
+    async def keep(self, granted: Collection[Scope], seconds: float, *, ticket: str) -> None:
+        """Keep what was granted to a call that waits for money: whoever takes with its ticket has it, once.
+
+        Args:
+            granted: scopes; none: nothing is kept any more.
+            seconds: for which it holds.
+            ticket: the call's.
+
+        Raises:
+            StoreUnavailable: it is not known whether it is kept.
         """
         ...
 

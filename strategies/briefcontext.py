@@ -12,7 +12,13 @@ from collections.abc import Sequence
 
 import anyio
 
-from posology.errors import BudgetExhausted, DeadlineExceeded, JobCancelled, ProviderError
+from posology.errors import (
+    BudgetExhausted,
+    DeadlineExceeded,
+    HeadroomReserved,
+    JobCancelled,
+    ProviderError,
+)
 from posology.seams import Complete
 from posology.types import (
     Answer,
@@ -174,6 +180,15 @@ class BriefContext:
             )
             try:
                 done.append(await extract(asked, complete))
+            except HeadroomReserved as error:
+                # others under way are paid for already, and may be read with the rest
+                done.append(
+                    Extraction(
+                        partition=part.index,
+                        failure=Failure.UNAFFORDABLE,
+                        error=type(error).__name__,
+                    )
+                )
             except Exception as error:  # noqa: BLE001 - raised again below, out of the task group's wrapping
                 raised.append(error)
                 group.cancel_scope.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,6 +22,8 @@ from posology.store.connection import translated
 from posology.store.scripts import Scripts
 from posology.types import Attempt, Balance, Reservation, Scope, Usage
 
+#: seconds between two looks at what earlier processes left reserved, while calls wait
+_SWEEP = 5.0
 #: seconds for which the counters of a run that is no job are kept
 _RUN = 90 * 86_400
 
@@ -52,6 +55,7 @@ class RedisLedger(Ledger):
         self._lease = int(lease * 1000)
         self._clock = clock
         self._run = Scripts(redis, url, source, clock)
+        self._swept = -_SWEEP
         self._enlisted = False
 
     async def reserve(self, asked: Reservation) -> None:
@@ -59,8 +63,6 @@ class RedisLedger(Ledger):
         if not self._enlisted:
             await enlist(self._redis, self._url, self.tenant)
             self._enlisted = True
-            # what an earlier process of this tenant left behind, where no worker looks after it
-            await self.sweep()
         opening = asked.opening
         reservation = {
             "id": opening.id,
@@ -80,6 +82,11 @@ class RedisLedger(Ledger):
             "" if asked.cap is None else nano(asked.cap),
             _RUN * 1000,
         )
+        own_clock = self._clock is not None  # then whoever drives it sweeps
+        if said[0] == "busy" and not own_clock and time.monotonic() - self._swept > _SWEEP:
+            # what holds the headroom may be of a process that is gone
+            self._swept = time.monotonic()
+            await self.sweep()
         refuse(said, opening, self.tenant)
 
     async def settle(self, attempt: Attempt) -> None:

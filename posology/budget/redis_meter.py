@@ -14,7 +14,7 @@ processes, so these must agree to a second or so; the counter goes by the server
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import anyio
@@ -117,17 +117,25 @@ class RedisMeter:
 
     async def take(self, wanted: Mapping[Scope, int], limits: Limits, *, ticket: str) -> Taken:
         """See :meth:`Meter.take <posology.seams.Meter.take>`."""
-        place, stood = await self._line("ask", ticket)
+        place, stood, kept = await self._line("ask", ticket)
         if place:
             return Taken(granted=frozenset(), refused="turn", place=place)
-        with translated(self._url):
-            granted, refused = await self._hit(wanted, limits)
-            after = None if refused is None else await self._after(refused, wanted[refused], limits)
+        granted, refused, after = list(kept & wanted.keys()), None, None
+        if missing := {scope: cost for scope, cost in wanted.items() if scope not in kept}:
+            with translated(self._url):
+                more, refused = await self._hit(missing, limits)
+                granted += more
+                if refused is not None:
+                    after = await self._after(refused, wanted[refused], limits)
         if refused is not None:
-            place, _ = await self._line("wait", ticket)
+            place, *_ = await self._line("wait", ticket)
         elif stood:
             await self._line("leave", ticket)
         return Taken(granted=frozenset(granted), refused=refused, place=place, retry_after=after)
+
+    async def keep(self, granted: Collection[Scope], seconds: float, *, ticket: str) -> None:
+        """See :meth:`Meter.keep <posology.seams.Meter.keep>`."""
+        await self._line("keep", ticket, ",".join(sorted(granted)), max(1, int(seconds * 1000)))
 
     async def _hit(
         self, wanted: Mapping[Scope, int], limits: Limits
@@ -168,9 +176,11 @@ class RedisMeter:
         )
         return until_room(cost, item.amount, previous, expires, current, ends)
 
-    async def _line(self, word: str, ticket: str) -> tuple[int, bool]:
-        place, stood = await self._run("line", self._prefix, ticket, word)
-        return int(place), stood == "1"
+    async def _line(
+        self, word: str, ticket: str, *more: str | int
+    ) -> tuple[int, bool, frozenset[Scope]]:
+        place, stood, kept = await self._run("line", self._prefix, ticket, word, *more)
+        return int(place), stood == "1", frozenset(Scope(one) for one in kept.split(",") if one)
 
 
 def until_room(

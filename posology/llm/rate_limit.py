@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from uuid import uuid4
 
-from posology.errors import CallTooLarge, HeadroomReserved
+from posology.errors import CallTooLarge, HeadroomReserved, StoreUnavailable
 from posology.llm import series
 from posology.llm.memo import call_key
 from posology.seams import Bound, Complete, Meter
@@ -58,28 +59,44 @@ class RateLimit:
         wanted = self._wanted(call, limits)
         if not wanted:
             return await self._inner(call)
-        run = series.current()
-        await self._take(call, wanted, limits, run)
+        run, ticket = series.current(), f"{self._owner}|{call_key(call)}"
+        await self._take(ticket, wanted, limits, run)
         try:
             completion = await self._inner(call)
         except HeadroomReserved:
-            # it was not sent: it waits for money, and its share waits with it
+            # it was not sent: it waits for money, and its share waits with it, also where another worker goes on
+            if not run.kept:
+                left = min(run.granted.values()) + GRANTED - self._clock()
+                await self._meter.keep(run.granted, left, ticket=ticket)
+                run.kept = True
             raise
         except BaseException:
-            run.granted = {}
+            await self._used(ticket, run)
             raise
-        run.granted = {}
+        await self._used(ticket, run)
         return completion
 
+    async def _used(self, ticket: str, run: series.Series) -> None:
+        """The attempt was made, so the next one takes anew."""
+        run.granted, kept, run.kept = {}, run.kept, False
+        if kept:
+            # what is not taken back holds for a minute, and is one attempt's
+            with suppress(StoreUnavailable):
+                await self._meter.keep((), 0.0, ticket=ticket)
+
     async def _take(
-        self, call: Call, wanted: Mapping[Scope, int], limits: Limits, run: series.Series
+        self, ticket: str, wanted: Mapping[Scope, int], limits: Limits, run: series.Series
     ) -> None:
         now = self._clock()
         run.granted = {scope: at for scope, at in run.granted.items() if now - at < GRANTED}
         missing = {scope: cost for scope, cost in wanted.items() if scope not in run.granted}
         if not missing:
             return
-        taken = await self._meter.take(missing, limits, ticket=f"{self._owner}|{call_key(call)}")
+        if run.kept:
+            # it was of a minute that is over
+            await self._meter.keep((), 0.0, ticket=ticket)
+            run.kept = False
+        taken = await self._meter.take(missing, limits, ticket=ticket)
         run.granted = {**run.granted, **dict.fromkeys(taken.granted, now)}
         if taken.refused is not None:
             raise HeadroomReserved(

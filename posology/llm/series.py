@@ -31,6 +31,8 @@ class Series:
     #: what the tenant's minute has granted to the attempt that is to be sent next, by when: kept while it
     #: waits for money
     granted: Mapping[str, float] = field(default_factory=dict)
+    #: whether that is kept for whoever takes the call up, should it be handed back
+    kept: bool = False
 
 
 _current: ContextVar[Series | None] = ContextVar("series", default=None)

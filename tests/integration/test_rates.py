@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -244,6 +245,25 @@ async def test_what_was_granted_is_kept_while_the_call_waits_for_money(
         await waiting(a_call())
     assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 2
     assert await redis.get(f"{keys.prefix(tenant)}rates:{{tokens}}") == "300"
+
+
+async def test_what_was_granted_outlasts_being_handed_back(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    """A unit that waits for money is taken up again and again, by any process: it takes from the minute once."""
+    await limit(redis, tenant, rpm=10, tpm=10_000)
+    purse = Purse(tries=3)
+    for _ in range(4):
+        one = rates(redis, redis_url, tenant, purse, owner="job_1|answer")
+        with series.one_call(), suppress(HeadroomReserved):
+            await one(a_call())
+    assert (purse.asked, purse.sent) == (4, 1)
+    assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 1
+    # what was kept is one attempt's
+    with series.one_call():
+        await rates(redis, redis_url, tenant, purse, owner="job_1|answer")(a_call())
+    assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 2
+    assert not [name for name in await keys_of(redis, tenant) if ":granted:" in name]
 
 
 async def test_a_grant_is_none_after_its_minute(redis: Redis, redis_url: str, tenant: str) -> None:

@@ -64,13 +64,6 @@ local function dispatch(id, name, u)
   redis.call('ZADD', unclaimed(name), now, member(id, name))
 end
 
-local function unit_done(id, name, u)
-  u.s = 'done'
-  put_unit(id, name, u)
-  redis.call('ZREM', P .. 'leases', member(id, name))
-  redis.call('ZREM', unclaimed(name), member(id, name))
-end
-
 -- What the figures of an attempt are told apart by.
 local function labels(entry, outcome)
   return '|' .. entry.stage .. '|' .. label(entry.model, outcome == 'ok')
@@ -96,6 +89,16 @@ local function lose_attempts(id, name, token)
       event(id, 'call', {stage = entry.stage, call = entry.call, attempt = entry.attempt, outcome = 'lost'})
     end
   end
+end
+
+-- Nobody holds the unit any more. What its holder left open, nobody is to tell of: its entry could not be made, or a
+-- defect came before it. Where it is told of after all, that is put right.
+local function unit_done(id, name, u)
+  if u.s == 'running' then lose_attempts(id, name, u.t) end
+  u.s = 'done'
+  put_unit(id, name, u)
+  redis.call('ZREM', P .. 'leases', member(id, name))
+  redis.call('ZREM', unclaimed(name), member(id, name))
 end
 
 -- What was taken for lost is told of after all.
@@ -156,4 +159,21 @@ local function held(id, name, token)
     return nil, 'over'
   end
   return u
+end
+
+-- Nobody asks with the tickets of a unit that is handed back, and whoever stands behind one would wait for it. A call
+-- that had come to its turn for money has the same place again when it asks within two minutes: else dear calls, for
+-- which others have to end, would never be made.
+local function step_out(id, name)
+  local own = member(id, name) .. '|'
+  for _, q in ipairs({queue(), queue(id), P .. 'rates:queue'}) do
+    for _, ticket in ipairs(redis.call('ZRANGE', q, 0, -1)) do
+      if string.sub(ticket, 1, #own) == own then
+        redis.call('HSET', q .. ':left', ticket, redis.call('ZSCORE', q, ticket))
+        redis.call('PEXPIRE', q .. ':left', 120000)
+        redis.call('ZREM', q, ticket)
+        redis.call('HDEL', q .. ':seen', ticket)
+      end
+    end
+  end
 end

@@ -3,8 +3,6 @@
 local id, name = ARGV[2], ARGV[3]
 local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return {why} end
--- nobody is to tell any more of what stands open: its entry could not be made, or a defect came before it
-lose_attempts(id, name, u.t)
 unit_done(id, name, u)
 if get(id, 'state') == 'cancelling' then
   settle_cancel(id)

@@ -10,16 +10,7 @@ if get(id, 'state') == 'cancelling' then
   settle_cancel(id)
   return {'cancelled'}
 end
--- nobody asks with its tickets while it is parked, and whoever stands behind one would wait for it
-local own = member(id, name) .. '|'
-for _, q in ipairs({queue(), queue(id), P .. 'rates:queue'}) do
-  for _, ticket in ipairs(redis.call('ZRANGE', q, 0, -1)) do
-    if string.sub(ticket, 1, #own) == own then
-      redis.call('ZREM', q, ticket)
-      redis.call('HDEL', q .. ':seen', ticket)
-    end
-  end
-end
+step_out(id, name)
 u.s = 'waiting'
 put_unit(id, name, u)
 redis.call('ZREM', P .. 'leases', member(id, name))

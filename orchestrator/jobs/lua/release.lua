@@ -8,6 +8,7 @@ if get(id, 'state') == 'cancelling' then
   settle_cancel(id)
   return {'cancelled'}
 end
+step_out(id, name)
 if ARGV[5] == '1' then u.r = (u.r or 0) + 1 end
 dispatch(id, name, u)
 -- it is sent again at the next sweep, by whoever is still at work

@@ -103,8 +103,10 @@ end
 -- How many stand before a ticket in a queue, after it has been put there where it was not.
 local function line_up(name, ticket)
   if not redis.call('ZSCORE', name, ticket) then
-    local last = redis.call('ZRANGE', name, -1, -1, 'WITHSCORES')
-    redis.call('ZADD', name, (tonumber(last[2]) or 0) + 1, ticket)
+    -- who was told to step aside for a while comes back to the same place
+    local left, last = redis.call('HGET', name .. ':left', ticket), redis.call('ZRANGE', name, -1, -1, 'WITHSCORES')
+    redis.call('ZADD', name, left or (tonumber(last[2]) or 0) + 1, ticket)
+    if left then redis.call('HDEL', name .. ':left', ticket) end
   end
   redis.call('HSET', name .. ':seen', ticket, whole(now))
   redis.call('PEXPIRE', name, QUEUED)
@@ -136,6 +138,7 @@ end
 -- Whether a model may be used by the tenant: |openai:gpt-4o-mini|anthropic:*|
 local function allowed(models, model)
   if not models or models == '' then return true end
+  if string.find(model, '|', 1, true) then return false end
   local provider = string.match(model, '^[^:]*')
   return string.find(models, '|' .. model .. '|', 1, true) or string.find(models, '|' .. provider .. ':*|', 1, true)
 end

@@ -85,6 +85,8 @@ class Job:
         piece.status, piece.sent = "waiting", now
 
     def done(self, name: str) -> None:
+        if self.pieces[name].status == "running":
+            self.lose(name)
         self.pieces[name].status = "done"
         self.pieces[name].sent = None
 

@@ -10,16 +10,23 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from orchestrator.jobs import fair
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.ledger import dollars, nano
-from posology.errors import BudgetExhausted, ModelNotAllowed, TenantDisabled, UnpricedModel
+from posology.errors import (
+    BudgetExhausted,
+    HeadroomReserved,
+    ModelNotAllowed,
+    TenantDisabled,
+    UnpricedModel,
+)
 from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices
-from posology.types import Call, JobState, Outcome, Stage, Usage
+from posology.types import Call, Extraction, JobState, Outcome, Stage, Usage
 from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Gate, Local, Wires, killed, of, reply, runner
 
@@ -225,6 +232,41 @@ async def test_who_comes_first_is_served_first(bench: Bench) -> None:
         assert not order
         await bench.close(holder, "a1", cost=Decimal(0))
     assert order == ["dear", "small"]
+
+
+async def test_who_is_handed_back_comes_to_the_same_place(bench: Bench) -> None:
+    """Else a dear call, for which others have to end, would begin anew each time behind small ones."""
+    await limit(bench, total=Decimal("0.0045"))
+    first, second = await bench.running(), await bench.running()
+    await bench.open(first, "a1")
+    await bench.open(first, "a2")
+    with pytest.raises(HeadroomReserved) as caught:
+        await bench.open(second, "b1", key="b")
+    await fair.park(bench.worker(), second, caught.value)
+    third = await bench.running()
+    with pytest.raises(HeadroomReserved):
+        await bench.open(third, "c1", key="c")
+    bench.clock.forward(1)
+    unit = await bench.worker().take(bench.tenant)
+    assert unit is not None
+    again = await bench.claimed(unit.job, unit.name)
+    assert again.unit == second.unit
+    with pytest.raises(HeadroomReserved) as caught:
+        await bench.open(again, "b2", key="b")
+    assert caught.value.place == 0
+    with pytest.raises(HeadroomReserved) as caught:
+        await bench.open(third, "c2", key="c")
+    assert caught.value.place == 1
+    await bench.close(first, "a1", cost=Decimal(0))
+    await bench.open(again, "b3", key="b")
+
+
+async def test_a_partition_that_ends_leaves_no_reservation(bench: Bench) -> None:
+    job = await bench.extracting(2)
+    held = await bench.claimed(job, "extract:0")
+    await bench.open(held, "a1")
+    await bench.worker().extracted(held, Extraction(partition=0))
+    assert await money(bench) == (BOUND, NOTHING)
 
 
 async def test_a_tenant_that_is_disabled_spends_nothing_more(bench: Bench) -> None:
