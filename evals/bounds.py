@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from evals.byte_bpe import FILES, PATTERNS, Texts, counts, train, vocabulary, words
-from posology.budget.openai_tokens import ENCODINGS, default_folder, load
-from posology.budget.text_bound import FREQUENT, TextBound, bytes_bound, words_bound
+from posology.budget.bounds.openai_tokens import ENCODINGS, default_folder, load
+from posology.budget.bounds.texts import FREQUENT, TextBound, bytes_bound, words_bound
 
 _SIZES = (32_000, 50_000, 100_000)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

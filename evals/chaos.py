@@ -31,9 +31,9 @@ from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
-from posology.budget.reading import Reader
-from posology.budget.rebuild import Auditor
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.books.audit import Auditor
+from posology.budget.books.reading import Reader
+from posology.budget.ledger.redis import RedisLedger
 from posology.corpus.sample import notes_file, questions
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT

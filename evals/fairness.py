@@ -31,8 +31,8 @@ from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
-from posology.budget import limits
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.tenants import limits
 from posology.store import keys
 from posology.testing.encoder import save_tiny_encoder
 from posology.testing.faults import Faults

@@ -27,9 +27,9 @@ from redis.asyncio import Redis
 
 from orchestrator.stack.ports import free_port
 from orchestrator.stack.redis_server import find_server
-from posology.budget.ledger import MAX_CAP, Ledger, nano
-from posology.budget.memory_ledger import MemoryLedger
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.base import MAX_CAP, Ledger, nano
+from posology.budget.ledger.memory import MemoryLedger
+from posology.budget.ledger.redis import RedisLedger
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import (

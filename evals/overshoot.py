@@ -58,11 +58,11 @@ import redis
 
 from orchestrator.stack.ports import free_port
 from orchestrator.stack.redis_server import find_server
-from posology.budget.bounds import CallBound
-from posology.budget.journal import LedgerJournal
-from posology.budget.prices import packaged
-from posology.budget.redis_ledger import RedisLedger
-from posology.budget.tenants import TenantStore
+from posology.budget.bounds.calls import CallBound
+from posology.budget.ledger.journal import LedgerJournal
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.prices.book import packaged
+from posology.budget.tenants.store import TenantStore
 from posology.errors import BudgetError, ProviderError
 from posology.llm.accounting import Account
 from posology.llm.openai_adapter import OpenAIAdapter

@@ -9,7 +9,7 @@ import anyio
 
 from orchestrator.pricing import price_book
 from orchestrator.settings import Settings
-from posology.budget.bounds import CallBound
+from posology.budget.bounds.calls import CallBound
 from posology.llm.models import parse
 from posology.llm.providers import FACTORIES, Adapter, ProviderOptions
 from posology.llm.retry import RetryPolicy

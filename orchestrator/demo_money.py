@@ -13,9 +13,9 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.show_money import show_audit, show_spend
 from orchestrator.spending import audit_output, spend_output, today
 from orchestrator.terminal import money
-from posology.budget.periods import Grouping, period
-from posology.budget.rebuild import Auditor
-from posology.budget.tenants import TenantStore
+from posology.budget.books.audit import Auditor
+from posology.budget.spending.periods import Grouping, period
+from posology.budget.tenants.store import TenantStore
 from posology.errors import TenantExists
 from posology.published.jobs import JobOutput
 from posology.types import Limits

@@ -23,7 +23,7 @@ from orchestrator.pipeline import Prepared, Request
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spending import balance_fields
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.redis import RedisLedger
 from posology.errors import UnpricedModel
 from posology.published.answers import ErrorBody
 from posology.published.estimates import (

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from orchestrator.pipeline import Request
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
-from posology.budget.ledger import MAX_CAP
+from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.retriever import Mode
 from posology.llm.models import parse

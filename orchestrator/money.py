@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from orchestrator.jobs.place import known_store
 from orchestrator.settings import Settings
-from posology.budget.ledger import LEASE, Ledger
-from posology.budget.memory_ledger import MemoryLedger
-from posology.budget.redis_ledger import RedisLedger
-from posology.budget.redis_meter import RedisMeter
+from posology.budget.ledger.base import LEASE, Ledger
+from posology.budget.ledger.memory import MemoryLedger
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.tenants.meter import RedisMeter
 from posology.seams import Meter
 from posology.store.connection import connect
 

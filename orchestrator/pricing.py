@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from orchestrator.settings import Settings
-from posology.budget.prices import PriceBook, load
+from posology.budget.prices.book import PriceBook, load
 
 
 def price_book(settings: Settings) -> PriceBook:

@@ -21,7 +21,7 @@ from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.output import answer_output, ask_output, error_body, ranked, spending
-from posology.budget.redis_meter import Meters
+from posology.budget.tenants.meter import Meters
 from posology.errors import (
     DeadlineExceeded,
     EmbedderUnavailable,

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.terminal import money, safe
-from posology.budget.ledger import dollars
+from posology.budget.ledger.base import dollars
 from posology.published.money import (
     Amounts,
     BalanceOutput,

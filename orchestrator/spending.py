@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from posology.budget.comparing import Compared
-from posology.budget.ledger import dollars
-from posology.budget.periods import Grouping, Period
-from posology.budget.rebuild import Audit, Rebuilt
-from posology.budget.redis_ledger import RedisLedger
-from posology.budget.spend import Spent, ranked, spent, total
+from posology.budget.books.audit import Audit, Rebuilt
+from posology.budget.books.comparing import Compared
+from posology.budget.ledger.base import dollars
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.spending.figures import Spent, ranked, spent, total
+from posology.budget.spending.periods import Grouping, Period
 from posology.published.money import (
     Amounts,
     BalanceOutput,

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from orchestrator.spending import balance_fields
 from orchestrator.terminal import safe
-from posology.budget.limits import FIELDS
-from posology.budget.refusing import shown
-from posology.budget.tenants import Tenant
+from posology.budget.ledger.refusing import shown
+from posology.budget.tenants.limits import FIELDS
+from posology.budget.tenants.store import Tenant
 from posology.published.money import BalanceOutput
 from posology.published.tenants import (
     ApiKeyOutput,

@@ -11,7 +11,7 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.redis import RedisLedger
 from posology.store import keys
 from posology.types import Attempt, Opening, Outcome, PromptId, Reservation, Stage, Usage
 

@@ -21,7 +21,7 @@ from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.settings import MAX_TOKENS, MIN_TOKENS
 from posology import errors
-from posology.budget.ledger import MAX_CAP
+from posology.budget.ledger.base import MAX_CAP
 from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
 from posology.types import Form
 

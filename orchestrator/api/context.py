@@ -14,7 +14,7 @@ from orchestrator.api.traffic import Traffic
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Auth, Settings
-from posology.budget.tenants import TenantStore, refused
+from posology.budget.tenants.store import TenantStore, refused
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
 

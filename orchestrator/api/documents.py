@@ -17,7 +17,7 @@ from orchestrator.api import problems
 from orchestrator.input import JobRequest
 from orchestrator.settings import Auth
 from posology import errors
-from posology.budget.tenants import refused
+from posology.budget.tenants.store import refused
 from posology.errors import PosologyError
 from posology.published.jobs import JobEvent
 from posology.published.problems import MEDIA_TYPE, Problem, urn

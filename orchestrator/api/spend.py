@@ -14,7 +14,7 @@ from orchestrator.api.documents import fails, shows
 from orchestrator.api.jobs import answered
 from orchestrator.spending import spend_output, today
 from posology import errors
-from posology.budget.periods import DAYS, MAX_DAYS, Grouping, period, read_date
+from posology.budget.spending.periods import DAYS, MAX_DAYS, Grouping, period, read_date
 from posology.published.money import SpendOutput
 
 router = APIRouter(prefix="/v1/spend", tags=["spend"])

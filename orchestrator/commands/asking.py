@@ -53,7 +53,7 @@ def ask(
     from orchestrator.output import ask_output
     from orchestrator.service import open_service
     from orchestrator.terminal import show_answer
-    from posology.budget.journal import LedgerJournal
+    from posology.budget.ledger.journal import LedgerJournal
     from posology.llm.accounting import Account
 
     account = Account()

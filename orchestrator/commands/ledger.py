@@ -23,8 +23,8 @@ from orchestrator.commands.store import one_or_all, whose, with_store
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
-    from posology.budget.archive import Archived
-    from posology.budget.rebuild import Audit, Rebuilt
+    from posology.budget.books.archive import Archived
+    from posology.budget.books.audit import Audit, Rebuilt
 
 app = typer.Typer(
     help="Looks after the ledger of model calls: docs/ledger.md.", no_args_is_help=True
@@ -41,7 +41,7 @@ def verify(
     """
     from orchestrator.show_money import show_audit
     from orchestrator.spending import audit_output
-    from posology.budget.rebuild import Auditor
+    from posology.budget.books.audit import Auditor
     from posology.published.money import LedgerOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
@@ -73,7 +73,7 @@ def rebuild(
     """
     from orchestrator.show_money import show_audit
     from orchestrator.spending import rebuilt_output
-    from posology.budget.rebuild import Auditor
+    from posology.budget.books.audit import Auditor
     from posology.published.money import RebuiltOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
@@ -110,9 +110,9 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write a row for every attempt at a model call. Its columns are in docs/ledger.md."""
-    from posology.budget.export import Wanted
-    from posology.budget.export import export as write
-    from posology.budget.periods import read_date
+    from posology.budget.books.export import Wanted
+    from posology.budget.books.export import export as write
+    from posology.budget.spending.periods import read_date
     from posology.published.money import ExportOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
@@ -161,9 +161,9 @@ def archive(
 
     Spending may go on meanwhile. A run that was interrupted has lost nothing: run it again.
     """
-    from posology.budget.archive import Archive
-    from posology.budget.periods import read_date
-    from posology.budget.windows import midnight
+    from posology.budget.books.archive import Archive
+    from posology.budget.ledger.windows import midnight
+    from posology.budget.spending.periods import read_date
     from posology.errors import BadFile
     from posology.published.money import ArchivedFile, ArchiveOutput
 

@@ -70,11 +70,11 @@ def reconcile(
     """
     from orchestrator.reconciling import reconcile_output
     from orchestrator.show_reconcile import show_reconcile
-    from posology.budget.parts import written
-    from posology.budget.periods import read_date
+    from posology.budget.books.files import written
+    from posology.budget.ledger.windows import midnight
     from posology.budget.reconcile.formats.exports import PROVIDERS
     from posology.budget.reconcile.reconciler import Reconciler
-    from posology.budget.windows import midnight
+    from posology.budget.spending.periods import read_date
 
     one_or_all(tenant, all_tenants=all_tenants)
     if provider not in (None, *PROVIDERS):
@@ -110,7 +110,7 @@ def reconcile(
 async def _compared(
     made: Reconciler, store: JobStore, tenants: list[str], archive: list[Path]
 ) -> Reconciliation:
-    from posology.budget.reading import Reader
+    from posology.budget.books.reading import Reader
     from posology.budget.reconcile.reading import attempts
 
     notes: list[str] = []

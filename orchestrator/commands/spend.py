@@ -17,7 +17,7 @@ from orchestrator.commands.common import (
     print_json,
 )
 from orchestrator.commands.store import one_or_all, whose, with_store
-from posology.budget.periods import Grouping
+from posology.budget.spending.periods import Grouping
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -41,7 +41,7 @@ def spend(
     """
     from orchestrator.show_money import show_spend
     from orchestrator.spending import spend_output, today
-    from posology.budget.periods import period, read_date
+    from posology.budget.spending.periods import period, read_date
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):

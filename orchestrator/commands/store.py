@@ -45,7 +45,7 @@ def one_or_all(tenant: str | None, *, all_tenants: bool) -> None:
 
 async def whose(store: JobStore, tenant: str, *, everybody: bool) -> list[str]:
     """The tenants that a command is about."""
-    from posology.budget.reading import spenders
+    from posology.budget.books.reading import spenders
 
     return await spenders(store.redis, store.url) if everybody else [tenant]
 

@@ -14,7 +14,7 @@ from orchestrator.commands.common import JsonOption, errors, print_json, run
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
-    from posology.budget.tenants import Tenant, TenantStore
+    from posology.budget.tenants.store import Tenant, TenantStore
     from posology.types import Balance, Limits
 
 app = typer.Typer(
@@ -199,8 +199,8 @@ _Balances = Callable[[str], Awaitable["tuple[Balance, ...]"]]
 def _with_tenants(work: Callable[[TenantStore, _Balances], Awaitable[_Found]]) -> _Found:
     """Do something with the tenants of this environment's Redis."""
     from orchestrator.jobs.place import store_url
-    from posology.budget.redis_ledger import RedisLedger
-    from posology.budget.tenants import TenantStore
+    from posology.budget.ledger.redis import RedisLedger
+    from posology.budget.tenants.store import TenantStore
     from posology.store.connection import connect
 
     url = store_url(load_settings())
@@ -234,7 +234,7 @@ def _asked(
     Raises:
         InvalidLimit: one cannot be such.
     """
-    from posology.budget.limits import amount, number
+    from posology.budget.tenants.limits import amount, number
     from posology.types import Limits
 
     money = {"day": day, "month": month, "total": total, "job": job}

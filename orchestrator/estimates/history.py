@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from redis.asyncio import Redis
 
 from orchestrator.estimates.typical import Figures, Label
-from posology.budget.periods import period
-from posology.budget.spend import figures
+from posology.budget.spending.figures import figures
+from posology.budget.spending.periods import period
 
 
 async def read_history(redis: Redis, url: str, tenant: str) -> Mapping[Label, Figures]:

@@ -16,7 +16,7 @@ from orchestrator.jobs import records, tenants
 from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
 from orchestrator.settings import Settings
-from posology.budget.ledger import dollars
+from posology.budget.ledger.base import dollars
 from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,

@@ -9,10 +9,10 @@ import anyio
 
 from orchestrator.jobs.units import Held
 from orchestrator.jobs.work import WorkStore, refuse
-from posology.budget import entries
-from posology.budget.journal import PATIENCE
-from posology.budget.ledger import nano
-from posology.budget.refusing import refuse as refuse_to_pay
+from posology.budget.ledger import entries
+from posology.budget.ledger.base import nano
+from posology.budget.ledger.journal import PATIENCE
+from posology.budget.ledger.refusing import refuse as refuse_to_pay
 from posology.errors import StoreUnavailable
 from posology.store import keys
 from posology.store.connection import translated

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter
 
 from orchestrator.input import JobRequest
 from orchestrator.output import spending
-from posology.budget import entries
-from posology.budget.ledger import dollars
+from posology.budget.ledger import entries
+from posology.budget.ledger.base import dollars
 from posology.llm.accounting import Account
 from posology.published.answers import AskOutput, ErrorBody
 from posology.published.jobs import (

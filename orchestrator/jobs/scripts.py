@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
-from posology.budget import scripts as money
+from posology.budget.ledger import scripts as money
 from posology.types.jobs import OVER, TRANSITIONS
 
 #: upper bounds of the latency histogram, seconds

@@ -16,8 +16,8 @@ from redis.asyncio import Redis
 from orchestrator.input import JobRequest
 from orchestrator.jobs import records, tenants
 from orchestrator.jobs.scripts import source
-from posology.budget.ledger import nano
-from posology.budget.refusing import refuse_at_the_door
+from posology.budget.ledger.base import nano
+from posology.budget.ledger.refusing import refuse_at_the_door
 from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,

@@ -67,7 +67,7 @@ class RateLimit:
             # it was not sent: it waits for money, and its share waits with it, also where another worker goes on
             if not run.kept:
                 left = min(run.granted.values()) + GRANTED - self._clock()
-                await self._meter.keep(run.granted, left, ticket=ticket)
+                await self._meter.keep([Scope(one) for one in run.granted], left, ticket=ticket)
                 run.kept = True
             raise
         except BaseException:

@@ -43,8 +43,8 @@ def build(
     Args:
         adapter: talks to a provider; shared by all stacks of a process, as are its connections.
         journal: takes the entry of every attempt.
-        prices: see :class:`posology.budget.prices.PriceBook`.
-        bound: see :mod:`posology.budget.bounds`.
+        prices: see :class:`posology.budget.prices.book.PriceBook`.
+        bound: see :mod:`posology.budget.bounds.calls`.
         retry: ``None``: the default policy.
         limit: shared by all stacks of one provider; ``None``: no limit.
         recall: gives the replies that the same work was given before; ``None``: nothing is replayed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from posology.budget.periods import Grouping
+from posology.budget.spending.periods import Grouping
 from posology.published.answers import Dollars, Published
 from posology.types.money import Scope
 

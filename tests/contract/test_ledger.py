@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from posology.budget.ledger import MAX_CAP, Ledger, nano
+from posology.budget.ledger.base import MAX_CAP, Ledger, nano
 from posology.errors import (
     BudgetExhausted,
     HeadroomReserved,

@@ -20,9 +20,9 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.settings import Settings
-from posology.budget.redis_ledger import RedisLedger
-from posology.budget.redis_meter import Meters
-from posology.budget.tenants import Issued, TenantStore
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.tenants.meter import Meters
+from posology.budget.tenants.store import Issued, TenantStore
 from posology.errors import HeadroomReserved
 from posology.llm.memo import call_key
 from posology.llm.stack import build

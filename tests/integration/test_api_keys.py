@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from orchestrator.api.app import create_app
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
-from posology.budget.tenants import TenantStore
+from posology.budget.tenants.store import TenantStore
 from posology.client import Client
 from posology.errors import (
     KeyRefused,

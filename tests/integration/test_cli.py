@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from orchestrator.cli import app, guard
 from orchestrator.output import SCHEMAS as SCHEMAS_BY_NAME
-from posology.budget.ledger import dollars
+from posology.budget.ledger.base import dollars
 from posology.store import keys
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
 from posology.testing.echo import echo

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.archive import Archive
-from posology.budget.export import Wanted, attempts, export, schema
-from posology.budget.rows import NAMES, AttemptRow
+from posology.budget.books.archive import Archive
+from posology.budget.books.export import Wanted, attempts, export, schema
+from posology.budget.books.rows import NAMES, AttemptRow
 from posology.errors import BadFile, LedgerBusy, StoreUnavailable
 from posology.store.connection import connect
 from posology.types import Usage
@@ -222,7 +222,7 @@ async def test_rows_are_not_missing_because_entries_were_archived(
 
 
 async def test_an_attempt_of_a_partition_tells_which(traffic: Traffic) -> None:
-    from posology.budget.rows import under_way
+    from posology.budget.books.rows import under_way
 
     reservation = {"nano": "5", "day": "2026-01-15", "job": "job_1", "stage": "extract",
                    "strategy": "briefcontext", "model": "openai:x"}  # fmt: skip

@@ -11,12 +11,12 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 
-from posology.budget.archive import Archive
-from posology.budget.export import Wanted, attempts, export
-from posology.budget.ledger import nano
-from posology.budget.reading import spenders
-from posology.budget.rebuild import Audit, Auditor
-from posology.budget.rows import AttemptRow
+from posology.budget.books.archive import Archive
+from posology.budget.books.audit import Audit, Auditor
+from posology.budget.books.export import Wanted, attempts, export
+from posology.budget.books.reading import spenders
+from posology.budget.books.rows import AttemptRow
+from posology.budget.ledger.base import nano
 from posology.store import keys
 from posology.types import Outcome
 from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, open_bench

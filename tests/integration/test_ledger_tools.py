@@ -13,11 +13,11 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.archive import Archive, read
-from posology.budget.reading import START, Page, Reader, order, spenders
-from posology.budget.rebuild import Audit, Auditor
-from posology.budget.redis_ledger import RedisLedger
-from posology.budget.scripts import source
+from posology.budget.books.archive import Archive, read
+from posology.budget.books.audit import Audit, Auditor
+from posology.budget.books.reading import START, Page, Reader, order, spenders
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.ledger.scripts import source
 from posology.errors import BadFile, LedgerBusy, StoreUnavailable
 from posology.store import keys
 from posology.store.connection import connect
@@ -268,7 +268,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 import anyio
-from posology.budget.archive import Archive
+from posology.budget.books.archive import Archive
 from posology.store.connection import connect
 from posology.store.scripts import Scripts
 

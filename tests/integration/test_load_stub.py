@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from posology.budget.prices import packaged
+from posology.budget.prices.book import packaged
 from posology.errors import ProviderUnreachable
 from posology.llm import series
 from posology.llm.accounting import Account

@@ -16,7 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 from posology import errors
-from posology.budget.prices import packaged
+from posology.budget.prices.book import packaged
 from posology.llm import series
 from posology.llm.accounting import Account
 from posology.llm.anthropic_adapter import AnthropicAdapter

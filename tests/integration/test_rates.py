@@ -14,7 +14,7 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.redis_meter import Meters, RedisMeter, until_room
+from posology.budget.tenants.meter import Meters, RedisMeter, until_room
 from posology.errors import (
     BudgetExhausted,
     CallTooLarge,

@@ -17,10 +17,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli import app
-from posology.budget.reading import Reader
+from posology.budget.books.reading import Reader
+from posology.budget.ledger.redis import RedisLedger
 from posology.budget.reconcile.ours import Ours
 from posology.budget.reconcile.reading import attempts
-from posology.budget.redis_ledger import RedisLedger
 from posology.errors import DriftFound
 from posology.store.connection import connect
 from posology.types import (

@@ -22,9 +22,9 @@ from orchestrator.cli import app
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from orchestrator.spending import spend_output
-from posology.budget.periods import DAYS, Grouping, Period
-from posology.budget.redis_ledger import RedisLedger
-from posology.budget.spend import Spent, spent, total
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.spending.figures import Spent, spent, total
+from posology.budget.spending.periods import DAYS, Grouping, Period
 from posology.published.money import SpendOutput
 from posology.store import keys
 from posology.store.connection import connect

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.output import ask_output
 from orchestrator.pipeline import Pipeline, Request
 from policies.fixed import Fixed
-from posology.budget.prices import packaged
+from posology.budget.prices.book import packaged
 from posology.corpus.sample import notes_file, questions
 from posology.errors import InputError, ProviderOverloaded, RateLimited
 from posology.index.ingest import ingest

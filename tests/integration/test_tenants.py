@@ -11,8 +11,8 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.redis_ledger import RedisLedger
-from posology.budget.tenants import MAX_GRACE, Issued, TenantStore
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.tenants.store import MAX_GRACE, Issued, TenantStore
 from posology.errors import (
     BudgetExhausted,
     InvalidLimit,

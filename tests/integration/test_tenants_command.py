@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from orchestrator.cli import app
 from orchestrator.settings import load_settings
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.redis import RedisLedger
 from posology.errors import ConfigurationError
 from posology.store import keys
 from posology.store.connection import connect

@@ -27,8 +27,8 @@ from orchestrator.settings import DEFAULT_REDIS, Settings
 from orchestrator.stack.folder import StackInfo
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
-from posology.budget.ledger import dollars
-from posology.budget.rebuild import Auditor
+from posology.budget.books.audit import Auditor
+from posology.budget.ledger.base import dollars
 from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT

@@ -1,4 +1,4 @@
--- What every script of the job store begins with, after the library of money (posology/budget/lua/_money.lua), which
+-- What every script of the job store begins with, after the library of money (posology/budget/ledger/lua/_money.lua), which
 -- says what P and now are. ALLOWED and OVER (posology.types.jobs) and BUCKETS are written in front of this file.
 local function key(id, part)
   return P .. 'job:' .. id .. (part and (':' .. part) or '')

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any
 
-from posology.budget.ledger import dollars
+from posology.budget.ledger.base import dollars
 from posology.budget.reconcile.measures import INWARD, Measure, tokens
 from posology.types import Usage
 

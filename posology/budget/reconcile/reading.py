@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from posology.budget import archive
-from posology.budget.reading import START, Reader, order
+from posology.budget.books import archive
+from posology.budget.books.reading import START, Reader, order
 from posology.budget.reconcile.ours import Latest, Ours
 
 #: seconds by which the clocks of a worker and of Redis may differ: an entry is made after its attempt

@@ -14,7 +14,7 @@ from orchestrator.jobs.work import WorkStore
 from orchestrator.pipeline import Pipeline
 from orchestrator.runner import Runner
 from policies.fixed import Fixed
-from posology.budget.prices import packaged
+from posology.budget.prices.book import packaged
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput

@@ -16,7 +16,7 @@ from hypothesis.stateful import (
 from redis.asyncio import Redis
 
 from orchestrator.jobs.units import Held, Unit
-from posology.budget.ledger import dollars
+from posology.budget.ledger.base import dollars
 from posology.errors import (
     IdempotencyConflict,
     JobCancelled,

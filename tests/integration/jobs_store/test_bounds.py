@@ -10,7 +10,7 @@ import pytest
 from orchestrator.jobs import metrics
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held
-from posology.budget.scripts import MODELS, OTHER
+from posology.budget.ledger.scripts import MODELS, OTHER
 from posology.store import keys
 from posology.types import JobState, Outcome
 from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, completion, ended, opening

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
-from posology.budget.ledger import nano
+from posology.budget.ledger.base import nano
 from posology.errors import BudgetExhausted, ModelNotAllowed
 from posology.store import keys
 from posology.testing.prices import FlatPrices

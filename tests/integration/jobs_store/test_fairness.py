@@ -18,8 +18,8 @@ from orchestrator.jobs import fair
 from orchestrator.jobs.fair import LEAD, WAITERS
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
-from posology.budget import entries
-from posology.budget.ledger import nano
+from posology.budget.ledger import entries
+from posology.budget.ledger.base import nano
 from posology.errors import HeadroomReserved, JobSuperseded
 from posology.store import keys
 from posology.types import JobState, Outcome, Stage

@@ -14,7 +14,7 @@ from orchestrator.jobs import fair
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
-from posology.budget.ledger import dollars, nano
+from posology.budget.ledger.base import dollars, nano
 from posology.errors import (
     BudgetExhausted,
     HeadroomReserved,

@@ -17,9 +17,9 @@ from typing import Any, cast
 from redis.asyncio import Redis
 
 from orchestrator.stack.redis_server import find_server
-from posology.budget.ledger import Ledger, nano
-from posology.budget.memory_ledger import MemoryLedger
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.base import Ledger, nano
+from posology.budget.ledger.memory import MemoryLedger
+from posology.budget.ledger.redis import RedisLedger
 from posology.store import keys
 from posology.types import (
     Attempt,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.redis import RedisLedger
 from posology.store.connection import connect
 from tests.integration.ledger.helpers import asked
 

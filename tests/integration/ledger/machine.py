@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from posology.budget.ledger import NANO, dollars
-from posology.budget.rebuild import Auditor
+from posology.budget.books.audit import Auditor
+from posology.budget.ledger.base import NANO, dollars
 from posology.errors import BudgetError, BudgetExhausted, HeadroomReserved
 from posology.types import Limits
 from tests.integration.ledger.helpers import (

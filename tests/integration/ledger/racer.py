@@ -17,9 +17,9 @@ from decimal import Decimal
 
 import anyio
 
-from posology.budget.journal import LedgerJournal
-from posology.budget.ledger import nano
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.ledger.base import nano
+from posology.budget.ledger.journal import LedgerJournal
+from posology.budget.ledger.redis import RedisLedger
 from posology.errors import BudgetExhausted, ProviderOverloaded
 from posology.llm.accounting import Account
 from posology.llm.retry import RetryPolicy

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.scripts import library
-from posology.budget.windows import day_of, month_of, resets
+from posology.budget.ledger.scripts import library
+from posology.budget.ledger.windows import day_of, month_of, resets
 from posology.types import Scope
 
 pytestmark = pytest.mark.anyio

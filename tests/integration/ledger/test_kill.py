@@ -19,9 +19,9 @@ import anyio.lowlevel
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.ledger import nano
-from posology.budget.rebuild import Auditor
-from posology.budget.redis_ledger import RedisLedger
+from posology.budget.books.audit import Auditor
+from posology.budget.ledger.base import nano
+from posology.budget.ledger.redis import RedisLedger
 from posology.errors import HeadroomReserved, StoreUnavailable
 from posology.store.connection import connect
 from posology.types import Limits, Scope

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
-from posology.budget.ledger import NANO, dollars
+from posology.budget.ledger.base import NANO, dollars
 from tests.integration.ledger.helpers import ended
 from tests.integration.ledger.machine import CAPS, LEASE, RUNS, Machine
 from tests.integration.ledger.model import Try

@@ -25,7 +25,7 @@ from typing import Any, cast
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.ledger import dollars
+from posology.budget.ledger.base import dollars
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import Limits

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from posology.budget import api_keys
+from posology.budget.tenants import api_keys
 
 
 def test_a_key_has_an_id_and_192_random_bits() -> None:

@@ -16,10 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
-from posology.budget import openai_tokens
-from posology.budget.bounds import PER_CALL, PER_MESSAGE, CallBound
-from posology.budget.openai_tokens import EncodingFile
-from posology.budget.text_bound import bytes_bound, words_bound
+from posology.budget.bounds import openai_tokens
+from posology.budget.bounds.calls import PER_CALL, PER_MESSAGE, CallBound
+from posology.budget.bounds.openai_tokens import EncodingFile
+from posology.budget.bounds.texts import bytes_bound, words_bound
 from posology.corpus import sample
 from posology.index.embedders import DEFAULT, PACKAGED
 from posology.query import make_query

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.budget import entries
-from posology.budget.ledger import MAX_CAP, NANO, dollars, nano
+from posology.budget.ledger import entries
+from posology.budget.ledger.base import MAX_CAP, NANO, dollars, nano
 from posology.types import Attempt, Opening, Outcome, PromptId, Stage, Usage
 
 TOKENS = st.integers(0, 10**7)

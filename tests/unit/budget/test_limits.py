@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.budget.ledger import MAX_CAP, NANO
-from posology.budget.limits import (
+from posology.budget.ledger.base import MAX_CAP, NANO
+from posology.budget.tenants.limits import (
     FIELDS,
     MAX_COUNT,
     MAX_MODELS,

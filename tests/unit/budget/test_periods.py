@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from posology.budget.periods import DAYS, MAX_DAYS, Period, period, read_date
+from posology.budget.spending.periods import DAYS, MAX_DAYS, Period, period, read_date
 from posology.errors import InvalidQuery
 
 TODAY = date(2026, 3, 1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from posology.budget.prices import PriceBook, load, packaged
+from posology.budget.prices.book import PriceBook, load, packaged
 from posology.errors import BadPrices, UnpricedModel
 from posology.types import Usage
 

@@ -22,8 +22,8 @@ from genai_prices.types import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.budget.prices import PriceBook, load, packaged
-from posology.budget.table import Listed, table_version
+from posology.budget.prices.book import PriceBook, load, packaged
+from posology.budget.prices.table import Listed, table_version
 from posology.errors import UnpricedModel
 from posology.types import Usage
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.budget.windows import day_of, month_of, resets
+from posology.budget.ledger.windows import day_of, month_of, resets
 from posology.types import Scope
 
 TIMES = st.datetimes(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from posology import errors
-from posology.budget.prices import packaged
+from posology.budget.prices.book import packaged
 from posology.llm.accounting import Account, Accounting
 from posology.llm.limiter import Limiter
 from posology.llm.memo import call_key

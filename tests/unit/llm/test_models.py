@@ -42,7 +42,7 @@ def test_every_provider_but_the_offline_one_has_a_factory() -> None:
 def test_the_light_modules_load_no_sdk() -> None:
     code = (
         "import sys, posology.types, posology.llm, posology.llm.models, posology.testing\n"
-        "import posology.llm.providers, posology.llm.stack, posology.budget.prices\n"
+        "import posology.llm.providers, posology.llm.stack, posology.budget.prices.book\n"
         "heavy = {'openai', 'anthropic', 'httpx2', 'genai_prices'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )

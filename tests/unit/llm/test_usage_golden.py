@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from posology.budget.prices import packaged
+from posology.budget.prices.book import packaged
 from posology.llm.anthropic_adapter import AnthropicAdapter
 from posology.llm.openai_adapter import OpenAIAdapter
 from posology.types import Finish, Usage

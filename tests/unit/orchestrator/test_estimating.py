@@ -15,8 +15,8 @@ from orchestrator.estimates.costs import Dollars, Estimate, Estimator
 from orchestrator.estimates.plans import Guessing, filler, plan
 from orchestrator.estimates.tokens import Counting, packaged_counter
 from orchestrator.estimates.typical import WEIGHT, Figures, Label, Typical
-from posology.budget.bounds import CallBound
-from posology.budget.prices import packaged
+from posology.budget.bounds.calls import CallBound
+from posology.budget.prices.book import packaged
 from posology.errors import UnpricedModel
 from posology.llm.accounting import Account
 from posology.llm.stack import build
@@ -285,7 +285,7 @@ def test_findings_are_what_reduce_calls_took_in_beyond_themselves() -> None:
 
 
 def test_a_filler_is_at_least_as_many_tokens_by_every_bound() -> None:
-    from posology.budget.text_bound import bytes_bound, words_bound
+    from posology.budget.bounds.texts import bytes_bound, words_bound
 
     for bound in (bytes_bound, words_bound):
         assert bound(filler(100)) >= 500

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from posology.budget.reading import START, Entry
+from posology.budget.books.reading import START, Entry
 
 
 class Fold:

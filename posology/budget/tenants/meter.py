@@ -27,8 +27,8 @@ from limits.aio.strategies import (
 )
 from redis.asyncio import Redis
 
-from posology.budget.scripts import source
-from posology.budget.tenant_limits import TenantLimits
+from posology.budget.ledger.scripts import source
+from posology.budget.tenants.cached_limits import TenantLimits
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts

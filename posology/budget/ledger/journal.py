@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import anyio
 
-from posology.budget.ledger import Ledger
+from posology.budget.ledger.base import Ledger
 from posology.errors import StoreUnavailable
 from posology.seams import Journal
 from posology.store import keys

@@ -11,9 +11,9 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget import api_keys, limits
-from posology.budget.limits import FIELDS
-from posology.budget.scripts import source
+from posology.budget.ledger.scripts import source
+from posology.budget.tenants import api_keys, limits
+from posology.budget.tenants.limits import FIELDS
 from posology.errors import (
     InvalidLimit,
     KeyRefused,

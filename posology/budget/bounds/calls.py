@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from posology.budget import openai_tokens
-from posology.budget.text_bound import TextBound, bytes_bound, words_bound
+from posology.budget.bounds import openai_tokens
+from posology.budget.bounds.texts import TextBound, bytes_bound, words_bound
 from posology.llm.schema import response_schema
 from posology.types import Call
 
@@ -35,10 +35,10 @@ class CallBound:
     """A :class:`~posology.seams.Bound`: bounds calls by the best that is known of their model's tokenizer.
 
     - OpenAI's models, where their tokenizer's file is at hand: its count, see
-      :mod:`posology.budget.openai_tokens`.
+      :mod:`posology.budget.bounds.openai_tokens`.
     - Models that are to be bounded strictly: bytes.
     - All others: English words at measured rates, all else by its bytes, see
-      :mod:`posology.budget.text_bound` for what of that is proven.
+      :mod:`posology.budget.bounds.texts` for what of that is proven.
 
     What surrounds the texts comes on top: a constant for each message, one for the call, and for a
     structured reply the bytes of its JSON schema and a constant. These are estimates with a margin, for

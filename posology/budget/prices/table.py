@@ -9,7 +9,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from posology.budget.rates import Rates, Step
+from posology.budget.prices.rates import Rates, Step
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice, TieredPrices

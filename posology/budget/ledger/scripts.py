@@ -31,4 +31,4 @@ def source(name: str) -> str:
 
 
 def _read(name: str) -> str:
-    return (files("posology.budget") / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+    return (files("posology.budget.ledger") / "lua" / f"{name}.lua").read_text(encoding="utf-8")

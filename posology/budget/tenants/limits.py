@@ -9,7 +9,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from posology.budget.ledger import MAX_CAP, NANO, dollars, nano
+from posology.budget.ledger.base import MAX_CAP, NANO, dollars, nano
 from posology.errors import InvalidLimit, UnknownModel
 from posology.llm.models import PROVIDERS, parse
 from posology.types import Limits

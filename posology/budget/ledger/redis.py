@@ -11,12 +11,12 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget import entries
-from posology.budget.ledger import LEASE, Ledger, dollars, nano
-from posology.budget.reading import enlist
-from posology.budget.refusing import refuse
-from posology.budget.scripts import source
-from posology.budget.windows import day_of, month_of, resets
+from posology.budget.books.reading import enlist
+from posology.budget.ledger import entries
+from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
+from posology.budget.ledger.refusing import refuse
+from posology.budget.ledger.scripts import source
+from posology.budget.ledger.windows import day_of, month_of, resets
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts

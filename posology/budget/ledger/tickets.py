@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from posology.budget.scripts import QUEUED
+from posology.budget.ledger.scripts import QUEUED
 
 
 class Tickets:

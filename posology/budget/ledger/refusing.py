@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from posology.budget.ledger import dollars
+from posology.budget.ledger.base import dollars
 from posology.errors import BudgetExhausted, HeadroomReserved, ModelNotAllowed, TenantDisabled
 from posology.types import Opening
 
@@ -33,7 +33,7 @@ def refuse(said: Sequence[str | int], opening: Opening, tenant: str) -> None:
         tenant: whose money it is.
 
     Raises:
-        BudgetExhausted: see :meth:`~posology.budget.ledger.Ledger.reserve`, as for the others.
+        BudgetExhausted: see :meth:`~posology.budget.ledger.base.Ledger.reserve`, as for the others.
         HeadroomReserved: see there.
         ModelNotAllowed: see there.
         TenantDisabled: see there.

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from posology.budget.rates import Rates, Step
+from posology.budget.prices.rates import Rates, Step
 from posology.errors import BadPrices
 
 #: dollars a million tokens; more is a mistake

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 from redis.asyncio import Redis
 
-from posology.budget.ledger import dollars
-from posology.budget.periods import Grouping, Period
+from posology.budget.ledger.base import dollars
+from posology.budget.spending.periods import Grouping, Period
 from posology.store import keys
 from posology.store.connection import translated
 

@@ -16,9 +16,9 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget.comparing import Compared, Comparison, Moved
-from posology.budget.reading import Entry, Reader, busy, pairs
-from posology.budget.scripts import source
+from posology.budget.books.comparing import Compared, Comparison, Moved
+from posology.budget.books.reading import Entry, Reader, busy, pairs
+from posology.budget.ledger.scripts import source
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts

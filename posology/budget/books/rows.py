@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from posology.budget.ledger import dollars
-from posology.budget.reading import Entry
+from posology.budget.books.reading import Entry
+from posology.budget.ledger.base import dollars
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-from posology.budget import price_file, table
-from posology.budget.price_file import PriceFile
-from posology.budget.rates import Rates
-from posology.budget.table import Listed
+from posology.budget.prices import file as price_file
+from posology.budget.prices import table
+from posology.budget.prices.file import PriceFile
+from posology.budget.prices.rates import Rates
+from posology.budget.prices.table import Listed
 from posology.errors import BadPrices, UnpricedModel
 from posology.types import Usage
 
@@ -80,7 +81,7 @@ class PriceBook:
 
         It holds whichever buckets the tokens fall into (writing to a cache is dearer than reading),
         whichever step of a price their number chooses, and for prices that start, or hours that
-        begin, while the call is under way (:data:`~posology.budget.table.HORIZON`).
+        begin, while the call is under way (:data:`~posology.budget.prices.table.HORIZON`).
 
         Raises:
             UnpricedModel: a price that the call may be billed at is unknown.

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from posology.budget.scripts import source
+from posology.budget.ledger.scripts import source
 from posology.errors import LedgerBusy
 from posology.store import keys
 from posology.store.connection import translated

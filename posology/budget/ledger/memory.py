@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from posology.budget import entries
-from posology.budget.ledger import LEASE, Ledger, dollars, nano
-from posology.budget.refusing import refuse
-from posology.budget.scripts import MODELS, OTHER, REMEMBERED
-from posology.budget.tickets import Tickets
-from posology.budget.windows import day_of, resets
+from posology.budget.ledger import entries
+from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
+from posology.budget.ledger.refusing import refuse
+from posology.budget.ledger.scripts import MODELS, OTHER, REMEMBERED
+from posology.budget.ledger.tickets import Tickets
+from posology.budget.ledger.windows import day_of, resets
 from posology.store.keys import DEFAULT_TENANT
 from posology.types import Attempt, Balance, Limits, Outcome, Reservation, Scope, Usage
 
 _WINDOWS = (Scope.TOTAL, Scope.MONTH, Scope.DAY)
-#: a word, and where money is short the numbers that :func:`posology.budget.refusing.refuse` reads
+#: a word, and where money is short the numbers that :func:`posology.budget.ledger.refusing.refuse` reads
 _Said = list[str | int]
 
 

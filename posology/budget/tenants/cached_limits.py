@@ -9,7 +9,7 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget import limits
+from posology.budget.tenants import limits
 from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Limits

@@ -10,8 +10,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from posology.budget.folding import Fold
-from posology.budget.reading import START, Entry, Reader, pairs
+from posology.budget.books.folding import Fold
+from posology.budget.books.reading import START, Entry, Reader, pairs
 from posology.store import keys
 from posology.store.connection import translated
 

@@ -23,9 +23,9 @@ from typing import BinaryIO
 
 from redis.asyncio import Redis
 
-from posology.budget.parts import keep
-from posology.budget.reading import PAGE, START, Entry, Reader, order
-from posology.budget.scripts import source
+from posology.budget.books.files import keep
+from posology.budget.books.reading import PAGE, START, Entry, Reader, order
+from posology.budget.ledger.scripts import source
 from posology.errors import BadFile
 from posology.store import keys
 from posology.store.scripts import Scripts

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from redis.asyncio import Redis
 
-from posology.budget.parts import written
-from posology.budget.reading import PAGE, START, Entry, Reader, pairs
-from posology.budget.rows import NAMES, AttemptRow, closed, under_way
-from posology.budget.windows import midnight
+from posology.budget.books.files import written
+from posology.budget.books.reading import PAGE, START, Entry, Reader, pairs
+from posology.budget.books.rows import NAMES, AttemptRow, closed, under_way
+from posology.budget.ledger.windows import midnight
 from posology.errors import BadFile
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Money that is set aside, settled and written down."""

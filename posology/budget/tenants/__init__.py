@@ -1,0 +1,1 @@
+"""Who spends: limits, API keys, and the share of a minute."""
