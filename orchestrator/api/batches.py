@@ -50,6 +50,7 @@ _ROWS = {"schema": {"type": "string"}, "example": '{"id": 7, "question": "Does a
         **fails(
             400,
             documents.EXHAUSTED,
+            documents.NOT_ALLOWED,
             errors.UnpricedModel(model="openai:my-own"),
             errors.IdempotencyConflict(
                 f"the idempotency key '7' was used for other rows, {BATCH}: use a new key",

@@ -191,6 +191,10 @@ EXHAUSTED = errors.BudgetExhausted(
     asked=Decimal("0.0012"),
     resets=datetime(2026, 1, 16, tzinfo=UTC),
 )
+NOT_ALLOWED = errors.ModelNotAllowed(
+    "the tenant acme may not use openai:gpt-4o: choose an allowed model, or have it allowed",
+    model="openai:gpt-4o",
+)
 _MEANINGS = {
     400: "The body cannot be read.",
     401: "The API key is missing or not valid.",
@@ -305,7 +309,11 @@ def _secure(operation: dict[str, Any], *, optional: bool) -> None:
     if operation["tags"] != ["operations"]:
         refusals += [403, errors.TenantDisabled("the tenant acme is disabled", tenant="acme")]
     found = {status: shown for status, shown in fails(*refusals).items() if status in (401, 403)}
-    operation["responses"] |= {str(status): shown for status, shown in found.items()}
+    for status, shown in found.items():
+        known = operation["responses"].setdefault(str(status), shown)
+        if known is not shown:
+            content = known["content"][MEDIA_TYPE]
+            content["examples"] = shown["content"][MEDIA_TYPE]["examples"] | content["examples"]
 
 
 def main() -> None:

@@ -64,6 +64,7 @@ def answered(
         **fails(
             400,
             documents.EXHAUSTED,
+            documents.NOT_ALLOWED,
             errors.UnpricedModel(model="openai:my-own"),
             errors.IdempotencyConflict(
                 f"the idempotency key '7' was used for another request, job {JOB}: use a new key",
