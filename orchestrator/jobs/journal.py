@@ -12,6 +12,7 @@ from orchestrator.jobs.work import WorkStore, refuse
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.journal import PATIENCE
+from posology.budget.ledger.redis import GONE, forgotten
 from posology.budget.ledger.refusing import refuse as refuse_to_pay
 from posology.errors import StoreUnavailable
 from posology.store import keys
@@ -80,12 +81,14 @@ class JobJournal:
         give_up = anyio.current_time() + PATIENCE
         while True:
             try:
-                await self._work.store.run("close_attempt", self._prefix, *arguments)
+                said = await self._work.store.run("close_attempt", self._prefix, *arguments)
             except StoreUnavailable:
                 if anyio.current_time() >= give_up:
                     raise
                 await anyio.sleep(1.0)
             else:
+                if said == [GONE, GONE]:
+                    forgotten(attempt)
                 return
 
     async def recall(self, key: str, /) -> Completion | None:

@@ -62,7 +62,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 #: seconds
 LEASE = 4
 #: seconds by which a busy machine may be late
-_LATE = 2.0
+_LATE = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,8 +6,8 @@ local id, attempt, outcome = ARGV[2], ARGV[3], ARGV[4]
 local cost, input, output = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local raw = redis.call('HGET', key(id, 'calls'), attempt)
 if not raw then
-  close(attempt, 'settle', outcome, cost, input, output, ARGV[5])  -- the job was forgotten, its money is not
-  return {'gone'}
+  -- the job was forgotten, its money is not
+  return {'gone', close(attempt, 'settle', outcome, cost, input, output, ARGV[5])}
 end
 local entry = cjson.decode(raw)
 local was_lost = entry.outcome == 'lost'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -22,6 +23,10 @@ from posology.store.connection import translated
 from posology.store.scripts import Scripts
 from posology.types import Attempt, Balance, Reservation, Scope, Usage
 
+logger = logging.getLogger(__name__)
+
+#: what the script says of an attempt that nothing is reserved for
+GONE = "gone"
 #: seconds between two looks at what earlier processes left reserved, while calls wait
 _SWEEP = 5.0
 #: seconds for which the counters of a run that is no job are kept
@@ -92,7 +97,7 @@ class RedisLedger(Ledger):
     async def settle(self, attempt: Attempt) -> None:
         """See :meth:`Ledger.settle`."""
         usage = attempt.usage or Usage()
-        await self._run(
+        said = await self._run(
             "settle",
             self._prefix,
             attempt.id,
@@ -102,6 +107,8 @@ class RedisLedger(Ledger):
             usage.total_output,
             json.dumps(entries.ended(attempt)),
         )
+        if said == GONE:
+            forgotten(attempt)
 
     async def release(self, attempt: str) -> None:
         """See :meth:`Ledger.release`."""
@@ -166,6 +173,20 @@ class RedisLedger(Ledger):
         with translated(self._url):
             seconds, micros = await self._redis.time()
         return datetime.fromtimestamp(seconds + micros / 1e6, UTC)
+
+
+def forgotten(attempt: Attempt) -> None:
+    """Tell of an attempt that ended, and that the ledger knows no reservation of.
+
+    It was told before and the reply was lost, or Redis has lost what it acknowledged: then the cost is
+    in no ledger, and only the provider's own account has it.
+    """
+    logger.warning(
+        "attempt %s at %s came to $%s, and Redis has no reservation of it: settled before, or forgotten",
+        attempt.id,
+        attempt.model,
+        attempt.charged,
+    )
 
 
 def _known(cap: str | None) -> Decimal | None:

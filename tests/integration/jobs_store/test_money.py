@@ -185,6 +185,21 @@ async def test_the_truth_about_a_forgotten_job_still_counts(bench: Bench) -> Non
     assert not await bench.redis.exists(f"{keys.prefix(bench.tenant)}job:{held.unit.job}")
 
 
+async def test_what_redis_has_lost_is_told(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    held = await bench.running()
+    await bench.open(held, "a1")
+    await bench.close(held, "a1")
+    await bench.close(held, "a1")
+    assert "no reservation" not in caplog.text
+    await bench.open(held, "a2")
+    await bench.redis.delete(
+        *await bench.keys_of(held.unit.job), f"{keys.prefix(bench.tenant)}money:open"
+    )
+    await bench.close(held, "a2", cost=Decimal("0.0007"))
+    assert "a2" in caplog.text
+    assert "$0.0007" in caplog.text
+
+
 async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench: Bench) -> None:
     await limit(bench, day=Decimal("1.5"))
     other = await bench.running()
