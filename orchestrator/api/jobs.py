@@ -18,7 +18,8 @@ from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.documents import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.input import JobRequest
-from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, check_event
+from orchestrator.jobs.events import check_event
+from orchestrator.jobs.store import MAX_KEY, MAX_PAGE
 from posology import errors
 from posology.published.jobs import JobEvent, JobOutput, JobPage
 from posology.types import JobState

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, cast
+from typing import cast
 
 from redis.asyncio import Redis
 
 from orchestrator.input import JobRequest
 from orchestrator.jobs import records, tenants
+from orchestrator.jobs.events import check_event, entries
 from orchestrator.jobs.scripts import source
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.refusing import refuse_at_the_door
@@ -44,9 +44,6 @@ MAX_PAGE = 500
 _LISTEN = 5.0
 #: tokens that go in and out of any call
 _LEAST = 64
-#: where an event stands in its stream: milliseconds and a number
-_EVENT = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
-_MAX_PART = 2**64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -327,7 +324,7 @@ class JobStore:
                 read = await self.redis.xread(
                     {stream: after}, count=100, block=None if over else int(_LISTEN * 1000)
                 )
-            for stream_id, entry in _entries(read):
+            for stream_id, entry in entries(read):
                 after = stream_id
                 yield records.event(stream_id, entry)
             if over and not read:
@@ -352,28 +349,6 @@ class JobStore:
 
     def _missing(self, job: str) -> JobNotFound:
         return JobNotFound(f"there is no job {job} (any more)", job=job)
-
-
-def check_event(after: str) -> None:
-    """Check what claims to be the id of an event.
-
-    Raises:
-        InvalidQuery: it is none.
-    """
-    given = _EVENT.fullmatch(after)
-    if given is None or any(int(part or 0) >= _MAX_PART for part in given.groups()):
-        raise InvalidQuery(f"{after!r} is no event's id", field="after")
-
-
-def _entries(read: Any) -> list[tuple[str, Mapping[str, str]]]:
-    """The entries of one stream, in either form that the client gives them."""
-    if not read:
-        return []
-    ((_, entries),) = read.items() if isinstance(read, dict) else read
-    # RESP3 wraps the entries once more
-    while entries and isinstance(entries[0], list):
-        entries = entries[0]
-    return cast("list[tuple[str, Mapping[str, str]]]", entries)
 
 
 @asynccontextmanager
