@@ -12,7 +12,7 @@ import anyio
 from anyio import to_thread
 
 from orchestrator.input import MAX_DEADLINE
-from orchestrator.jobs import records, tenants
+from orchestrator.jobs import tenants
 from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
 from orchestrator.settings import Settings
@@ -26,6 +26,7 @@ from posology.errors import (
 )
 from posology.published.jobs import BatchOutput, BatchRow
 from posology.store import keys
+from posology.store.clock import at
 from posology.store.connection import translated
 from posology.types.jobs import OVER, JobState
 
@@ -153,7 +154,7 @@ class Batches:
         return BatchOutput(
             id=batch,
             tenant=tenant,
-            created=records.at(record["created"]),
+            created=at(record["created"]),
             total=total,
             rejected=rejected,
             states=states,

@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 
-import anyio
-
 from orchestrator.jobs.units import Held
 from orchestrator.jobs.work import WorkStore, refuse
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
-from posology.budget.ledger.journal import PATIENCE
+from posology.budget.ledger.journal import until_told
 from posology.budget.ledger.redis import GONE, forgotten
 from posology.budget.ledger.refusing import refuse as refuse_to_pay
-from posology.errors import StoreUnavailable
 from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Attempt, Completion, Finish, Opening, Usage
@@ -63,7 +60,7 @@ class JobJournal:
         """Write down how an attempt ended.
 
         Raises:
-            StoreUnavailable: Redis was out of reach for :data:`PATIENCE` seconds. The attempt stands
+            StoreUnavailable: Redis was out of reach for :data:`~posology.budget.ledger.journal.PATIENCE` seconds. The attempt stands
                 as opened, and will be taken for billed, amount unknown.
         """
         usage = attempt.usage or Usage()
@@ -78,18 +75,11 @@ class JobJournal:
             round(attempt.latency * 1000),
             "" if completion is None else _reply(completion),
         )
-        give_up = anyio.current_time() + PATIENCE
-        while True:
-            try:
-                said = await self._work.store.run("close_attempt", self._prefix, *arguments)
-            except StoreUnavailable:
-                if anyio.current_time() >= give_up:
-                    raise
-                await anyio.sleep(1.0)
-            else:
-                if said == [GONE, GONE]:
-                    forgotten(attempt)
-                return
+        said = await until_told(
+            lambda: self._work.store.run("close_attempt", self._prefix, *arguments)
+        )
+        if said == [GONE, GONE]:
+            forgotten(attempt)
 
     async def recall(self, key: str, /) -> Completion | None:
         """The reply that a call of the same content had earlier in this job.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -23,14 +22,10 @@ from posology.published.jobs import (
     JobSummary,
     Progress,
 )
+from posology.store.clock import at
 from posology.types import Attempt, Decision, JobState, Outcome, Stage
 
 _decision = TypeAdapter(Decision)
-
-
-def at(milliseconds: str | float) -> datetime:
-    """A time as it stands in Redis."""
-    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)
 
 
 def attempts(calls: Mapping[str, str]) -> tuple[Attempt, ...]:

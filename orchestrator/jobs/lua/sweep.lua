@@ -59,11 +59,7 @@ for queue, cutoff in pairs({jobs = ARGV[5], calls = ARGV[6]}) do
   end
 end
 
--- what runs that are no jobs reserved, and what was lost so long ago that nobody will tell of it any more
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, LIMIT)) do
-  if lose(id) == 'gone' then redis.call('ZREM', LEASES, id) end
-end
-forget_lost()
+lose_expired()  -- what runs that are no jobs reserved
 
 -- What is freed takes as long as there were rows, so it is freed beside the scripts.
 local function forget_batch(id)

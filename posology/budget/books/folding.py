@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from posology.budget.books.reading import START, Entry
+from posology.budget.ledger.windows import WINDOWS, window
 
 
 class Fold:
@@ -45,9 +46,9 @@ class Fold:
         """``spent:W`` and ``reserved:W`` in nano-dollars, and ``over``."""
         found = self._base.copy()
         for day, (reserved, spent) in self._amounts.items():
-            for window in windows(day):
-                found[f"reserved:{window}"] += reserved
-                found[f"spent:{window}"] += spent
+            for name in (window(scope, day) for scope in WINDOWS):
+                found[f"reserved:{name}"] += reserved
+                found[f"spent:{name}"] += spent
         if self._over:
             found["over"] += self._over
         return found
@@ -74,11 +75,6 @@ class Fold:
                 day[name] += n
         self.entries += 1
         self.place = entry.place
-
-
-def windows(day: str) -> tuple[str, str, str]:
-    """The windows that an amount of one day counts in."""
-    return f"day:{day}", f"month:{day[:7]}", "total"
 
 
 def figures(entry: Entry) -> Iterator[tuple[str, int]]:

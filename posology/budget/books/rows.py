@@ -11,6 +11,7 @@ from typing import Any
 
 from posology.budget.books.reading import Entry
 from posology.budget.ledger.base import dollars
+from posology.store.clock import at
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +87,7 @@ def closed(entry: Entry, tenant: str) -> AttemptRow:
     charged = dollars(found["charged"])
     told = json.loads(found["entry"])
     return AttemptRow(
-        at=_time(found["at"]),
+        at=at(found["at"]),
         kind=entry.kind,
         reserved_usd=dollars(found["bound"]),
         cost_usd=charged if entry.known else None,
@@ -153,10 +154,6 @@ def _shared(
 def _partition(unit: str | None) -> int | None:
     _, colon, number = (unit or "").partition(":")
     return int(number) if colon and number.isdecimal() else None
-
-
-def _time(milliseconds: str) -> datetime:
-    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
 
 
 def _seconds(posix: float | None) -> datetime | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
+from typing import TypeVar
 
 import anyio
 
@@ -15,6 +17,7 @@ from posology.types import Attempt, Completion, Opening, Reservation
 #: seconds for which the end of an attempt is told again and again to a store that is out of reach: what
 #: was spent must not be forgotten
 PATIENCE = 300.0
+_Said = TypeVar("_Said")
 
 
 class LedgerJournal:
@@ -58,13 +61,20 @@ class LedgerJournal:
                 be taken for billed at its bound.
         """
         await self._inner.close(attempt, completion)
-        give_up = anyio.current_time() + PATIENCE
-        while True:
-            try:
-                await self._ledger.settle(attempt)
-            except StoreUnavailable:
-                if anyio.current_time() >= give_up:
-                    raise
-                await anyio.sleep(1.0)
-            else:
-                return
+        await until_told(lambda: self._ledger.settle(attempt))
+
+
+async def until_told(tell: Callable[[], Awaitable[_Said]]) -> _Said:
+    """Tell the store of what was spent, again and again where it is out of reach.
+
+    Raises:
+        StoreUnavailable: it was for :data:`PATIENCE` seconds.
+    """
+    give_up = anyio.current_time() + PATIENCE
+    while True:
+        try:
+            return await tell()
+        except StoreUnavailable:
+            if anyio.current_time() >= give_up:
+                raise
+        await anyio.sleep(1.0)

@@ -6,14 +6,15 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
 from posology.budget.ledger.refusing import refuse
 from posology.budget.ledger.scripts import MODELS, OTHER, REMEMBERED
 from posology.budget.ledger.tickets import Tickets
-from posology.budget.ledger.windows import day_of, resets
+from posology.budget.ledger.windows import day_of, resets, window
+from posology.store import clock
 from posology.store.keys import DEFAULT_TENANT
 from posology.types import Attempt, Balance, Limits, Outcome, Reservation, Scope, Usage
 
@@ -167,10 +168,10 @@ class MemoryLedger(Ledger):
     async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
         """See :meth:`Ledger.balances`."""
         now = self._clock()
-        at, day = _time(now), day_of(_time(now))
+        at, day = clock.at(now), day_of(clock.at(now))
         found = []
         for scope in reversed(_WINDOWS):
-            counter = self._windows.get(_window(scope, day), _Counter())
+            counter = self._windows.get(window(scope, day), _Counter())
             found.append(_balance(scope, self._cap(scope), counter, resets(scope, at)))
         if job is not None:
             own = self._runs.get(job, _Counter())
@@ -192,7 +193,7 @@ class MemoryLedger(Ledger):
         held = _Held(
             nano=n,
             at=now + self._lease,
-            day=day_of(_time(now)),
+            day=day_of(clock.at(now)),
             job=asked.job,
             stage=opening.stage,
             strategy=opening.strategy,
@@ -241,8 +242,8 @@ class MemoryLedger(Ledger):
         """The tenant's scopes that limit an amount."""
         if n == 0:
             return []  # what is free waits for no money
-        day = day_of(_time(now))
-        found = ((s, self._cap(s), self._windows.get(_window(s, day))) for s in _WINDOWS)
+        day = day_of(clock.at(now))
+        found = ((s, self._cap(s), self._windows.get(window(s, day))) for s in _WINDOWS)
         return [_Scope.of(s, cap, at or _Counter()) for s, cap, at in found if cap is not None]
 
     def _close(self, id_: str, end: _End) -> None:
@@ -299,7 +300,7 @@ class MemoryLedger(Ledger):
         self._entries.append({k: str(v) for k, v in (known | changed | more).items()})
 
     def _count(self, held: _Held, reserved: int, spent: int) -> None:
-        counters = [self._windows.setdefault(_window(s, held.day), _Counter()) for s in _WINDOWS]
+        counters = [self._windows.setdefault(window(s, held.day), _Counter()) for s in _WINDOWS]
         for counter in (*counters, self._runs[held.job]):
             counter.reserved += reserved
             counter.spent += spent
@@ -327,26 +328,12 @@ class MemoryLedger(Ledger):
         return None if cap is None else nano(cap)
 
 
-def _time(now: int) -> datetime:
-    return datetime.fromtimestamp(now / 1000, UTC)
-
-
-def _window(scope: Scope, day: str) -> str:
-    match scope:
-        case Scope.DAY:
-            return f"day:{day}"
-        case Scope.MONTH:
-            return f"month:{day[:7]}"
-        case _:
-            return str(scope)
-
-
 def _of_the_run(n: int, own: _Counter) -> list[_Scope]:
     return [] if n == 0 or own.cap is None else [_Scope.of(Scope.JOB, own.cap, own)]
 
 
 def _numbers(scope: _Scope, now: int) -> _Said:
-    at = resets(scope.name, _time(now))
+    at = resets(scope.name, clock.at(now))
     over = "" if at is None else round(at.timestamp() * 1000)
     return [scope.name, scope.cap, scope.spent, scope.taken - scope.spent, over]
 

@@ -17,8 +17,9 @@ from posology.budget.ledger import entries
 from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
 from posology.budget.ledger.refusing import refuse
 from posology.budget.ledger.scripts import source
-from posology.budget.ledger.windows import day_of, month_of, resets
+from posology.budget.ledger.windows import WINDOWS, day_of, resets, window
 from posology.store import keys
+from posology.store.clock import at
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
 from posology.types import Attempt, Balance, Reservation, Scope, Usage
@@ -129,17 +130,11 @@ class RedisLedger(Ledger):
     async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
         """See :meth:`Ledger.balances`."""
         now = await self._now()
-        windows = {
-            Scope.DAY: f"day:{day_of(now)}",
-            Scope.MONTH: f"month:{month_of(now)}",
-            Scope.TOTAL: "total",
-        }
-        fields = [
-            f"{what}:{window}" for window in windows.values() for what in ("spent", "reserved")
-        ]
+        names = [window(scope, day_of(now)) for scope in WINDOWS]
+        fields = [f"{what}:{name}" for name in names for what in ("spent", "reserved")]
         with translated(self._url):
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.hmget(f"{self._prefix}tenant", [str(scope) for scope in windows])
+                pipe.hmget(f"{self._prefix}tenant", [str(scope) for scope in WINDOWS])
                 pipe.hmget(f"{self._prefix}money", fields)
                 pipe.hmget(
                     keys.purse(self.tenant, job or "run_"),
@@ -154,7 +149,7 @@ class RedisLedger(Ledger):
                 reserved=_counted(counters[2 * i + 1]),
                 resets=resets(scope, now),
             )
-            for i, scope in enumerate(windows)
+            for i, scope in enumerate(WINDOWS)
         ]
         if job is not None:
             found.append(
@@ -169,7 +164,7 @@ class RedisLedger(Ledger):
 
     async def _now(self) -> datetime:
         if self._clock is not None:
-            return datetime.fromtimestamp(self._clock() / 1000, UTC)
+            return at(self._clock())
         with translated(self._url):
             seconds, micros = await self._redis.time()
         return datetime.fromtimestamp(seconds + micros / 1e6, UTC)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from decimal import Decimal
 
 from posology.budget.ledger.base import dollars
 from posology.errors import BudgetExhausted, HeadroomReserved, ModelNotAllowed, TenantDisabled
+from posology.store.clock import at
 from posology.types import Opening
 
 _NAMES = {
@@ -74,7 +74,7 @@ def refuse_at_the_door(said: Sequence[str | int], model: str, asked: Decimal, te
 def exhausted(said: Sequence[str | int], asked: Decimal) -> BudgetExhausted:
     """The error of a scope that does not pay for a call any more."""
     scope, cap, spent, reserved = str(said[0]), *(dollars(str(n)) for n in said[1:4])
-    resets = datetime.fromtimestamp(int(said[4]) / 1000, UTC) if said[4] else None
+    resets = at(said[4]) if said[4] else None
     later = f", or wait until {resets:%Y-%m-%d %H:%M} UTC" if resets else ""
     return BudgetExhausted(
         f"{_NAMES[scope]} of ${shown(cap)} has ${shown(max(Decimal(0), cap - spent))} left, and this "

@@ -6,6 +6,9 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from posology.types import Scope
 
+#: the scopes of a tenant's money
+WINDOWS = (Scope.DAY, Scope.MONTH, Scope.TOTAL)
+
 
 def day_of(at: datetime) -> str:
     """The day of a time, e.g. ``2026-01-15``."""
@@ -32,3 +35,14 @@ def resets(scope: Scope | str, at: datetime) -> datetime | None:
             return (midnight.replace(day=1) + timedelta(days=32)).replace(day=1)
         case _:
             return None
+
+
+def window(scope: Scope, day: str) -> str:
+    """The name under which the counters of a scope stand, for what was reserved on a day."""
+    match scope:
+        case Scope.DAY:
+            return f"day:{day}"
+        case Scope.MONTH:
+            return f"month:{day[:7]}"
+        case _:
+            return str(scope)

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import cast
 
 from redis.asyncio import Redis
@@ -22,6 +22,7 @@ from posology.errors import (
     TenantNotFound,
 )
 from posology.store import keys
+from posology.store.clock import at
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
 from posology.types import Limits
@@ -296,22 +297,18 @@ def _missing(name: str) -> TenantNotFound:
 
 def _tenant(name: str, record: Mapping[str, str], own: Mapping[str, str], now: int) -> Tenant:
     found = [_key(key, value) for key, value in own.items()]
-    present = _at(now)
+    present = at(now)
     live = [key for key in found if key.expires is None or key.expires > present]
     return Tenant(
         name=name,
         limits=limits.read(record),
         disabled=bool(record.get("disabled")),
-        created=_at(record["created"]),
-        changed=_at(record["changed"]),
+        created=at(record["created"]),
+        changed=at(record["changed"]),
         keys=tuple(sorted(live, key=lambda key: (key.created, key.id))),
     )
 
 
 def _key(own: str, value: str) -> TenantKey:
     created, _, expires = value.partition(":")
-    return TenantKey(id=own, created=_at(created), expires=_at(expires) if expires else None)
-
-
-def _at(ms: str | int) -> datetime:
-    return datetime.fromtimestamp(int(ms) / 1000, UTC)
+    return TenantKey(id=own, created=at(created), expires=at(expires) if expires else None)

@@ -270,16 +270,22 @@ local function lose(id)
   return close(id, 'lose', 'lost', nil, 0, 0, nil)
 end
 
--- It was never sent. Where it was taken for lost, that is put right.
-local function release(id)
-  return close(id, 'release', 'released', 0, 0, 0, nil)
-end
-
--- What was lost so long ago that nobody will tell of it any more.
-local function forget_lost()
+-- Charges reservations whose lease is over at their bounds, and returns their ids. What was lost so long ago that nobody
+-- will tell of it any more is forgotten.
+local function lose_expired()
+  local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, 500)
+  for _, id in ipairs(ended) do
+    if lose(id) == 'gone' then redis.call('ZREM', LEASES, id) end
+  end
   local old = redis.call('ZRANGEBYSCORE', LOST .. ':at', '-inf', now - REMEMBERED, 'LIMIT', 0, 500)
   for _, id in ipairs(old) do
     redis.call('HDEL', LOST, id)
     redis.call('ZREM', LOST .. ':at', id)
   end
+  return ended
+end
+
+-- It was never sent. Where it was taken for lost, that is put right.
+local function release(id)
+  return close(id, 'release', 'released', 0, 0, 0, nil)
 end

@@ -14,6 +14,7 @@ from posology.budget.reconcile.formats.tabular import pick
 from posology.budget.reconcile.formats.values import (
     Bad,
     dollars_only,
+    each_result,
     moment,
     money,
     plain,
@@ -125,19 +126,8 @@ def of_bucket(bucket: Mapping[str, Any]) -> Iterator[Row | tuple[float, float]]:
     Raises:
         Bad: it cannot be read.
     """
-    end = bucket.get("ending_at")
-    started = moment(bucket["starting_at"], "starting_at")
-    at = span(started, None if end is None else moment(end, "ending_at"), "starting_at")
     results = bucket.get("results")
-    if not isinstance(results, list):
-        raise Bad("results: no list")
-    if not results:
-        yield at
-    for number, result in enumerate(results):
-        try:
-            yield _of_result(section(result, "it"), *at)
-        except Bad as error:
-            raise Bad(f"results[{number}].{error}") from None
+    return each_result(bucket, ("starting_at", "ending_at"), results, _of_result)
 
 
 def _of_result(result: Mapping[str, Any], start: float, end: float) -> Row:

@@ -15,6 +15,7 @@ from posology.budget.reconcile.formats.tabular import pick
 from posology.budget.reconcile.formats.values import (
     Bad,
     dollars_only,
+    each_result,
     moment,
     money,
     rounding,
@@ -148,19 +149,8 @@ def of_bucket(bucket: Mapping[str, Any]) -> Iterator[Row | tuple[float, float]]:
     Raises:
         Bad: it cannot be read.
     """
-    end = bucket.get("end_time")
-    started = moment(bucket["start_time"], "start_time")
-    at = span(started, None if end is None else moment(end, "end_time"), "start_time")
     results = bucket.get("results", bucket.get("result"))
-    if not isinstance(results, list):
-        raise Bad("results: no list")
-    if not results:
-        yield at
-    for number, result in enumerate(results):
-        try:
-            yield _of_result(section(result, "it"), *at)
-        except Bad as error:
-            raise Bad(f"results[{number}].{error}") from None
+    return each_result(bucket, ("start_time", "end_time"), results, _of_result)
 
 
 def _of_result(result: Mapping[str, Any], start: float, end: float) -> Row:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
+
+from posology.budget.reconcile.rows import Row
 
 DAY = 86_400.0
 #: tokens or requests; more is a mistake
@@ -158,3 +160,35 @@ def _shown(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         written = "not a number"
     return written if len(written) <= 60 else f"{written[:57]}…"
+
+
+def each_result(
+    bucket: Mapping[str, Any],
+    times: tuple[str, str],
+    results: Any,
+    of_result: Callable[[Mapping[str, Any], float, float], Row],
+) -> Iterator[Row | tuple[float, float]]:
+    """The rows of a bucket of a JSON page; its time alone where nothing was used in it.
+
+    Args:
+        bucket: of the page.
+        times: the names of its begin and its end.
+        results: what the bucket holds.
+        of_result: the row of one of them.
+
+    Raises:
+        Bad: it cannot be read.
+    """
+    first, last = times
+    end = bucket.get(last)
+    started = moment(bucket[first], first)
+    at = span(started, None if end is None else moment(end, last), first)
+    if not isinstance(results, list):
+        raise Bad("results: no list")
+    if not results:
+        yield at
+    for number, result in enumerate(results):
+        try:
+            yield of_result(section(result, "it"), *at)
+        except Bad as error:
+            raise Bad(f"results[{number}].{error}") from None
