@@ -9,6 +9,6 @@ COPY policies policies
 COPY orchestrator orchestrator
 COPY workers workers
 RUN pip install --constraint constraints.txt ".[monitor]" && useradd --system --create-home posology \
-    && mkdir /index && chown posology /index
+    && mkdir /index /memory /cache && chown posology /index /memory /cache
 USER posology
 CMD ["posology", "--help"]

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posology.index.embedders import PACKAGED
-from posology.index.embedders.models import Precision, load_folder
+from posology.index.embedders.models import load_folder
+from posology.index.embedders.options import Precision
 from posology.index.embedders.sentence_transformer import ALONE, SentenceTransformerEmbedder
 from posology.text.sentences import split
 from posology.types import Encoded, Passage

@@ -3,8 +3,9 @@
 Usage: ``python -m evals.estimates [--data PATH --index DIR] [--questions N]``.
 
 The sample questions, and PubMedQA's with an index of the pool, are estimated and then answered by the
-offline reader, billed as if it were gpt-4o-mini. By each strategy: what was expected and what it cost,
-each question's ratio, and how many cost between low and worst. Of the worst, how much more it is.
+offline reader, billed as if it were gpt-4o-mini. By each strategy, and as the default policy decides: what was
+expected and what it cost, each question's ratio, and how many cost between low and worst. Of the worst, how much
+more it is.
 
 The offline reader counts with the tokenizer that estimates count with, and its replies' lengths were
 measured on the sample questions. So the sample shows the arithmetic; PubMedQA also shows what other
@@ -31,7 +32,8 @@ import anyio
 from anyio import to_thread
 
 from orchestrator.estimates.against import Compared, accuracy
-from orchestrator.estimating import Estimated, Estimates, make_estimator, read_rows
+from orchestrator.estimates.making import make_estimator
+from orchestrator.estimating import Estimated, Estimates, read_rows
 from orchestrator.ingesting import run_ingest
 from orchestrator.models import Models
 from orchestrator.service import Service, make_service, open_connections
@@ -53,14 +55,19 @@ class Asked:
     lines: Sequence[str]
 
 
-async def _compare(service: Service, found: Sequence[Estimated], strategy: str) -> list[Compared]:
+async def _compare(
+    service: Service, found: Sequence[Estimated], strategy: str | None
+) -> list[Compared]:
     compared = []
     for one in found:
-        row, estimate = one.row.request, one.of(strategy)
+        row = one.row.request
+        estimate = one.decided if strategy is None else one.of(strategy)
         assert row is not None
         assert estimate is not None
         account = Account()
-        asked = row.model_copy(update={"strategy": strategy}).to_request(service.settings)
+        asked = row.model_copy(update={"strategy": strategy, "policy": None}).to_request(
+            service.settings
+        )
         await service.ask(asked, account)
         repeated = any(attempt.attempt > 1 for attempt in account.attempts)
         compared.append(Compared(estimate=estimate, actual=account.cost, repeated=repeated))
@@ -81,21 +88,21 @@ async def _run(asked: Asked, settings: Settings) -> int:
         started = time.perf_counter()
         found = await estimates(rows)
         seconds = time.perf_counter() - started
-        for strategy in STRATEGIES:
+        for strategy in (*STRATEGIES, None):
             compared = await _compare(service, found, strategy)
-            told = accuracy(strategy, compared)
+            told = accuracy(strategy or "as decided", compared)
             worst = sum((c.estimate.dollars.worst for c in compared), Decimal(0))
             low = sum((c.estimate.dollars.low for c in compared), Decimal(0))
             over += told.over_worst
             print(
-                f"| {asked.name} | {strategy} | {told.questions} | ${told.estimated_usd:.5f} "
+                f"| {asked.name} | {told.strategy} | {told.questions} | ${told.estimated_usd:.5f} "
                 f"| ${told.actual_usd:.5f} | {told.ratio:.3f} | {told.p5:.2f} | {told.p50:.2f} "
                 f"| {told.p95:.2f} | {told.within:.1%} | {float(low / told.actual_usd):.2f} "
                 f"| {float(worst / told.actual_usd):.1f} |",
                 flush=True,
             )
     print(
-        f"{asked.name}: {len(rows) / seconds:.1f} questions/s, both strategies of each", flush=True
+        f"{asked.name}: {len(rows) / seconds:.1f} questions/s, every strategy of each", flush=True
     )
     return over
 

@@ -20,8 +20,8 @@ from posology.index.embedders import load
 from posology.index.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.seams import Embedder
-from posology.types import Encoded, Passage, Sentence
+from posology.seams import Embedder, TokenCodec
+from posology.types import Encoded, EncodedQuery, Passage, Sentence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,14 +34,21 @@ class Precomputed:
 
     def __init__(self, embedder: Embedder, texts: Sequence[str]) -> None:
         self.name, self.dim = embedder.name, embedder.dim
-        self._vectors = dict(zip(texts, embedder.embed_queries(texts), strict=True))
+        self._encoded = {text: embedder.encode_query(text) for text in texts}
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """From memory."""
-        return np.stack([self._vectors[text] for text in texts])
+        return np.stack([self._encoded[text].vector for text in texts])
+
+    def encode_query(self, text: str) -> EncodedQuery:
+        """From memory."""
+        return self._encoded[text]
 
     def embed_passages(
-        self, passages: Sequence[Passage], sentences: Sequence[Sequence[Sentence]]
+        self,
+        passages: Sequence[Passage],
+        sentences: Sequence[Sequence[Sentence]],
+        codec: TokenCodec | None = None,  # noqa: ARG002 (the protocol's)
     ) -> list[Encoded]:
         """Refuse: a latency of retrieval has no ingest in it."""
         raise AssertionError(f"{len(passages)} passages, {len(sentences)}: only questions here")
@@ -74,7 +81,7 @@ async def _run(index: Index, texts: Sequence[str]) -> None:
     view = index.view()
     parts: dict[str, list[float]] = {"encode": [], "dense": [], "bm25": [], "fetch": []}
     for text, vector in zip(texts, vectors, strict=True):
-        _timed(parts["encode"], lambda text=text: embedder.embed_queries([text]))  # type: ignore[misc]
+        _timed(parts["encode"], lambda text=text: embedder.encode_query(text))  # type: ignore[misc]
         _timed(parts["dense"], lambda vector=vector: view.dense(vector, 100))  # type: ignore[misc]
         _timed(parts["bm25"], lambda text=text: view.bm25(text, 100))  # type: ignore[misc]
         ids = view.dense(vector, K).ids

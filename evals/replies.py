@@ -12,6 +12,9 @@ tokenizers that are trained on the spot (the larger count stands):
 - reduce: an ideal answer, the labels of up to sixteen findings, and a claim with its reason for each of
   the answer's sentences, at most four.
 
+What writes passages anew has a bound of its own, for the words that it is asked for: printed are the tokens that a
+word of PubMedQA's abstracts has.
+
 The built-in bound is a quarter more than the 99th percentile, in steps of 256; what is longer is cut,
 and so refused as truncated. Fails if a built-in bound is not above the 99th percentile.
 """
@@ -23,7 +26,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -34,8 +37,11 @@ from posology.types import Stage
 from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.fence import label
-from prompts.lengths import REPLY_TOKENS, reply_tokens
+from prompts.lengths import REPLY_TOKENS, TOKENS_A_WORD, reply_tokens
 from prompts.reduce import LETTER, Claim, ReduceReply
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 _QUESTIONS, _ABSTRACTS = "bioasq_7b-10b.jsonl.gz", "pubmedqa_train.jsonl.gz"
 _PASSAGES, _PARTITION, _FINDINGS, _CLAIMS = 8, 3, 16, 4
@@ -134,6 +140,14 @@ def _replies(data: Path) -> dict[Stage, list[str]]:
     return found
 
 
+def _a_word(tokenizer: Tokenizer, data: Path) -> tuple[float, float]:
+    """Tokens a word of all abstracts together, and the 99th percentile of an abstract."""
+    texts = [" ".join(row["contexts"]) for row in rows(data / _ABSTRACTS)]
+    words = np.array([len(text.split()) for text in texts])
+    tokens = np.array(counts(tokenizer, texts))
+    return float(tokens.sum() / words.sum()), float(np.percentile(tokens / words, 99))
+
+
 def main(argv: list[str] | None = None) -> int:
     """Count, and print a table."""
     parser = argparse.ArgumentParser(prog="evals.replies", description=__doc__)
@@ -158,6 +172,8 @@ def main(argv: list[str] | None = None) -> int:
             f"| {stage} | {len(replies):,} | {p50:.0f} | {p95:.0f} | {p99:.0f} | {tokens.max()} "
             f"| {bound} | {(tokens <= bound).mean():.2%} |"
         )
+    mean, p99 = np.max([_a_word(tokenizer, data) for tokenizer in tokenizers], axis=0)
+    print(f"tokens a word of an abstract: {mean:.2f}, p99 {p99:.2f}, built in {TOKENS_A_WORD}")
     print(f"without figures: {', '.join(s for s in REPLY_TOKENS if s not in _replies(data))}")
     return 0 if enough else 1
 

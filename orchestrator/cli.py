@@ -4,8 +4,8 @@ Exit status: 0 done; 1 done, but some records or rows were bad; 2 the command li
 handed in is wrong; 4 what Posology was set up with is wrong; 5 the index cannot serve; 6 the provider
 failed; 7 the time was over; 8 a job cannot be worked on as asked; 9 Redis is out of reach; 10 the HTTP API
 answered with something unknown; 11 the limits of tenant or job do not allow it; 12 a tenant or its ledger is
-not as it has to be; 13 the API key is refused; 14 a provider's account does not agree with the ledger; 70 a
-defect of Posology; 130 interrupted. A refusal is an answer: 0.
+not as it has to be; 13 the API key is refused; 14 a provider's account does not agree with the ledger; 15 a
+policy decides otherwise from the same records; 70 a defect of Posology; 130 interrupted. A refusal is an answer: 0.
 """
 
 from __future__ import annotations
@@ -17,13 +17,23 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.commands import asking, indexing, jobs, ledger, serving, tenants
+from orchestrator.commands import (
+    asking,
+    compressor,
+    indexing,
+    jobs,
+    ledger,
+    policy,
+    serving,
+    tenants,
+)
 from orchestrator.commands.batch import batch
 from orchestrator.commands.common import DEFECT, INTERRUPTED, errors, fail
 from orchestrator.commands.estimate import estimate
 from orchestrator.commands.reconcile import reconcile
 from orchestrator.commands.spend import spend
 from orchestrator.commands.submitting import submit
+from orchestrator.commands.sync import sync
 from orchestrator.settings import debug_wanted, prepare_libraries
 from posology import __version__
 
@@ -38,6 +48,7 @@ app = typer.Typer(
 app.command()(asking.ask)
 app.command()(asking.search)
 app.command()(indexing.ingest)
+app.command()(sync)
 app.command()(submit)
 app.command()(batch)
 app.command()(estimate)
@@ -46,6 +57,8 @@ app.command()(spend)
 app.add_typer(ledger.app, name="ledger")
 app.command()(reconcile)
 app.add_typer(tenants.app, name="tenants")
+app.add_typer(policy.app, name="policy")
+app.add_typer(compressor.app, name="compressor")
 app.command()(serving.up)
 app.command()(serving.api)
 app.add_typer(indexing.app, name="index")
@@ -57,8 +70,9 @@ def schema(
     what: Annotated[
         str,
         typer.Argument(
-            help="ask, search, ingest, index, error, job, jobs, batch, estimate, spend, ledger, rebuild, export, "
-            "archive, tenant, tenants or reconcile."
+            help="ask, search, ingest, sync, index, versions, error, job, jobs, batch, estimate, spend, ledger, rebuild, export, "
+            "archive, tenant, tenants, reconcile, qtable, promotion, train, replay, compare, dataset, finetune, "
+            "label or pruner."
         ),
     ],
 ) -> None:

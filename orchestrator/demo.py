@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.demo_money import SHADOW, TOO_LITTLE, limit, shadow_prices, show_account
+from orchestrator.demo_policy import POLICY, step_down
 from orchestrator.ingesting import run_ingest
 from orchestrator.input import JobRequest
 from orchestrator.jobs.store import JobStore, open_store
@@ -30,6 +31,8 @@ from posology.published.jobs import JobOutput
 TENANT = "demo"
 #: sample questions whose notes contradict each other, asked by BriefContext at the end
 CONTRADICTORY = ("q14",)
+#: a sample question that the preflight flags, asked under caps that fall
+STEPPED_DOWN = "q05"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,6 +119,7 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
         console.print(summary(asked))
         if not demo.everything:
             await _read_in_partitions(console, demo, store)
+            await step_down(console, lambda cap: _under(demo, store, cap))
             await show_account(console, store, TENANT, await _capped(demo, store))
     return asked
 
@@ -123,6 +127,13 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
 async def _capped(demo: Demo, store: JobStore) -> JobOutput:
     """A job that may not cost what its first call may."""
     job = await _submit(demo, store, questions()[0], k=demo.k, max_cost_usd=TOO_LITTLE)
+    return await store.wait(job, tenant=TENANT)
+
+
+async def _under(demo: Demo, store: JobStore, cap: Decimal) -> JobOutput:
+    """A job under a cap, at its end."""
+    (question,) = (q for q in questions() if q.id == STEPPED_DOWN)
+    job = await _submit(demo, store, question, k=16, policy=POLICY, max_cost_usd=cap)
     return await store.wait(job, tenant=TENANT)
 
 
@@ -164,6 +175,7 @@ async def _submit(
     *,
     k: int,
     strategy: str | None = None,
+    policy: str | None = None,
     max_cost_usd: Decimal | None = None,
 ) -> str:
     query = question.query
@@ -174,6 +186,7 @@ async def _submit(
         model=demo.model,
         k=k,
         strategy=strategy,
+        policy=policy,
         max_cost_usd=max_cost_usd,
     )
     return (await store.submit(request.settled(demo.settings), tenant=TENANT)).job

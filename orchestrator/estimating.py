@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-import anyio
 from redis.asyncio import Redis
 
-from orchestrator.connections import Connections
+from orchestrator.at_once import few_at_once
+from orchestrator.deciding import task_of
+from orchestrator.embedding.questions import Spend
 from orchestrator.estimates.costs import Dollars, Estimate, Estimator
 from orchestrator.estimates.history import read_history
-from orchestrator.estimates.tokens import Counting, packaged_counter
 from orchestrator.estimates.typical import Figures, Label, Typical
 from orchestrator.jobs.rows import Row, read_row
 from orchestrator.output import error_body
@@ -23,8 +23,9 @@ from orchestrator.pipeline import Prepared, Request
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spending import balance_fields
+from policies.specs import parse as parse_policy
 from posology.budget.ledger.redis import RedisLedger
-from posology.errors import UnpricedModel
+from posology.errors import InvalidQuery, UnpricedModel
 from posology.published.answers import ErrorBody
 from posology.published.estimates import (
     Accuracy,
@@ -34,9 +35,9 @@ from posology.published.estimates import (
     ScopeEstimate,
     StrategyEstimate,
 )
-from posology.seams import Strategy
-from posology.types import Balance
-from strategies import STRATEGIES, briefcontext
+from posology.types import Balance, Dose
+from strategies import STRATEGIES
+from strategies.compressed import NAME as COMPRESSED
 
 #: questions that are retrieved for at once
 _AT_ONCE = 4
@@ -58,24 +59,20 @@ class Estimated:
     row: Row
     #: ``None`` for a row that cannot be estimated
     request: Request | None = None
-    decided: str = ""
+    #: of the dose that the policy gives where no limit applies
+    decided: Estimate | None = None
+    #: that dose
+    dose: Dose | None = None
     passages: int = 0
     index: str = ""
     free: bool = False
+    #: one a strategy, over all passages by one call or one a partition
     estimates: tuple[Estimate, ...] = ()
     error: ErrorBody | None = None
 
     def of(self, strategy: str) -> Estimate | None:
         """The estimate of a strategy, where there is one."""
         return next((one for one in self.estimates if one.strategy == strategy), None)
-
-
-def make_estimator(settings: Settings, connections: Connections) -> Estimator:
-    """An estimator by the prices and bounds that calls are reserved by."""
-    counting = Counting(packaged_counter(), native_schema=settings.native_schema)
-    return Estimator(
-        prices=connections.prices, bound=connections.bound, counting=counting, typical=Typical()
-    )
 
 
 async def read_standing(redis: Redis, url: str, tenant: str) -> Standing:
@@ -133,24 +130,10 @@ class Estimates:
         estimator = self._estimator
         if standing is not None:
             estimator = estimator.with_history(Typical(standing.history))
-        found: dict[int, Estimated] = {}
-        waiting = iter(rows)
-        raised: list[Exception] = []
-
-        async def work() -> None:
-            for row in waiting:
-                try:
-                    found[row.number] = await self._row(row, estimator)
-                except Exception as error:  # noqa: BLE001 - raised again below, out of the group's wrapping
-                    raised.append(error)
-                    group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            for _ in range(_AT_ONCE):
-                group.start_soon(work)
-        if raised:
-            raise raised[0]
-        return tuple(found[row.number] for row in rows)
+        tenant = self._settings.tenant if standing is None else standing.tenant
+        return tuple(
+            await few_at_once(lambda row: self._row(row, estimator, tenant), rows, limit=_AT_ONCE)
+        )
 
     def output(
         self,
@@ -171,7 +154,7 @@ class Estimates:
         attempts = self._settings.attempts
         good = [one for one in found if one.request is not None]
         names = [name for name in STRATEGIES if any(one.of(name) for one in good)]
-        decided = [one.of(one.decided) for one in good]
+        decided = [one.decided for one in good]
         total = _total("as decided", decided, attempts) if good else None
         history = standing.history if standing else {}
         return EstimateOutput(
@@ -187,7 +170,7 @@ class Estimates:
             seconds=time.perf_counter() - started,
         )
 
-    async def _row(self, row: Row, estimator: Estimator) -> Estimated:
+    async def _row(self, row: Row, estimator: Estimator, tenant: str) -> Estimated:
         if row.request is None:
             return Estimated(row=row, error=row.error)
         request = row.request.to_request(self._settings)
@@ -196,30 +179,41 @@ class Estimates:
             estimator.check(request.model)
         except UnpricedModel as error:
             return Estimated(row=row, error=error_body(error, None))
-        prepared = await self._service.prepare(request)
-        estimates = []
-        for name, strategy in _strategies(prepared):
-            estimates.append(await estimator(prepared.task, strategy, name))
+        try:
+            # nothing is spent: a question whose vector is still to be bought is searched for by its words
+            spend = Spend(tenant=tenant, blind=True)
+            prepared = await self._service.prepare(request, spend=spend)
+        except InvalidQuery as error:
+            # only the index knows which names there are to filter by
+            return Estimated(row=row, error=error_body(error, None))
+        task, size = task_of(request, prepared.retrieval), request.partition_size
+        decided = await estimator(task, prepared.decision.dose, partition_size=size)
+        estimates = [await estimator(task, dose, partition_size=size) for dose in _doses(prepared)]
+        before = await self._service.unpaid(request.query, tenant)
+        if before:
+            decided = estimator.vectors(decided, before)
+            estimates = [estimator.vectors(one, before) for one in estimates]
         return Estimated(
             row=row,
             request=request,
-            decided=prepared.decision.strategy,
+            decided=decided,
             passages=len(prepared.retrieval.passages),
             index=prepared.retrieval.index_version,
             free=estimator.free(request.model),
+            dose=prepared.decision.dose,
             estimates=tuple(estimates),
         )
 
 
-def _strategies(prepared: Prepared) -> Iterator[tuple[str, Strategy]]:
-    request, decided = prepared.request, prepared.decision.strategy
-    yield decided, prepared.strategy
-    if request.strategy is not None:
-        return
-    for name, make in STRATEGIES.items():
-        if name != decided:
-            sized = name == briefcontext.NAME and request.partition_size is not None
-            yield name, make(size=request.partition_size) if sized else make()
+def _doses(prepared: Prepared) -> Iterator[Dose]:
+    """One of each strategy, or that which was asked for."""
+    request = prepared.request
+    compressor = request.compressor
+    if compressor is None and request.policy is not None:
+        compressor = parse_policy(request.policy).compressor
+    for name in STRATEGIES if request.strategy is None else (request.strategy,):
+        by = compressor if name == COMPRESSED else None
+        yield Dose(strategy=name, keep=request.keep, compressor=by)
 
 
 def _question(found: Estimated, attempts: int) -> QuestionEstimate:
@@ -231,7 +225,7 @@ def _question(found: Estimated, attempts: int) -> QuestionEstimate:
         model=found.request.model,
         free=found.free,
         passages=found.passages,
-        decided=found.decided,
+        decided=found.decided.strategy if found.decided else "",
         strategies=tuple(
             _total(name, [found.of(name)], attempts) for name in STRATEGIES if found.of(name)
         ),

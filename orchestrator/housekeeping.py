@@ -6,7 +6,7 @@ import base64
 import json
 import logging
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import cast
 
@@ -16,6 +16,7 @@ import anyio.to_thread
 from orchestrator.jobs import fair, tenants
 from orchestrator.jobs.units import Send, Unit
 from orchestrator.jobs.work import WorkStore
+from orchestrator.looping import again
 from orchestrator.runner import Runner
 from posology.errors import InvalidQuery, StoreUnavailable
 from posology.store import keys
@@ -70,19 +71,19 @@ class Housekeeping:
     async def keep(self) -> None:
         """Extend the leases of what this process holds, and find what others have lost."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._again, self._heartbeat)
-            group.start_soon(self._again, self._sweep)
-            group.start_soon(self._again, self._tidy)
+            group.start_soon(again, self._heartbeat)
+            group.start_soon(again, self._sweep)
+            group.start_soon(again, self._tidy)
 
     async def dispatch(self) -> None:
         """Send waiting jobs to the broker."""
-        await self._again(self._dispatch)
+        await again(self._dispatch)
 
     async def announce(self) -> None:
         """Tell that this process works, and at the end that it no longer does."""
         try:
             await self._warn_of_eviction()
-            await self._again(self._announce)
+            await again(self._announce)
         finally:
             url = self._work.store.url
             with anyio.move_on_after(1.0, shield=True), suppress(StoreUnavailable), translated(url):
@@ -101,17 +102,6 @@ class Housekeeping:
                 "noeviction",
                 policy,
             )
-
-    async def _again(self, step: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await step()
-            except StoreUnavailable as error:
-                logger.warning("%s", error)
-                await anyio.sleep(1.0)
-            except Exception:
-                logger.exception("a defect of Posology in %s", step)
-                await anyio.sleep(1.0)
 
     async def _heartbeat(self) -> None:
         await self._runner.heartbeat()

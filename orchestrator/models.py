@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from posology.index.embedders import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
-from posology.seams import Complete
+from posology.index.embedders.options import Options
+from posology.seams import Complete, Embedder
 from posology.text.tokens import wordpiece_counter
 from posology.types import TokenVectors
 
@@ -20,28 +21,36 @@ class Models:
     """Loads encoders when they are first used, in the thread that uses them, and shares them.
 
     Args:
-        embedder: a sentence-transformers name or folder; ``None``: the packaged encoder.
+        embedder: as :func:`~posology.index.embedders.load` takes it; ``None``: the packaged encoder.
+        options: how encoders compute; ``None``: in the ways that need no cache.
     """
 
-    def __init__(self, embedder: str | None) -> None:
-        self._embedder = embedder
+    def __init__(self, embedder: str | None, options: Options | None = None) -> None:
+        self._options = options or Options()
+        self._embedder = None if embedder == DEFAULT else embedder
         self._lock = threading.Lock()
-        self._loaded: dict[str | None, SentenceTransformerEmbedder] = {}
+        self._packaged: SentenceTransformerEmbedder | None = None
+        self._own: Embedder | None = None
 
-    def embedder(self) -> SentenceTransformerEmbedder:
+    def embedder(self) -> Embedder:
         """The encoder of questions and passages. Blocking.
 
         Raises:
             EmbedderUnavailable: its files cannot be loaded.
         """
-        return self._load(self._embedder)
+        if self._embedder is None:
+            return self._load_packaged()
+        with self._lock:
+            if self._own is None:
+                self._own = load_embedder(self._embedder, options=self._options)
+            return self._own
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """As a :class:`~posology.seams.TokenEncoder`: the packaged encoder, whatever the index's.
 
         The offline reader's threshold and weights hold for that one only.
         """
-        return self._load(None).token_vectors(texts)
+        return self._load_packaged().token_vectors(texts)
 
     def reader(self) -> Complete:
         """The offline reader, which counts tokens with the packaged encoder's own tokenizer."""
@@ -49,9 +58,8 @@ class Models:
 
         return ExtractiveReader(self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"))
 
-    def _load(self, name: str | None) -> SentenceTransformerEmbedder:
-        name = None if name == DEFAULT else name
+    def _load_packaged(self) -> SentenceTransformerEmbedder:
         with self._lock:
-            if name not in self._loaded:
-                self._loaded[name] = load_embedder(name)
-            return self._loaded[name]
+            if self._packaged is None:
+                self._packaged = load_embedder(options=self._options)
+            return self._packaged

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 
+from orchestrator.deciding import Left, Means, left
 from orchestrator.jobs.place import known_store
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import RedisMeter
+from posology.llm.accounting import Account
 from posology.seams import Meter
 from posology.store.connection import connect
 
@@ -26,6 +29,26 @@ class Purse:
     ledger: Ledger
     #: of its minute; ``None``: it is not limited
     meter: Meter | None
+
+    def means(self, account: Account, cap: Decimal | None) -> Means:
+        """Looks up what is left for one run.
+
+        Args:
+            account: of the run.
+            cap: dollars for the run; the tenant's limit for one job holds, too.
+        """
+
+        async def look() -> Left | None:
+            caps = [one for one in (cap, await self.ledger.job_limit()) if one is not None]
+            own = max(Decimal(0), min(caps) - account.charged) if caps else None
+            balances = await self.ledger.balances()
+            if any(one.cap is not None and one.reserved for one in balances):
+                # what holds it may be of a process that is gone, and no worker may be there to find out
+                await self.ledger.sweep()
+                balances = await self.ledger.balances()
+            return left(balances, own)
+
+        return look
 
 
 @asynccontextmanager

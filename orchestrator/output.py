@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from posology.errors import BadFile, BadRecord, PosologyError
 from posology.llm.accounting import Account
 from posology.published.answers import (
+    Also,
     AskOutput,
+    CompressionOutput,
     Disagreement,
     ErrorBody,
     ErrorOutput,
@@ -23,6 +26,7 @@ from posology.published.answers import (
     Spending,
     Status,
 )
+from posology.published.decisions import CompareOutput, ReplayOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchOutput, JobOutput, JobPage
 from posology.published.money import (
@@ -32,12 +36,24 @@ from posology.published.money import (
     RebuiltOutput,
     SpendOutput,
 )
+from posology.published.policies import PromotionOutput, QTableOutput
+from posology.published.pruning import LabelOutput, PrunerOutput
 from posology.published.reconciliation import ReconcileOutput
+from posology.published.summaries import DatasetOutput, FinetuneOutput
 from posology.published.tenants import TenantList, TenantOutput
-from posology.published.tools import BadItem, IndexOutput, IngestOutput, SearchOutput
+from posology.published.tools import (
+    BadItem,
+    IndexOutput,
+    IngestOutput,
+    SearchOutput,
+    SyncOutput,
+    VersionsOutput,
+)
+from posology.published.training import TrainOutput
 from posology.types import (
     Answer,
     Citation,
+    Compression,
     Conflict,
     Decision,
     Excerpt,
@@ -49,9 +65,10 @@ from posology.types import (
 )
 
 if TYPE_CHECKING:
+    from orchestrator.estimates.saving import Spared
     from orchestrator.pipeline import Report, Request
+    from posology.index.info import IndexInfo
     from posology.index.report import IngestReport
-    from posology.index.store import IndexInfo
 
 
 def ask_output(report: Report) -> AskOutput:
@@ -68,6 +85,7 @@ def ask_output(report: Report) -> AskOutput:
         spending=spending(report.account),
         retrieval_seconds=report.retrieval_seconds,
         seconds=report.seconds,
+        spared=report.spared,
     )
 
 
@@ -82,6 +100,7 @@ def answer_output(
     spending: Spending,
     retrieval_seconds: float,
     seconds: float,
+    spared: Spared | None = None,
 ) -> AskOutput:
     """The published form of an outcome, whoever put its parts together.
 
@@ -95,6 +114,7 @@ def answer_output(
         spending: what the model calls took.
         retrieval_seconds: of the retrieval alone.
         seconds: of the whole.
+        spared: what compressing saved; ``None``: nothing was compressed, or nobody knows.
     """
     answer = outcome if isinstance(outcome, Answer) else None
     refusal = outcome if isinstance(outcome, Refusal) else None
@@ -112,13 +132,45 @@ def answer_output(
         notes=outcome.notes,
         conflicts=tuple(_disagreement(c, by_id) for c in answer.conflicts) if answer else (),
         coverage=outcome.coverage,
+        shown=outcome.shown,
+        compression=compression(outcome.compression, spared),
         strategy=outcome.strategy,
+        rungs=outcome.rungs,
         decision=decision,
         spending=spending,
         retrieved=retrieved,
         index=index,
+        filters=request.filters or None,
         retrieval_seconds=retrieval_seconds,
         seconds=seconds,
+    )
+
+
+def compression(took: Compression | None, spared: Spared | None) -> CompressionOutput | None:
+    """The published form of what compressing took; ``None``: nothing was compressed.
+
+    Args:
+        took: what it took and left.
+        spared: what it saved; ``None``: nobody knows.
+    """
+    if took is None:
+        return None
+    cost: Decimal | None = None
+    if spared is not None and spared.calls is not None:
+        cost = spared.calls + (spared.machine or 0)
+    return CompressionOutput(
+        compressor=took.compressor,
+        extractive=took.extractive,
+        kept=took.kept,
+        sentences=took.sentences,
+        seconds=took.seconds,
+        usage=took.usage,
+        tokens=spared.tokens if spared else None,
+        shown_tokens=spared.shown if spared else None,
+        saved_usd=spared.saved if spared else None,
+        calls_usd=spared.calls if spared else None,
+        machine_usd=spared.machine if spared else None,
+        cost_usd=cost,
     )
 
 
@@ -134,6 +186,7 @@ def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) ->
         bm25=retrieval.bm25.ids,
         fused=retrieval.fused.ids,
         index=retrieval.index_version,
+        filters=retrieval.filters or None,
         seconds=seconds,
     )
 
@@ -151,6 +204,8 @@ def ingest_output(report: IngestReport) -> IngestOutput:
         files=report.files,
         seconds=report.seconds,
         written_per_second=report.rate,
+        removed=report.removed,
+        warned=report.warned,
     )
 
 
@@ -211,13 +266,19 @@ def ranked(retrieval: Retrieval) -> tuple[Ranked, ...]:
         ranking.method: {hit.passage_id: (i, hit.score) for i, hit in enumerate(ranking.hits, 1)}
         for ranking in (retrieval.dense, retrieval.bm25, retrieval.fused)
     }
+    also: dict[str, list[Also]] = {}
+    for one in retrieval.folded:
+        also.setdefault(one.into, []).append(Also(id=one.id, why=one.why))
     rows = []
     for retrieved in retrieval.passages:
-        fields: dict[str, float | None] = {}
+        fields: dict[str, Any] = {
+            "passage": source(retrieved.passage),
+            "also": also.get(retrieved.passage.id, ()),
+        }
         for method, by_id in places.items():
             place, score = by_id.get(retrieved.passage.id, (None, None))
             fields |= {method: place, f"{method}_score": score}
-        rows.append(Ranked.model_validate({"passage": source(retrieved.passage), **fields}))
+        rows.append(Ranked.model_validate(fields))
     return tuple(rows)
 
 
@@ -235,7 +296,8 @@ def context(citation: Citation, sentences: Sequence[Sentence]) -> tuple[int, int
 
 
 def _bad(item: BadRecord | BadFile) -> BadItem:
-    return BadItem(path=item.path, line=item.line, reason=item.reason)
+    record = item.record if isinstance(item, BadRecord) else None
+    return BadItem(path=item.path, line=item.line, record=record, reason=item.reason)
 
 
 def _disagreement(conflict: Conflict, excerpts: Mapping[str, Excerpt]) -> Disagreement:
@@ -277,6 +339,8 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "search": SearchOutput,
         "ingest": IngestOutput,
         "index": IndexOutput,
+        "sync": SyncOutput,
+        "versions": VersionsOutput,
         "error": ErrorOutput,
         "job": JobOutput,
         "jobs": JobPage,
@@ -290,5 +354,14 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "tenant": TenantOutput,
         "tenants": TenantList,
         "reconcile": ReconcileOutput,
+        "qtable": QTableOutput,
+        "promotion": PromotionOutput,
+        "train": TrainOutput,
+        "replay": ReplayOutput,
+        "compare": CompareOutput,
+        "dataset": DatasetOutput,
+        "finetune": FinetuneOutput,
+        "label": LabelOutput,
+        "pruner": PrunerOutput,
     }
 )

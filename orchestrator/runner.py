@@ -5,22 +5,32 @@ It knows no queue: a worker hands it the unit that a message named and sends wha
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import anyio
 from pydantic import TypeAdapter
 
+from orchestrator.deciding import Left, Means, left
+from orchestrator.drafts import draft, read_draft
+from orchestrator.embedding.questions import Spend
 from orchestrator.input import JobRequest
 from orchestrator.jobs import fair
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
-from orchestrator.output import answer_output, ask_output, error_body, ranked, spending
+from orchestrator.output import (
+    answer_output,
+    ask_output,
+    error_body,
+    spending,
+)
+from orchestrator.pipeline import not_resumed
+from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
 from posology.errors import (
     DeadlineExceeded,
@@ -30,17 +40,20 @@ from posology.errors import (
     JobCancelled,
     JobExpired,
     JobSuperseded,
+    ModelUnavailable,
     PosologyError,
+    ScorerUnavailable,
     StoreUnavailable,
 )
 from posology.llm.accounting import Account
-from posology.published.answers import Ranked
 from posology.types import Decision, Extract, Extraction, Failure, Partition, Reduction
 from strategies.briefcontext import BriefContext, extract, reduce
+from strategies.compressed import CompressedRag
+from strategies.ladder import Ladder
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
-    from orchestrator.pipeline import Prepared
+    from orchestrator.pipeline import Prepared, Report
     from orchestrator.service import Service
     from posology.seams import Complete
 
@@ -52,9 +65,10 @@ RETURNS = 4
 _HANDED_BACK = 20.0
 #: seconds for which a unit that waits for money keeps its worker's place
 PATIENCE = 10.0
+#: what this worker lacks, and another may have
+_NOT_HERE = (IndexFault, EmbedderUnavailable, ModelUnavailable, ScorerUnavailable)
 _decision = TypeAdapter(Decision)
 _partition = TypeAdapter(Partition)
-_ranked = TypeAdapter(tuple[Ranked, ...])
 
 #: Of the time that a job was given, the share that is kept for the reduce, and at most so many seconds:
 #: partitions that are not read by then have failed, and the answer is partial instead of none.
@@ -200,7 +214,7 @@ class Runner:
         except HeadroomReserved as error:
             # another's work may go on in this place
             await fair.park(self._work, held, error)
-        except (IndexFault, EmbedderUnavailable) as error:
+        except _NOT_HERE as error:
             await self._cannot_read(held, error)
         except JobCancelled as error:
             # where the store said so, the unit is settled; where it was a model call, not yet
@@ -216,7 +230,7 @@ class Runner:
         return ()
 
     async def _cannot_read(self, held: Held, error: PosologyError) -> None:
-        """This worker has no index. Another may have: it is given the job, a few times, and not at once.
+        """This worker has no index, or no model. Another may have: it is given the job, a few times, and not at once.
 
         A worker that cannot answer is quicker than all that can, and would fail a whole batch.
         """
@@ -231,21 +245,51 @@ class Runner:
         started = anyio.current_time()
         request = _request(held).as_settled()
         complete, account = self._complete(held, request.model)
-        prepared = await (await self._service()).prepare(request)
+        service, means = await self._service(), self._means(held)
+        decided, then = _decided(held)
+        # what was decided stands, whatever is left by now: its calls are replayed, and paid for once
+        try:
+            prepared = await service.prepare(
+                request, means=means, decided=decided, spend=self._spend(held)
+            )
+        except HeadroomReserved as error:
+            await fair.park(self._work, held, error, undecided=True)
+            return ()
         parts = _partitions(prepared)
         if parts:
-            return await self._work.decide(
-                held,
-                prepared.decision,
-                calls=len(parts) + 1,
-                draft=_draft(prepared),
-                partitions=parts,
-            )
-        await self._work.decide(held, prepared.decision, calls=1)
-        outcome = await prepared.strategy(prepared.task, complete)
-        out = ask_output(prepared.report(outcome, account, anyio.current_time() - started))
+            return await self._hand_over(held, prepared, parts)
+        if decided is None:
+            await self._work.decide(held, prepared.decision, calls=_calls(prepared))
+        outcome = await prepared.answer(complete)
+        further = await service.further(prepared, outcome, means=means, decided=then)
+        if further is not None:
+            prepared = further
+            parts = _partitions(prepared)
+            if parts:
+                report = await prepared.report(outcome, account, anyio.current_time() - started)
+                return await self._hand_over(held, prepared, parts, report)
+            await self._work.decide(held, prepared.decision, calls=len(outcome.rungs))
+            outcome = not_resumed(prepared, outcome)
+        out = ask_output(await prepared.report(outcome, account, anyio.current_time() - started))
         await self._work.succeed(held, out)
         return ()
+
+    async def _hand_over(
+        self,
+        held: Held,
+        prepared: Prepared,
+        parts: tuple[Partition, ...],
+        vain: Report | None = None,
+    ) -> tuple[Unit, ...]:
+        """Have workers read the partitions; ``vain`` is what came of a ladder before."""
+        rungs = vain.outcome.rungs if vain else ()
+        return await self._work.decide(
+            held,
+            prepared.decision,
+            calls=len(rungs) + len(parts) + 1,
+            draft=draft(prepared, vain),
+            partitions=parts,
+        )
 
     async def _extract(self, held: Held) -> tuple[Unit, ...]:
         request = _request(held).as_settled()
@@ -281,21 +325,36 @@ class Runner:
             self._complete(held, request.model)[0],
         )
         assert held.decision is not None
-        draft = json.loads(held.draft or "{}")
+        assert held.draft is not None
+        kept = read_draft(held.draft)
+        outcome = replace(outcome, rungs=kept.rungs)
         out = answer_output(
             request=request,
             outcome=outcome,
             decision=_decision.validate_json(held.decision),
             excerpts=[excerpt for part in partitions for excerpt in part.excerpts],
-            retrieved=_ranked.validate_python(draft["retrieved"]),
-            index=draft["index"],
+            retrieved=kept.retrieved,
+            index=kept.index,
             # a job's account is in its record, where every worker writes it
             spending=spending(Account()),
-            retrieval_seconds=draft["retrieval_seconds"],
+            retrieval_seconds=kept.retrieval_seconds,
             seconds=held.elapsed + anyio.current_time() - started,
         )
-        await self._work.succeed(held, out)
+        await self._work.succeed(held, out.model_copy(update={"compression": kept.compression}))
         return ()
+
+    def _means(self, held: Held) -> Means:
+        store, unit = self._work.store, held.unit
+
+        async def look() -> Left | None:
+            ledger = RedisLedger(store.redis, store.url, tenant=unit.tenant)
+            return left(await ledger.balances(unit.job))
+
+        return look
+
+    def _spend(self, held: Held) -> Spend:
+        """Pays for the question's vector as for every other call of the job."""
+        return Spend(tenant=held.unit.tenant, complete=lambda model: self._complete(held, model)[0])
 
     def _complete(self, held: Held, model: str) -> tuple[Complete, Account]:
         journal, unit = JobJournal(self._work, held), held.unit
@@ -317,18 +376,25 @@ def _request(held: Held) -> JobRequest:
     return JobRequest.model_validate_json(held.request)
 
 
+def _decided(held: Held) -> tuple[Decision | None, Decision | None]:
+    """What was decided for a unit that another worker had before, and what after its ladder."""
+    if held.decision is None:
+        return None, None
+    decided = _decision.validate_json(held.decision)
+    return replace(decided, then=None), decided.then
+
+
+def _calls(prepared: Prepared) -> int:
+    """Model calls that are planned where nobody else reads partitions."""
+    strategy = prepared.strategy
+    if strategy is None:
+        return 0
+    inner = strategy.inner if isinstance(strategy, Ladder) else strategy
+    each = inner.calls if isinstance(inner, CompressedRag) else 1
+    return each * (len(prepared.dose.rungs) or 1)
+
+
 def _partitions(prepared: Prepared) -> tuple[Partition, ...]:
     """The parts that workers are to read, where the strategy has parts and there is anything to read."""
-    strategy = prepared.strategy
-    if not isinstance(strategy, BriefContext):
-        return ()
-    return strategy.partition(prepared.retrieval.passages)
-
-
-def _draft(prepared: Prepared) -> Mapping[str, object]:
-    retrieved = ranked(prepared.retrieval)
-    return {
-        "retrieved": _ranked.dump_python(retrieved, mode="json"),
-        "index": prepared.retrieval.index_version,
-        "retrieval_seconds": prepared.retrieval_seconds,
-    }
+    by = prepared.strategy
+    return by.partition(prepared.retrieval.passages) if isinstance(by, BriefContext) else ()

@@ -81,9 +81,7 @@ def show_job(console: Console, job: JobOutput) -> None:
         decision = job.decision
         rows.append(("strategy", Text(safe(f"{decision.strategy}, by {decision.policy}"))))
         rows.append(("because", Text(safe(decision.reason))))
-        rows += [
-            (f"  {safe(name)}", Text(safe(str(value)))) for name, value in decision.features.items()
-        ]
+        rows.append(("in full", f"posology jobs show {job.id} --why"))
     if job.progress is not None:
         rows.append(("partitions", _read(job.progress)))
     spent = job.spending

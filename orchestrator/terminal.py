@@ -17,6 +17,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from posology.index.filtering import describe
 from posology.published.answers import (
     AskOutput,
     Disagreement,
@@ -77,12 +78,19 @@ def show_search(console: Console, out: SearchOutput) -> None:
     for number, hit in enumerate(out.hits, 1):
         table.add_row(
             str(number),
-            Text.assemble((safe(hit.passage.id), "bold"), "  ", _reference(hit.passage)),
+            Text.assemble(
+                (safe(hit.passage.id), "bold"), "  ", _reference(hit.passage), _also(hit)
+            ),
             *(_place(hit, method) for method in ("fused", "dense", "bm25")),
         )
     console.print(table)
-    rerank = "  ".join(safe(i) for i in out.bm25_rerank)
-    console.print(Text(f"dense passages re-ranked by BM25:  {rerank}", style="dim"))
+    if not out.hits:
+        console.print("no passage was found")
+    if out.bm25_rerank:
+        rerank = "  ".join(safe(i) for i in out.bm25_rerank)
+        console.print(Text(f"dense passages re-ranked by BM25:  {rerank}", style="dim"))
+    if out.filters:
+        console.print(Text(safe(f"only what is {describe(out.filters)}"), style="dim"))
     console.print(Text(f"index {out.index}   {out.seconds * 1000:.0f} ms", style="dim"))
 
 
@@ -90,6 +98,7 @@ def show_ingest(console: Console, errors: Console, out: IngestOutput) -> None:
     """How many records were good; what is wrong with the others goes to ``errors``."""
     for item in (*out.bad_records, *out.bad_files):
         where = item.path if item.line is None else f"{item.path}:{item.line}"
+        where += f" ({item.record})" if item.record else ""
         errors.print(Text(safe(f"{where}: {item.reason}"), style="yellow"), soft_wrap=True)
     if len(out.bad_records) < out.bad:
         errors.print(Text(f"… and {out.bad - len(out.bad_records)} more", style="yellow"))
@@ -98,13 +107,17 @@ def show_ingest(console: Console, errors: Console, out: IngestOutput) -> None:
         f"{out.replaced:,} replaced), {out.bad:,} bad, {out.seconds:.1f} s, "
         f"{out.written_per_second:.1f} written/s"
     )
+    if out.spent_usd is not None:
+        console.print(f"{money(out.spent_usd)} spent on vectors")
 
 
 def show_index(console: Console, out: IndexOutput) -> None:
     """What an index holds."""
     table = Table(show_header=False)
     for name, value in out.model_dump().items():
-        table.add_row(name.replace("_", " "), Text(safe(str(value))))
+        shown = ", ".join(value) if isinstance(value, tuple) else value
+        text = "–" if shown in (None, "") else str(shown)
+        table.add_row(name.replace("_", " "), Text(safe(text)))
     console.print(table)
 
 
@@ -196,12 +209,21 @@ def _reference(source: Source) -> Text:
     if source.year is not None:
         facts.append(str(source.year))
     facts += source.publication_types
+    if source.section:
+        facts.append(source.section)
     text = Text(safe(source.title) or "(no title)", style="italic")
     if facts:
         text.append(f"  ({safe(', '.join(facts))})", style="not italic dim")
     if source.retracted:
         text.append("  RETRACTED", style="bold red")
+    elif source.concern:
+        text.append("  EXPRESSION OF CONCERN", style="bold yellow")
     return text
+
+
+def _also(hit: Ranked) -> Text:
+    named = ", ".join(f"{one.id} ({one.why})" for one in hit.also)
+    return Text(safe(f"  = {named}") if named else "", style="dim")
 
 
 def _footer(out: AskOutput) -> Text:

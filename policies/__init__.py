@@ -1,12 +1,6 @@
-"""Policies: which strategy answers a question. Pure functions of a situation; no I/O, no model."""
+"""Policies: which dose of context a question gets. Pure functions of a situation; no I/O, no model.
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
-from policies import fixed
-from posology.seams import Policy
-
-#: name → how to make it
-POLICIES: Mapping[str, Callable[..., Policy]] = MappingProxyType({fixed.NAME: fixed.Fixed})
+A part (what decides one question of the dose) is a file here, and a field of
+:class:`~policies.router.Router`; a policy with a name is a choice of parts, in :data:`~policies.specs.PRESETS`.
+A strategy that is asked for by name is :class:`~policies.fixed.Fixed`.
+"""

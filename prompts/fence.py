@@ -11,6 +11,8 @@ from posology.types import Excerpt, Passage
 
 #: stands where sentences of the passage are not shown
 OMISSION = " […] "
+#: what stands before a summary, which is no quotable text
+SUMMARY = "summary (a model's words, not to be quoted): "
 #: as models write labels: P1, p1, [P1], 1
 _LABEL = re.compile(r"\[?([A-Za-z]?)([1-9][0-9]{0,3})\]?")
 
@@ -38,7 +40,10 @@ def position(given: str, letter: str = "P") -> int | None:
 
 
 def fence(excerpts: Sequence[Excerpt]) -> Fenced:
-    """Fence excerpts in their order, under the labels P1, P2 and so on."""
+    """Fence excerpts in their order, under the labels P1, P2 and so on.
+
+    A summary stands under its passage's text, or in its place where no sentence is shown.
+    """
     return enclose([_body(excerpt) for excerpt in excerpts])
 
 
@@ -89,9 +94,16 @@ def heading(passage: Passage, *more: str) -> list[str]:
         facts.append(f"year: {passage.year}")
     if passage.publication_types:
         facts.append(f"type: {line('; '.join(passage.publication_types))}")
+    if passage.section:
+        facts.append(f"section: {line(passage.section)}")
+    if passage.trials:
+        # two passages of one trial are not two trials
+        facts.append(f"trial: {line('; '.join(passage.trials))}")
     facts.extend(more)
     if passage.retracted:
         facts.append("RETRACTED")
+    elif passage.concern:
+        facts.append("EXPRESSION OF CONCERN")
     return [*lines, " | ".join(facts)] if facts else lines
 
 
@@ -101,4 +113,10 @@ def line(value: str) -> str:
 
 
 def _body(excerpt: Excerpt) -> str:
-    return "\n".join([*heading(excerpt.passage), f"text: {shown(excerpt)}"])
+    lines = heading(excerpt.passage)
+    if excerpt.sentences or excerpt.summary is None:
+        lines.append(f"text: {shown(excerpt)}")
+    if excerpt.summary is not None:
+        # on one line: a summary that goes on with "text:" would pose as the passage
+        lines.append(SUMMARY + line(excerpt.summary))
+    return "\n".join(lines)

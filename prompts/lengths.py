@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -15,8 +16,9 @@ REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
         Stage.ANSWER: 1_536,
         Stage.EXTRACT: 1_280,
         Stage.REDUCE: 1_280,
-        # estimates, for nothing asks these yet: sentences by their numbers, and one word
+        # an estimate; what writes passages anew is bound by the words that it is asked for, see text_tokens
         Stage.COMPRESS: 512,
+        # an estimate
         Stage.LABEL: 256,
     }
 )
@@ -30,3 +32,25 @@ def reply_tokens(stage: Stage, asked: int | None = None) -> int:
         asked: what the question was asked with; ``None``: the stage's own.
     """
     return REPLY_TOKENS[stage] if asked is None else asked
+
+
+#: Tokens of a reply's text for each word that was asked for: abstracts have 1.6 by the tokenizer that needs the
+#: most, 2.3 at the 99th percentile (``python -m evals.replies``), and models write more words than they are allowed.
+TOKENS_A_WORD = 2.5
+#: Tokens of the JSON around one passage's text, and around all.
+_ENTRY, _REPLY = 24, 64
+
+
+def text_tokens(words: int, entries: int) -> int:
+    """The bound on output tokens of a reply that writes text for passages.
+
+    Args:
+        words: that the reply is asked to have at most, all texts together.
+        entries: passages.
+    """
+    return _REPLY + _ENTRY * entries + math.ceil(TOKENS_A_WORD * words)
+
+
+def text_words(tokens: int, entries: int) -> int:
+    """How many words may be asked for within a bound, at least 1: :func:`text_tokens` turned round."""
+    return max(1, math.floor((tokens - _REPLY - _ENTRY * entries) / TOKENS_A_WORD))

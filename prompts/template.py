@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -47,3 +48,8 @@ def render(name: str, **values: str) -> Rendered:
         ),
         prompt=prompt,
     )
+
+
+def digests(names: Sequence[str]) -> dict[str, str]:
+    """The digest of each template, by its name."""
+    return {name: _load(name)[0].digest for name in names}

@@ -44,7 +44,16 @@ from strategies.concluding import conclude
 from strategies.evidence import check, remarks, whole
 from strategies.reading import NAME
 
-__all__ = ["DEFAULT_SIZE", "NAME", "BriefContext", "extract", "partition", "reduce"]
+__all__ = [
+    "DEFAULT_SIZE",
+    "NAME",
+    "BriefContext",
+    "extract",
+    "extract_call",
+    "partition",
+    "reduce",
+    "reduce_call",
+]
 
 #: Passages a partition, at most. Chosen by ``python -m evals.partitions``.
 DEFAULT_SIZE = 3
@@ -79,6 +88,29 @@ def partition(passages: Sequence[Retrieved], size: int) -> tuple[Partition, ...]
     return tuple(parts)
 
 
+def extract_call(asked: Extract) -> Call:
+    """The call that reads one partition."""
+    excerpts = asked.partition.excerpts
+    rendered = render_extract(asked.query, excerpts)
+    return Call(
+        stage=Stage.EXTRACT,
+        model=asked.model,
+        query=asked.query,
+        excerpts=excerpts,
+        messages=rendered.messages,
+        prompt=rendered.prompt,
+        schema=ExtractReply,
+        strategy=NAME,
+        max_tokens=reply_tokens(Stage.EXTRACT, asked.max_tokens),
+    )
+
+
+def reduce_call(asked: Reduction) -> Call | None:
+    """The call that makes one answer of extractions; ``None`` where they gave nothing."""
+    read = reading.gather(asked)
+    return _reduce_call(asked, read) if read.findings else None
+
+
 async def extract(asked: Extract, complete: Complete) -> Extraction:
     """Ask for what one partition says on the question, with quotes, and keep what stands.
 
@@ -90,20 +122,8 @@ async def extract(asked: Extract, complete: Complete) -> Extraction:
             a defect) passes through; so does cancellation.
     """
     part = asked.partition
-    rendered = render_extract(asked.query, part.excerpts)
-    call = Call(
-        stage=Stage.EXTRACT,
-        model=asked.model,
-        query=asked.query,
-        excerpts=part.excerpts,
-        messages=rendered.messages,
-        prompt=rendered.prompt,
-        schema=ExtractReply,
-        strategy=NAME,
-        max_tokens=reply_tokens(Stage.EXTRACT, asked.max_tokens),
-    )
     try:
-        completion = await complete(call)
+        completion = await complete(extract_call(asked))
     except tuple(kind for kind, _ in _FAILURES) as error:
         failure = next(failure for kind, failure in _FAILURES if isinstance(error, kind))
         return Extraction(partition=part.index, failure=failure, error=type(error).__name__)
@@ -128,21 +148,7 @@ async def reduce(asked: Reduction, complete: Complete) -> Answer | Refusal:
         raise reading.nothing_read(asked, read)
     if not read.findings:
         return reading.nothing_found(asked, read)
-    rendered = render_reduce(asked.query, read.findings, read.unread)
-    completion = await complete(
-        Call(
-            stage=Stage.REDUCE,
-            model=asked.model,
-            query=asked.query,
-            excerpts=reading.quoted(read.findings),
-            messages=rendered.messages,
-            prompt=rendered.prompt,
-            schema=reduce_schema(asked.query.choices),
-            strategy=NAME,
-            max_tokens=reply_tokens(Stage.REDUCE, asked.max_tokens),
-        )
-    )
-    return conclude(asked.query, completion, read)
+    return conclude(asked.query, await complete(_reduce_call(asked, read)), read)
 
 
 class BriefContext:
@@ -208,6 +214,21 @@ class BriefContext:
             ),
             complete,
         )
+
+
+def _reduce_call(asked: Reduction, read: reading.Reading) -> Call:
+    rendered = render_reduce(asked.query, read.findings, read.unread)
+    return Call(
+        stage=Stage.REDUCE,
+        model=asked.model,
+        query=asked.query,
+        excerpts=reading.quoted(read.findings),
+        messages=rendered.messages,
+        prompt=rendered.prompt,
+        schema=reduce_schema(asked.query.choices),
+        strategy=NAME,
+        max_tokens=reply_tokens(Stage.REDUCE, asked.max_tokens),
+    )
 
 
 def _extraction(part: Partition, completion: Completion) -> Extraction:

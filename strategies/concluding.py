@@ -60,6 +60,7 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
             *judged.notes,
             *_losing(judged.conflicts, citations),
             *_retracted(rests_on),
+            *_of_concern(rests_on),
             *_verdict(query, choice),
             *_unknown(reply, read),
             *read.notes,
@@ -124,6 +125,16 @@ def _losing(conflicts: Iterable[Conflict], citations: tuple[Citation, ...]) -> t
 def _retracted(rests_on: Iterable[Sourced]) -> tuple[str, ...]:
     ids = sorted({finding.passage.id for finding in rests_on if finding.passage.retracted})
     return (f"The answer rests on retracted sources, too: {', '.join(ids)}.",) if ids else ()
+
+
+def _of_concern(rests_on: Iterable[Sourced]) -> tuple[str, ...]:
+    found = (finding.passage for finding in rests_on)
+    ids = sorted({passage.id for passage in found if passage.concern and not passage.retracted})
+    if not ids:
+        return ()
+    return (
+        f"An expression of concern was published about sources of the answer: {', '.join(ids)}.",
+    )
 
 
 def _verdict(query: Query, choice: str | None) -> tuple[str, ...]:

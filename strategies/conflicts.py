@@ -75,7 +75,9 @@ def rule(supporting: Sequence[Side], opposing: Sequence[Side]) -> Ruling:
     3. Of equal levels, the side whose newest source of that level is at least
        :data:`CLEARLY_LATER` years later prevails; a source of unknown year might be the newest, so
        a side that has one cannot be outdated.
-    4. Otherwise nothing is resolved.
+    4. Otherwise nothing is resolved; nor where every source on which that rests, those of the stronger level or
+       the late ones, is one about which an expression of concern was published: its journal has not yet said
+       whether it may be believed.
 
     Args:
         supporting: at least one source.
@@ -102,9 +104,9 @@ def rule(supporting: Sequence[Side], opposing: Sequence[Side]) -> Ruling:
         return _prevails(Resolution.OPPOSING, weak, strong, "the evidence is of a higher level")
     later = f"the evidence is of the same level and at least {CLEARLY_LATER} years later"
     if _outdates(strong, weak):
-        return _prevails(Resolution.SUPPORTING, strong, weak, later)
+        return _prevails(Resolution.SUPPORTING, _later(strong, weak), weak, later)
     if _outdates(weak, strong):
-        return _prevails(Resolution.OPPOSING, weak, strong, later)
+        return _prevails(Resolution.OPPOSING, _later(weak, strong), strong, later)
     undated = any(side.year is None for side in (*strong, *weak))
     return Ruling(
         resolution=Resolution.UNRESOLVED,
@@ -133,6 +135,7 @@ def _side(same: Sequence[Sourced]) -> Side:
         level=level(passage.publication_types),
         year=passage.year,
         retracted=passage.retracted,
+        concern=passage.concern,
         citations=union(same),
     )
 
@@ -159,9 +162,22 @@ def _outdates(one: Sequence[Side], other: Sequence[Side]) -> bool:
     return max(mine) - max(theirs) >= CLEARLY_LATER
 
 
+def _later(one: Sequence[Side], other: Sequence[Side]) -> list[Side]:
+    """The sources that are late enough: on an older one, however sound, nothing rests."""
+    return [side for side in one if _outdates([side], other)]
+
+
 def _prevails(
     resolution: Resolution, winners: Sequence[Side], losers: Sequence[Side], why: str
 ) -> Ruling:
+    if all(side.concern for side in winners):
+        return Ruling(
+            resolution=Resolution.UNRESOLVED,
+            how=(
+                f"Not resolved: {_named(winners)} would prevail over {_named(losers)}, because {why}, but an "
+                "expression of concern was published about all of it."
+            ),
+        )
     return Ruling(
         resolution=resolution,
         how=(
@@ -177,5 +193,5 @@ def _named(sides: Sequence[Side]) -> str:
 
 def _name(side: Side) -> str:
     year = "year unknown" if side.year is None else str(side.year)
-    retracted = ", retracted" if side.retracted else ""
-    return f"{side.passage_id} ({side.level}, {year}{retracted})"
+    warned = ", retracted" if side.retracted else ", expression of concern" if side.concern else ""
+    return f"{side.passage_id} ({side.level}, {year}{warned})"

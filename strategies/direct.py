@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from posology.seams import Complete
-from posology.text.refusals import is_refusal
-from posology.types import (
-    Answer,
-    Call,
-    Completion,
-    Excerpt,
-    Finish,
-    Query,
-    Refusal,
-    Stage,
-    Task,
-)
-from prompts.answer import AnswerReply, render_answer, reply_schema
-from prompts.lengths import reply_tokens
-from strategies.evidence import check, remarks, whole
+from posology.types import Answer, Call, Refusal, Task
+from strategies.answering import NOTHING_FOUND, ask, conclude
+from strategies.evidence import shown, whole
 
 NAME = "direct"
 
@@ -33,70 +23,12 @@ class Direct:
         Raises:
             ProviderError: the call failed; nothing was answered.
         """
-        excerpts = whole(task.retrieval.passages)
-        if not excerpts:
-            return Refusal(reason="No passage was found for this question.", strategy=NAME)
-        rendered = render_answer(task.query, excerpts)
-        completion = await complete(
-            Call(
-                stage=Stage.ANSWER,
-                model=task.model,
-                query=task.query,
-                excerpts=excerpts,
-                messages=rendered.messages,
-                prompt=rendered.prompt,
-                schema=reply_schema(task.query),
-                strategy=NAME,
-                max_tokens=reply_tokens(Stage.ANSWER, task.max_tokens),
-            )
-        )
-        return _conclude(task.query, completion, excerpts)
+        call = self.call(task)
+        if call is None:
+            return Refusal(reason=NOTHING_FOUND, strategy=NAME)
+        outcome = conclude(task.query, await complete(call), call.excerpts, strategy=NAME)
+        return replace(outcome, shown=shown(call.excerpts, task.retrieval.passages))
 
-
-def _conclude(
-    query: Query, completion: Completion, excerpts: tuple[Excerpt, ...]
-) -> Answer | Refusal:
-    reply = completion.parsed
-    if completion.finish is Finish.FILTERED or not isinstance(reply, AnswerReply):
-        return Refusal(
-            reason="The provider's safety system declined to answer.",
-            strategy=NAME,
-            notes=(completion.text,) if completion.text else (),
-        )
-    answer = reply.answer.strip()
-    if not reply.answerable or not answer:
-        return _refuse(answer, reply)
-    verified = check(reply.quotes, excerpts)
-    choice = reply.choice if reply.choice in query.choices else None
-    # an answer that says 'no' can sound like a refusal: the wording decides only where nothing else
-    # speaks for an answer
-    if not verified.citations and choice is None and is_refusal(answer):
-        return _refuse(answer, reply)
-    return Answer(
-        text=answer,
-        choice=choice,
-        citations=verified.citations,
-        dropped_quotes=len(verified.dropped),
-        strategy=NAME,
-        notes=(*_notes(query, choice), *remarks(verified)),
-    )
-
-
-def _refuse(reason: str, reply: AnswerReply) -> Refusal:
-    return Refusal(
-        reason=reason or "The model gave no answer and no reason.",
-        strategy=NAME,
-        notes=_discarded(reply),
-    )
-
-
-def _discarded(reply: AnswerReply) -> tuple[str, ...]:
-    if not reply.quotes:
-        return ()
-    return (f"{len(reply.quotes)} quotes that came with the refusal were set aside.",)
-
-
-def _notes(query: Query, choice: str | None) -> tuple[str, ...]:
-    if query.choices and choice is None:
-        return (f"The model gave no verdict of {', '.join(query.choices)}.",)
-    return ()
+    def call(self, task: Task) -> Call | None:
+        """The one call that it makes; ``None`` where there is nothing to ask about."""
+        return ask(task, whole(task.retrieval.passages), strategy=NAME)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from orchestrator.settings import prepare_libraries
 
@@ -14,7 +15,15 @@ from orchestrator.settings import prepare_libraries
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 prepare_libraries()
 
-_SECRETS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+# a busy machine is slow, and no test is about speed
+settings.register_profile("posology", deadline=None)
+settings.load_profile("posology")
+
+_SECRETS = (
+    "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3", "AWS_PROFILE",
+)  # fmt: skip
 
 
 @pytest.fixture

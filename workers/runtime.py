@@ -58,7 +58,7 @@ class Process:
     async def __aenter__(self) -> Process:
         """Connect; models and index are opened when they are first needed."""
         settings = self._settings
-        self._models = Models(settings.embedder)
+        self._models = Models(settings.embedder, settings.embedding)
         self._connections = await self._stack.enter_async_context(
             open_connections(settings, self._models)
         )

@@ -15,7 +15,9 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from orchestrator.housekeeping import CALLS, JOBS
 from orchestrator.jobs.units import Unit
 from orchestrator.settings import load_settings
+from orchestrator.sharding.store import INGEST
 from workers.app import app
+from workers.ingesting import IngestRuntime
 from workers.runtime import Runtime
 from workers.stopping import hasten_by_signal
 
@@ -39,7 +41,13 @@ def send(units: Sequence[Unit]) -> None:
             )
 
 
+def send_shard(run: str, name: str) -> None:
+    """Hand a shard of an ingest to the broker."""
+    app.send_task("posology.ingest", args=[run, name], queue=INGEST, ignore_result=True)
+
+
 runtime = Runtime(load_settings, send)
+shards = IngestRuntime(runtime, load_settings, send_shard)
 
 
 @app.task(name="posology.answer")  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -60,6 +68,12 @@ def reduce(tenant: str, job: str, names: list[str]) -> None:
     _work(tenant, job, names)
 
 
+@app.task(name="posology.ingest")  # type: ignore[untyped-decorator]  # Celery ships no types
+def ingest(run: str, name: str) -> None:
+    """Encode a shard of literature that somebody ingests; it names texts that lie beside the index."""
+    shards.run(run, name)
+
+
 def _work(tenant: str, job: str, names: list[str]) -> None:
     send(runtime.run([Unit(tenant=tenant, job=job, name=name) for name in names]))
 
@@ -67,7 +81,10 @@ def _work(tenant: str, job: str, names: list[str]) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 def _ready(sender: Any, **_: object) -> None:
     hasten_by_signal(runtime)
-    runtime.start(queues=set(sender.app.amqp.queues.consume_from))
+    queues = set(sender.app.amqp.queues.consume_from)
+    runtime.start(queues=queues)
+    if INGEST in queues:
+        shards.keep_house()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types
@@ -77,4 +94,5 @@ def _drain(**_: object) -> None:
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]  # Celery ships no types
 def _close(**_: object) -> None:
+    shards.close()
     runtime.close()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from orchestrator.api import batches, documents, estimate, health, jobs, problems, spend
+from orchestrator.api import batches, documents, estimate, feedback, health, jobs, problems, spend
 from orchestrator.api.context import Context, Limits
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.jobs.store import JobStore, open_store
@@ -61,6 +61,7 @@ def create_app(
     )
     app.state.context = context
     app.include_router(jobs.router)
+    app.include_router(feedback.router)
     app.include_router(batches.router)
     app.include_router(estimate.router)
     app.include_router(spend.router)

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from orchestrator.api import problems
-from orchestrator.input import JobRequest
+from orchestrator.input import FeedbackRequest, JobRequest
 from orchestrator.settings import Auth
 from posology import errors
 from posology.budget.tenants.store import refused
@@ -87,6 +87,7 @@ QUEUED: dict[str, Any] = {
         "cost_usd": "0",
         "charged_usd": "0",
     },
+    "feedback": None,
 }
 CANCELLED: dict[str, Any] = {
     **QUEUED,
@@ -277,6 +278,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         _, extra = models_json_schema(
             [
                 (JobRequest, "validation"),
+                (FeedbackRequest, "validation"),
                 (Problem, "serialization"),
                 (JobEvent, "serialization"),
             ],

@@ -17,7 +17,8 @@ from orchestrator.api.documents import REQUEST, fails, shows
 from orchestrator.api.jobs import answered
 from orchestrator.api.problems import RequestProblem
 from orchestrator.connections import Connections
-from orchestrator.estimating import Estimates, Standing, make_estimator, read_standing
+from orchestrator.estimates.making import make_estimator
+from orchestrator.estimating import Estimates, Standing, read_standing
 from orchestrator.input import JobRequest
 from orchestrator.jobs.rows import Row, read_row
 from orchestrator.models import Models
@@ -117,9 +118,11 @@ class _Estimating:
                 found = await estimates(rows, standing=standing)
         finally:
             self._waiting -= 1
-        if whole and found[0].error is not None:
+        if whole and (error := found[0].error) is not None:
             # all else that can be wrong with one question was found before
             assert rows[0].request is not None
+            if error.type == errors.InvalidQuery.__name__:
+                raise errors.InvalidQuery(error.message, field=str(error.details["field"]))
             raise errors.UnpricedModel(model=str(rows[0].request.model))
         return await to_thread.run_sync(
             lambda: estimates.output(found, started=started, standing=standing)
@@ -129,11 +132,13 @@ class _Estimating:
         async with self._opening:
             if self._opened is None:
                 settings = self._api.settings
-                models = Models(settings.embedder)
+                models = Models(settings.embedder, settings.embedding)
                 # nothing is sent, so nothing connects
                 connections = Connections(settings, offline=models.reader)
                 service = await make_service(settings, models, connections)
-                estimator = await to_thread.run_sync(make_estimator, settings, connections)
+                estimator = await to_thread.run_sync(
+                    make_estimator, settings, connections, service.compressors
+                )
                 self._opened = Estimates(service=service, estimator=estimator, settings=settings)
             return self._opened
 

@@ -53,6 +53,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.KeyRefused: 401,
         # what a command raises
         errors.DriftFound: 500,
+        errors.DecisionChanged: 500,
         # what a client of a service raises
         errors.ApiError: 502,
         errors.DeadlineExceeded: 504,

@@ -11,19 +11,30 @@ import typer
 from rich.console import Console
 
 from orchestrator.commands.common import (
+    CompressorOption,
     FormOption,
     IndexOption,
+    JournalsOption,
     JsonOption,
+    KeepOption,
     KOption,
+    LanguagesOption,
     MaxCostOption,
     MaxTokensOption,
+    MeshOption,
     ModelOption,
     ModeOption,
     OptionOption,
     PartitionOption,
+    PolicyOption,
     RetractedOption,
     StrategyOption,
+    TypesOption,
+    UntilYearOption,
+    VersionOption,
+    YearOption,
     errors,
+    filter_fields,
     print_json,
     question_fields,
 )
@@ -42,9 +53,22 @@ def ask(
     option: OptionOption = None,
     max_tokens: MaxTokensOption = None,
     strategy: StrategyOption = None,
+    keep: KeepOption = None,
+    compressor: CompressorOption = None,
+    policy: PolicyOption = None,
     partition_size: PartitionOption = None,
     retracted: RetractedOption = False,
+    since: YearOption = None,
+    until: UntilYearOption = None,
+    publication_type: TypesOption = None,
+    journal: JournalsOption = None,
+    mesh: MeshOption = None,
+    language: LanguagesOption = None,
+    index_version: VersionOption = None,
     max_cost: MaxCostOption = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Tell how it was decided, too, step by step.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the index, with verified quotes, or refuse."""
@@ -52,6 +76,7 @@ def ask(
     from orchestrator.money import open_purse
     from orchestrator.output import ask_output
     from orchestrator.service import open_service
+    from orchestrator.show_decision import why_answer
     from orchestrator.terminal import show_answer
     from posology.budget.ledger.journal import LedgerJournal
     from posology.llm.accounting import Account
@@ -69,8 +94,20 @@ def ask(
             max_tokens=max_tokens,
             retracted=retracted,
             strategy=strategy,
+            keep=keep,
+            compressor=compressor,
+            policy=policy,
             partition_size=partition_size,
             max_cost=max_cost,
+            filters=filter_fields(
+                since=since,
+                until=until,
+                publication_type=publication_type,
+                journal=journal,
+                mesh=mesh,
+                language=language,
+            ),
+            index_version=index_version,
         )
         asked = AskRequest.parse(fields)
         request = asked.to_request(settings)
@@ -81,11 +118,17 @@ def ask(
                 open_service(settings, index, meter=purse.meter) as service,
             ):
                 journal = LedgerJournal(purse.ledger, account, cap=asked.max_cost_usd)
-                out = ask_output(await service.ask(request, account, journal))
+                out = ask_output(
+                    await service.ask(
+                        request, account, journal, means=purse.means(account, asked.max_cost_usd)
+                    )
+                )
             if as_json:
                 print_json(out)
             else:
                 show_answer(Console(), out)
+                if why:
+                    why_answer(Console(), out)
 
         anyio.run(run)
 
@@ -97,25 +140,62 @@ def search(
     k: KOption = 10,
     mode: ModeOption = "fused",
     retracted: RetractedOption = False,
+    since: YearOption = None,
+    until: UntilYearOption = None,
+    publication_type: TypesOption = None,
+    journal: JournalsOption = None,
+    mesh: MeshOption = None,
+    language: LanguagesOption = None,
+    index_version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the passages that a question would be answered from, and every ranking. No model is called."""
+    """Show the passages that a question would be answered from, and every ranking.
+
+    No model is called, but one that embeds the question where the index's embedder is paid for.
+    """
     from orchestrator.input import AskRequest
+    from orchestrator.money import open_purse
     from orchestrator.output import search_output
     from orchestrator.service import open_service
     from orchestrator.terminal import show_search
+    from posology.budget.ledger.journal import LedgerJournal
+    from posology.llm.accounting import Account
 
     with errors(as_json=as_json):
         settings = load_settings()
+        filters = filter_fields(
+            since=since,
+            until=until,
+            publication_type=publication_type,
+            journal=journal,
+            mesh=mesh,
+            language=language,
+        )
         request = AskRequest.parse(
-            {"question": query, "k": k, "mode": mode, "retracted": retracted}
+            {
+                "question": query,
+                "k": k,
+                "mode": mode,
+                "retracted": retracted,
+                "filters": filters,
+                "index_version": index_version,
+            }
         ).to_request(settings)
 
         async def run() -> None:
-            async with open_service(settings, index) as service:
+            async with (
+                open_purse(settings) as purse,
+                open_service(settings, index, meter=purse.meter) as service,
+            ):
                 started = time.perf_counter()
                 retrieval = await service.search(
-                    request.query, k=k, mode=request.mode, retracted=retracted
+                    request.query,
+                    k=k,
+                    mode=request.mode,
+                    retracted=retracted,
+                    filters=request.filters,
+                    spend=service.spend(LedgerJournal(purse.ledger, Account())),
+                    version=request.index_version,
                 )
                 seconds = time.perf_counter() - started
             out = search_output(retrieval, mode=mode, k=k, seconds=seconds)

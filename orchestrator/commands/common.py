@@ -29,9 +29,18 @@ IndexOption = Annotated[
     str | None,
     typer.Option("--index", metavar="DIR", help="The index. Default: POSOLOGY_INDEX."),
 ]
+EmbedderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        help="A name or folder, medcpt, or openai:MODEL, which is paid for. Default: POSOLOGY_EMBEDDER.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
 KOption = Annotated[int, typer.Option("--k", min=1, max=200, help="Passages to retrieve.")]
-ModeOption = Annotated[str, typer.Option("--mode", help="dense, bm25 or fused.")]
+ModeOption = Annotated[
+    str, typer.Option("--mode", help="dense, bm25, fused, 'dense>bm25' or 'bm25>dense'.")
+]
 RetractedOption = Annotated[
     bool, typer.Option("--retracted", help="Let retracted passages be evidence, too.")
 ]
@@ -56,6 +65,15 @@ MaxTokensOption = Annotated[
         help="Bound on output tokens of a call. Default: POSOLOGY_MAX_TOKENS, or else one for each stage.",
     ),
 ]
+VersionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--index-version",
+        metavar="N",
+        min=1,
+        help="Read that version of the index, 17 for index@17: see posology index versions. Default: the newest.",
+    ),
+]
 MaxCostOption = Annotated[
     str | None,
     typer.Option(
@@ -64,7 +82,30 @@ MaxCostOption = Annotated[
 ]
 StrategyOption = Annotated[
     str | None,
-    typer.Option("--strategy", help="direct or briefcontext. Default: the policy decides."),
+    typer.Option(
+        "--strategy", help="direct, compressed or briefcontext. Default: the policy decides."
+    ),
+]
+KeepOption = Annotated[
+    float | None,
+    typer.Option("--keep", min=0, max=1, help="Share of the sentences kept whole, for compressed."),
+]
+CompressorOption = Annotated[
+    str | None,
+    typer.Option(
+        "--compressor",
+        metavar="NAME",
+        help="What compresses, for compressed or for whichever policy decides, e.g. leancontext_top. Default: the "
+        "policy's, or POSOLOGY_COMPRESSOR.",
+    ),
+]
+PolicyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--policy",
+        help="Which policy decides, with its settings, e.g. router:preflight=published,qtable=off; not with "
+        "--strategy. Default: POSOLOGY_POLICY.",
+    ),
 ]
 PartitionOption = Annotated[
     int | None,
@@ -74,6 +115,32 @@ PartitionOption = Annotated[
 ]
 TenantOption = Annotated[
     str | None, typer.Option("--tenant", help="Whose jobs and money. Default: POSOLOGY_TENANT.")
+]
+YearOption = Annotated[
+    int | None, typer.Option("--since", metavar="YEAR", help="Of passages: the first year.")
+]
+UntilYearOption = Annotated[
+    int | None, typer.Option("--until", metavar="YEAR", help="The last year, itself among them.")
+]
+TypesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="NAME",
+        help="A publication type, e.g. 'Randomized Controlled Trial'; repeat for others, any of which will do.",
+    ),
+]
+JournalsOption = Annotated[
+    list[str] | None,
+    typer.Option("--journal", metavar="NAME", help="A journal; repeat for others."),
+]
+MeshOption = Annotated[
+    list[str] | None,
+    typer.Option("--mesh", metavar="HEADING", help="A MeSH heading; repeat for others."),
+]
+LanguagesOption = Annotated[
+    list[str] | None,
+    typer.Option("--language", metavar="CODE", help="Three letters, e.g. eng; repeat for others."),
 ]
 AllOption = Annotated[bool, typer.Option("--all", help="All tenants instead of one.")]
 SinceOption = Annotated[
@@ -140,8 +207,13 @@ def question_fields(
     max_tokens: int | None,
     retracted: bool,
     strategy: str | None,
+    keep: float | None,
+    compressor: str | None,
+    policy: str | None,
     partition_size: int | None,
     max_cost: str | None = None,
+    filters: dict[str, Any] | None = None,
+    index_version: int | None = None,
 ) -> dict[str, Any]:
     """A question and its options, as :class:`~orchestrator.input.AskRequest` reads them.
 
@@ -158,9 +230,35 @@ def question_fields(
         "retracted": retracted,
         "max_tokens": max_tokens,
         "strategy": strategy,
+        "keep": keep,
+        "compressor": compressor,
+        "policy": policy,
         "partition_size": partition_size,
         "max_cost_usd": max_cost,
+        "filters": filters,
+        "index_version": index_version,
     }
+
+
+def filter_fields(
+    *,
+    since: int | None,
+    until: int | None,
+    publication_type: list[str] | None,
+    journal: list[str] | None,
+    mesh: list[str] | None,
+    language: list[str] | None,
+) -> dict[str, Any] | None:
+    """Filters, as :class:`~orchestrator.input.FiltersRequest` reads them; ``None``: none is given."""
+    given = {
+        "since": since,
+        "until": until,
+        "publication_types": publication_type,
+        "journals": journal,
+        "mesh": mesh,
+        "languages": language,
+    }
+    return {name: value for name, value in given.items() if value not in (None, [])} or None
 
 
 def _read_stdin() -> str:

@@ -12,18 +12,28 @@ from rich.console import Console
 
 from orchestrator.commands.common import (
     SOME_BAD,
+    CompressorOption,
     IndexOption,
+    JournalsOption,
     JsonOption,
+    KeepOption,
     KOption,
+    LanguagesOption,
     MaxTokensOption,
+    MeshOption,
     ModelOption,
     ModeOption,
     PartitionOption,
+    PolicyOption,
     RetractedOption,
     StrategyOption,
     TenantOption,
+    TypesOption,
+    UntilYearOption,
+    YearOption,
     errors,
     fail,
+    filter_fields,
     print_json,
     run,
 )
@@ -70,8 +80,17 @@ def estimate(
     mode: ModeOption = "fused",
     max_tokens: MaxTokensOption = None,
     strategy: StrategyOption = None,
+    keep: KeepOption = None,
+    compressor: CompressorOption = None,
+    policy: PolicyOption = None,
     partition_size: PartitionOption = None,
     retracted: RetractedOption = False,
+    since: YearOption = None,
+    until: UntilYearOption = None,
+    publication_type: TypesOption = None,
+    journal: JournalsOption = None,
+    mesh: MeshOption = None,
+    language: LanguagesOption = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -98,8 +117,19 @@ def estimate(
             "mode": mode,
             "max_tokens": max_tokens,
             "strategy": strategy,
+            "keep": keep,
+            "compressor": compressor,
+            "policy": policy,
             "partition_size": partition_size,
             "retracted": retracted,
+            "filters": filter_fields(
+                since=since,
+                until=until,
+                publication_type=publication_type,
+                journal=journal,
+                mesh=mesh,
+                language=language,
+            ),
         }
         wanted = _Wanted(
             questions=read_questions(source),
@@ -122,20 +152,23 @@ def estimate(
 
 async def _run(wanted: _Wanted) -> EstimateOutput:
     from orchestrator.estimates.against import compare, read_answers
-    from orchestrator.estimating import Estimates, make_estimator, read_rows
+    from orchestrator.estimates.making import make_estimator
+    from orchestrator.estimating import Estimates, read_rows
     from orchestrator.jobs.rows import check_defaults
     from orchestrator.models import Models
     from orchestrator.service import make_service, open_connections
 
     started, settings = time.perf_counter(), wanted.settings
     check_defaults(wanted.defaults, settings)
-    models = Models(settings.embedder)
+    models = Models(settings.embedder, settings.embedding)
     async with open_connections(settings, models) as connections:
         estimator = make_estimator(settings, connections)
         # once, instead of for every row
         estimator.check(wanted.defaults.get("model", settings.model))
         standing = await _standing(settings, wanted.tenant)
         service = await make_service(settings, models, connections, wanted.index)
+        # with the models that are loaded already
+        estimator = make_estimator(settings, connections, service.compressors)
         estimates = Estimates(service=service, estimator=estimator, settings=settings)
         rows = list(read_rows(wanted.questions.lines, wanted.defaults, settings))
         found = await estimates(rows, standing=standing)

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.commands.common import SOME_BAD, IndexOption, JsonOption, errors, print_json
+from orchestrator.commands.buying import DryRunOption, YesOption
+from orchestrator.commands.common import (
+    SOME_BAD,
+    EmbedderOption,
+    IndexOption,
+    JsonOption,
+    TenantOption,
+    errors,
+    print_json,
+)
+from orchestrator.commands.paying import VectorCostOption, agreed, bought, payer
+from orchestrator.commands.spreading import DistributedOption, WorkersOption, spread
 from orchestrator.settings import load_settings
 
 app = typer.Typer(help="Looks into an index.", no_args_is_help=True)
@@ -17,7 +28,10 @@ app = typer.Typer(help="Looks into an index.", no_args_is_help=True)
 def ingest(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH…", help="JSONL files, .gz too, or folders of them."),
+        typer.Argument(
+            metavar="PATH…",
+            help="Files, or folders of them: JSONL, PubMed's XML, JATS, PMC's archives, text, PDF.",
+        ),
     ],
     *,
     index: IndexOption = None,
@@ -25,36 +39,76 @@ def ingest(
         Path | None,
         typer.Option(help="A .npy file with the passages' vectors, row by row of one JSONL file."),
     ] = None,
-    embedder: Annotated[
-        str | None,
-        typer.Option(help="A sentence-transformers name or folder. Default: POSOLOGY_EMBEDDER."),
-    ] = None,
+    embedder: EmbedderOption = None,
+    workers: WorkersOption = None,
+    distributed: DistributedOption = False,
+    tenant: TenantOption = None,
+    max_cost: VectorCostOption = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read literature into an index, and go on where an earlier run stopped.
 
-    Bad records are reported with file and line and passed over; the exit status is then 1.
+    Bad records are reported with file and line and passed over; the exit status is then 1. Vectors that are
+    bought are paid by the tenant: what they will cost is told before, and what was bought is never bought again.
     """
     from orchestrator.ingesting import run_ingest
     from orchestrator.output import ingest_output
     from orchestrator.terminal import show_ingest
+    from posology.llm.accounting import Account
 
-    with errors(as_json=as_json):
+    account = Account()
+    with errors(as_json=as_json, account=account):
+        settings = load_settings()
+        who = payer(
+            settings,
+            tenant=tenant,
+            max_cost=max_cost,
+            account=account,
+            given=vectors is not None,
+        )
+        if not agreed(
+            paths, settings, who, index=index, embedder=embedder, dry_run=dry_run, yes=yes
+        ):
+            raise typer.Exit
         report = run_ingest(
             paths,
-            load_settings(),
+            settings,
             place=index,
             embedder=embedder,
             vectors=vectors,
+            payer=who,
+            spread=spread(workers, distributed=distributed),
             console=None if as_json else Console(stderr=True),
         )
         out = ingest_output(report)
+        if bought(settings, embedder):
+            out = out.model_copy(update={"spent_usd": account.charged})
         if as_json:
             print_json(out)
         else:
             show_ingest(Console(), Console(stderr=True), out)
     if out.bad or out.bad_files:
         raise typer.Exit(SOME_BAD)
+
+
+@app.command("versions")
+def versions(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
+    """List the versions that can be read: with --index-version, and when a decision is replayed."""
+    from orchestrator.service import index_place
+    from orchestrator.show_sync import show_versions, versions_output
+    from posology.index.store import Index
+
+    with errors(as_json=as_json):
+        settings = load_settings()
+        opened = Index.open(index_place(settings, index))
+        opened.keep = settings.kept_versions
+        out = versions_output(opened)
+        if as_json:
+            print_json(out)
+        else:
+            show_versions(Console(), out)
 
 
 @app.command("info")

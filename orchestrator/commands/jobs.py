@@ -81,14 +81,25 @@ def list_(
 
 
 @app.command()
-def show(job: JobArgument, *, tenant: TenantOption = None, as_json: JsonOption = False) -> None:
-    """Show everything about a job."""
+def show(
+    job: JobArgument,
+    *,
+    why: Annotated[
+        bool, typer.Option("--why", help="Tell how it was decided instead, step by step.")
+    ] = False,
+    tenant: TenantOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a job; with --json, everything about it."""
+    from orchestrator.show_decision import why_job
     from orchestrator.show_jobs import show_job
 
     with errors(as_json=as_json):
         out = with_store(tenant, lambda store, tenant: store.get(job, tenant=tenant))
         if as_json:
             print_json(out)
+        elif why:
+            why_job(Console(), out)
         else:
             show_job(Console(), out)
 

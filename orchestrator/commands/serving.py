@@ -76,7 +76,7 @@ def up(
             host=host,
             port=port,
             # workers cannot start without one, and say so only in their logs
-            index=index_place(settings, index),
+            index=str(index_place(settings, index)),
             # the worker's own grace comes first, then it hands back
             worker_grace=settings.shutdown_grace + _HAND_BACK,
         )

@@ -81,7 +81,9 @@ def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) 
             continue
         if answer.result.question != one.request.query.text:
             raise _others(path, answer.row)
-        estimate = one.of(answer.result.strategy)
+        # a smaller dose than this may have been all that there was money for
+        decided = one.decided if answer.result.decision.dose == one.dose else None
+        estimate = decided or one.of(answer.result.strategy)
         if estimate is None:
             raise BadFile(
                 f"row {answer.row} was answered by {answer.result.strategy}, which its question does "

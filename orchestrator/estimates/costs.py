@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from anyio import to_thread
 
-from orchestrator.estimates.plans import Guessing, Planned, filler, plan
+from orchestrator.compressing import Choose, Compressors
+from orchestrator.estimates.plans import Guessing, Planned, begin, filler, plan
+from orchestrator.estimates.saving import Machine, Weighing
 from orchestrator.estimates.tokens import Counting
 from orchestrator.estimates.typical import LOW, Typical
+from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import UnpricedModel
 from posology.llm.structured import MAX_COMPLAINT, repair_messages
 from posology.seams import Bound, Prices, Strategy
-from posology.types import Call, Task, Usage
+from posology.types import Call, Dose, Task, Usage
+from strategies import make
+from strategies.briefcontext import DEFAULT_SIZE, BriefContext
+from strategies.compressed import NAME as COMPRESSED
+from strategies.evidence import dosed
+from strategies.ladder import Ladder
 
 #: as much as a repair is told of what is wrong
 _COMPLAINT = "7" * MAX_COMPLAINT
@@ -55,6 +64,17 @@ class Estimate:
     dollars: Dollars
 
 
+def strategy_of(dose: Dose, choose: Choose, partition_size: int | None) -> Strategy:
+    """The strategy that gives a dose, by the compressor that it names. Blocking: that may load a model.
+
+    Raises:
+        InvalidQuery: there is no such compressor.
+        ConfigurationError: what it is made from is missing.
+    """
+    compressor = choose(dose.compressor) if dose.strategy == COMPRESSED else None
+    return make(dose, compressor=compressor, partition_size=partition_size)
+
+
 class Estimator:
     """Estimates without a call to a model. It may be shared by concurrent callers.
 
@@ -63,13 +83,27 @@ class Estimator:
         bound: the tokens that a call's input can have at most.
         counting: a best count of them.
         typical: how long replies are.
+        choose: gives compressors; ``None``: those that need nothing, the pruner by default.
+        machine: that compresses; ``None``: its time is not counted.
     """
 
     def __init__(
-        self, *, prices: Prices, bound: Bound, counting: Counting, typical: Typical
+        self,
+        *,
+        prices: Prices,
+        bound: Bound,
+        counting: Counting,
+        typical: Typical,
+        choose: Choose | None = None,
+        machine: Machine | None = None,
     ) -> None:
         self._prices = prices
+        self._choose = choose or Compressors(DEFAULT_COMPRESSOR)
         self._guess = Guessing(counting=counting, typical=typical, bound=bound)
+        #: weighs compressors by the same prices
+        self.weighing = Weighing(
+            prices=prices, guess=self._guess, choose=self._choose, machine=machine
+        )
         self._repairs: dict[tuple[str, int], int] = {}
 
     @property
@@ -84,6 +118,8 @@ class Estimator:
             bound=self._guess.bound,
             counting=self._guess.counting,
             typical=typical,
+            choose=self._choose,
+            machine=self.weighing.machine,
         )
 
     def free(self, model: str) -> bool:
@@ -98,16 +134,60 @@ class Estimator:
         """
         self._prices.worst(model, input_tokens=1, output_tokens=1)
 
-    async def __call__(self, task: Task, strategy: Strategy, name: str) -> Estimate:
-        """Estimate one strategy for one question.
+    async def __call__(
+        self, task: Task, dose: Dose, *, partition_size: int | None = None
+    ) -> Estimate:
+        """Estimate one dose for one question.
+
+        Args:
+            task: with what was retrieved.
+            dose: of a strategy that there is.
+            partition_size: of BriefContext; ``None``: its own.
 
         Raises:
             UnpricedModel: nobody knows what the model costs.
         """
         self.check(task.model)
-        planned = await plan(task, strategy, name, self._guess)
         # bounds of long texts take milliseconds, in which the event loop has others to serve
-        return await to_thread.run_sync(self._sum, name, planned)
+        return await to_thread.run_sync(self._estimate, task, dose, partition_size)
+
+    def vectors(self, estimate: Estimate, calls: Sequence[Call]) -> Estimate:
+        """An estimate with calls before it that embed the question. Blocking.
+
+        Raises:
+            UnpricedModel: nobody knows what such a call costs.
+        """
+        planned = tuple(
+            Planned(call=call, input=self._guess.counting.text(call.messages, call.model), output=0)
+            for call in calls
+        )
+        more = self._sum(estimate.strategy, planned)
+        return replace(
+            estimate,
+            calls=estimate.calls + more.calls,
+            input=estimate.input + more.input,
+            dollars=estimate.dollars + more.dollars,
+        )
+
+    def quote(self, task: Task, dose: Dose, *, partition_size: int | None = None) -> Decimal:
+        """Dollars without which a dose cannot be begun: of a ladder its first rung, else all at worst. Blocking.
+
+        Raises:
+            UnpricedModel: nobody knows what the model costs.
+        """
+        strategy = strategy_of(dose, self._choose, partition_size)
+        planned = begin(dosed(task, dose), strategy, self._guess)
+        return sum((self._worst(one)[0] for one in planned), Decimal(0))
+
+    def _estimate(self, task: Task, dose: Dose, partition_size: int | None = None) -> Estimate:
+        strategy = strategy_of(dose, self._choose, partition_size)
+        read = dosed(task, dose)
+        planned = plan(read, strategy, self._guess)
+        if dose.escalate and planned and isinstance(strategy, Ladder):
+            share = self._guess.typical.reached(task.model, len(strategy.tasks(read)))
+            then = plan(task, BriefContext(size=partition_size or DEFAULT_SIZE), self._guess)
+            planned += tuple(replace(one, share=one.share * share) for one in then)
+        return self._sum(dose.strategy, planned)
 
     def _sum(self, name: str, planned: tuple[Planned, ...]) -> Estimate:
         return Estimate(

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from orchestrator.estimates.tokens import Counting
 from orchestrator.estimates.typical import Label, Typical
-from posology.seams import Bound, Strategy
+from posology.seams import Bound, Compressor, Rewriter, Strategy
 from posology.types import (
     Call,
     Citation,
-    Completion,
     Excerpt,
     Extract,
     Extraction,
     Finding,
-    Finish,
     Message,
     Partition,
     Reduction,
@@ -25,10 +22,14 @@ from posology.types import (
     Sentence,
     Task,
 )
-from prompts.fence import heading
+from prompts.fence import OMISSION, heading
 from prompts.reduce import Sourced, render_reduce
-from strategies import briefcontext
+from strategies import briefcontext, evidence
+from strategies.answering import ask
 from strategies.briefcontext import BriefContext
+from strategies.compressed import NAME, CompressedRag
+from strategies.direct import Direct
+from strategies.ladder import Ladder
 
 #: Characters that stand for one token of a reply that comes back as input. Of 4,500 replies that
 #: ``evals.replies`` puts together, o200k's tokens have 4.2 on average and 6.04 in the longest of them;
@@ -36,6 +37,8 @@ from strategies.briefcontext import BriefContext
 CHARACTERS = 6
 #: Fewest output tokens that a quote takes, JSON and all: 11 of the common tokenizers for one of one word.
 LEAST_QUOTE = 10
+#: stands before what is left of a passage's text, besides a summary
+_TEXT = "\ntext: "
 #: characters of the shortest quote: three short words
 _SHORT = 20
 
@@ -55,19 +58,6 @@ class Planned:
     instead: tuple[Call, ...] = ()
 
 
-class Recorder:
-    """A :class:`~posology.seams.Complete` that sends nothing, and replies as a safety system would."""
-
-    def __init__(self) -> None:
-        #: in the order in which they were asked for
-        self.calls: list[Call] = []
-
-    async def __call__(self, call: Call) -> Completion:
-        """Keep the call."""
-        self.calls.append(call)
-        return Completion(text="", usage=None, finish=Finish.FILTERED, served_model="")
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guessing:
     """What a plan needs to guess by."""
@@ -77,26 +67,117 @@ class Guessing:
     bound: Bound
 
 
-Plan = Callable[[Task, Strategy, Guessing], Awaitable[tuple[Planned, ...]]]
-
-
-async def plan(task: Task, strategy: Strategy, name: str, guess: Guessing) -> tuple[Planned, ...]:
-    """The calls that a strategy makes for a task; empty where it makes none.
+def plan(task: Task, strategy: Strategy, guess: Guessing) -> tuple[Planned, ...]:
+    """The calls that a strategy makes for a task; empty where it makes none. Blocking.
 
     Args:
         task: with what was retrieved.
-        strategy: makes the calls.
-        name: its name; one that is not known is taken to make its calls one after the other, none of
-            which depends on a reply.
+        strategy: one of ours: it says which calls it makes.
         guess: to guess by.
     """
-    return await _PLANS.get(name, _each)(task, strategy, guess)
+    match strategy:
+        case BriefContext():
+            return _briefcontext(task, strategy, guess)
+        case Ladder():
+            return _ladder(task, strategy, guess)
+        case CompressedRag():
+            return _compressed(task, strategy, guess)
+        case Direct():
+            return _called(strategy.call(task), guess)
+    raise TypeError(f"nobody knows which calls {type(strategy).__name__} makes")
 
 
-async def _each(task: Task, strategy: Strategy, guess: Guessing) -> tuple[Planned, ...]:
-    recorder = Recorder()
-    await strategy(task, recorder)
-    return tuple(_planned(call, guess) for call in recorder.calls)
+def begin(task: Task, strategy: Strategy, guess: Guessing) -> tuple[Planned, ...]:
+    """The calls without which a strategy cannot answer: of a ladder its first rung, else all."""
+    if not isinstance(strategy, Ladder):
+        return plan(task, strategy, guess)
+    first, *_ = (*strategy.tasks(task), task)
+    return plan(first, strategy.inner, guess)
+
+
+def _ladder(task: Task, ladder: Ladder, guess: Guessing) -> tuple[Planned, ...]:
+    """Each rung is made where the one before was refused."""
+    return tuple(
+        replace(one, share=one.share * guess.typical.reached(task.model, rung))
+        for rung, part in enumerate(ladder.tasks(task))
+        for one in plan(part, ladder.inner, guess)
+    )
+
+
+def _called(call: Call | None, guess: Guessing) -> tuple[Planned, ...]:
+    return () if call is None else (_planned(call, guess),)
+
+
+def _compressed(task: Task, strategy: CompressedRag, guess: Guessing) -> tuple[Planned, ...]:
+    """A rewriter's calls and the one for an answer; nothing that takes a model is run for it."""
+    compressor, keep = strategy.compressor, strategy.keep
+    if not task.retrieval.passages:
+        return ()
+    if not isinstance(compressor, Rewriter):
+        if compressor.extractive:
+            return _called(strategy.call(task), guess)
+        return (_written(task, compressor, keep, guess),)
+    calls = compressor.calls(task, keep)
+    tokens = _tokens(task, guess) * compressor.left(keep) / max(1, len(calls))
+    answer = _written(task, compressor, keep, guess)
+    return (
+        *(
+            Planned(
+                call=call,
+                input=guess.counting.expected(call),
+                output=guess.typical.output(label(call), before=tokens),
+            )
+            for call in calls
+        ),
+        # where it finds nothing that is worth keeping there is nothing to ask about
+        replace(answer, share=guess.typical.reduced(task.model)),
+    )
+
+
+def _written(
+    task: Task, compressor: Compressor | Rewriter, keep: float | None, guess: Guessing
+) -> Planned:
+    """The call for an answer over what is not written yet.
+
+    At worst each passage is as long as it is, since compressed RAG shows none that became longer, in characters
+    that are counted by their bytes, and with all the marks of omission that there is room for.
+    """
+    passages = task.retrieval.passages
+    bare = ask(
+        task, tuple(Excerpt(passage=p.passage, sentences=()) for p in passages), strategy=NAME
+    )
+    whole = ask(task, evidence.whole(passages), strategy=NAME)
+    most = ask(
+        task,
+        tuple(
+            Excerpt(
+                passage=p.passage,
+                sentences=(),
+                summary="7" * (_bytes(p.passage.text) + _bytes(OMISSION) * (len(p.sentences) + 1))
+                + _TEXT,
+            )
+            for p in passages
+        ),
+        strategy=NAME,
+    )
+    assert bare is not None
+    assert whole is not None
+    assert most is not None
+    return Planned(
+        call=bare,
+        input=guess.counting.expected(bare) + _tokens(task, guess) * compressor.left(keep),
+        output=guess.typical.output(label(bare)),
+        instead=(whole, most),
+    )
+
+
+def _tokens(task: Task, guess: Guessing) -> float:
+    texts = (one.passage.text for one in task.retrieval.passages)
+    return guess.counting.text([Message(role=Role.USER, content=t) for t in texts], task.model)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _planned(call: Call, guess: Guessing) -> Planned:
@@ -109,30 +190,26 @@ def label(call: Call) -> Label:
     return Label(stage=str(call.stage), strategy=call.strategy, model=call.model)
 
 
-async def _briefcontext(task: Task, strategy: Strategy, guess: Guessing) -> tuple[Planned, ...]:
-    assert isinstance(strategy, BriefContext)
+def _briefcontext(task: Task, strategy: BriefContext, guess: Guessing) -> tuple[Planned, ...]:
     parts = strategy.partition(task.retrieval.passages)
     if not parts:
         return ()
-    recorder = Recorder()
-    for part in parts:
-        asked = Extract(
-            query=task.query, partition=part, model=task.model, max_tokens=task.max_tokens
+    extracts = tuple(
+        briefcontext.extract_call(
+            Extract(query=task.query, partition=part, model=task.model, max_tokens=task.max_tokens)
         )
-        await briefcontext.extract(asked, recorder)
-    extracts = tuple(recorder.calls)
-    recorder = Recorder()
-    await briefcontext.reduce(
+        for part in parts
+    )
+    reduce = briefcontext.reduce_call(
         Reduction(
             query=task.query,
             partitions=parts,
             extractions=tuple(_extraction(part) for part in parts),
             model=task.model,
             max_tokens=task.max_tokens,
-        ),
-        recorder,
+        )
     )
-    (reduce,) = recorder.calls
+    assert reduce is not None
     return (
         *(_planned(call, guess) for call in extracts),
         _reduced(reduce, extracts[0], parts, guess),
@@ -244,7 +321,3 @@ def _middle(excerpt: Excerpt, rank: int) -> Sourced:
     quote = middle.of(text)
     cited = Citation(passage_id=excerpt.passage.id, start=middle.start, end=middle.end, quote=quote)
     return Sourced(statement=quote, passage=excerpt.passage, rank=rank, citations=(cited,))
-
-
-#: strategies whose later calls depend on earlier replies
-_PLANS: Mapping[str, Plan] = MappingProxyType({briefcontext.NAME: _briefcontext})

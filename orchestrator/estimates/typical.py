@@ -29,6 +29,11 @@ LOW: Mapping[Stage, int] = MappingProxyType({Stage.ANSWER: 15, Stage.EXTRACT: 9,
 FINDINGS, OFFLINE_FINDINGS = 0.9, 0.3
 #: share of the questions for which some partition gives a finding, so that there is a reduce call
 REDUCED, OFFLINE_REDUCED = 0.9, 0.55
+#: Share of the questions that are refused by the first call of a ladder, so that there is a second; the
+#: offline reader's is of ``evals.doubling``, no provider was at hand.
+REFUSED, OFFLINE_REFUSED = 0.3, 0.08
+#: Share of those that the next call refuses, too. It is far larger: what was refused once is hard, or nowhere.
+REFUSED_AGAIN, OFFLINE_REFUSED_AGAIN = 0.7, 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,10 +66,16 @@ class Typical:
     def __init__(self, history: Mapping[Label, Figures] = MappingProxyType({})) -> None:
         self._history = history
 
-    def output(self, label: Label) -> float:
-        """Tokens that a call gives out."""
-        stage = Stage(label.stage)
-        before = (OFFLINE if _offline(label.model) else MODEL).get(stage, OTHER)
+    def output(self, label: Label, *, before: float | None = None) -> float:
+        """Tokens that a call gives out.
+
+        Args:
+            label: which calls these are.
+            before: what is guessed where the tenant has made none; ``None``: what was measured beforehand.
+        """
+        if before is None:
+            stage = Stage(label.stage)
+            before = (OFFLINE if _offline(label.model) else MODEL).get(stage, OTHER)
         own = self.own(label)
         return (before * WEIGHT + own.output) / (WEIGHT + own.attempts)
 
@@ -85,6 +96,14 @@ class Typical:
     def reduced(self, model: str) -> float:
         """Share of the questions that have a reduce call."""
         return OFFLINE_REDUCED if _offline(model) else REDUCED
+
+    def reached(self, model: str, rung: int) -> float:
+        """Share of the questions whose ladder comes to a call, from 0; of as many as it has: all were refused."""
+        if not rung:
+            return 1.0
+        if _offline(model):
+            return OFFLINE_REFUSED * OFFLINE_REFUSED_AGAIN ** (rung - 1)
+        return REFUSED * REFUSED_AGAIN ** (rung - 1)
 
     def own(self, label: Label) -> Figures:
         """The tenant's own figures; zeros where there are none, or no call of theirs is known."""

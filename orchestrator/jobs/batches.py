@@ -8,9 +8,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, M
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-import anyio
 from anyio import to_thread
 
+from orchestrator.at_once import few_at_once
 from orchestrator.input import MAX_DEADLINE
 from orchestrator.jobs import tenants
 from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
@@ -21,7 +21,6 @@ from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,
     InvalidQuery,
-    PosologyError,
     UnpricedModel,
 )
 from posology.published.jobs import BatchOutput, BatchRow
@@ -276,30 +275,17 @@ class Batches:
                     await self._store.redis.hset(f"{name}:{part}", mapping=chunk)
 
     async def _submit(self, rows: Sequence[Row], tenant: str, batch: str) -> None:
-        waiting = iter(rows)
-        failed: list[PosologyError] = []
+        async def submit(row: Row) -> None:
+            if row.request is not None:
+                await self._store.submit(
+                    row.request,
+                    tenant=tenant,
+                    key=f"{batch}:{row.number}",
+                    batch=batch,
+                    row=row.number,
+                )
 
-        async def work() -> None:
-            for row in waiting:
-                if row.request is None:
-                    continue
-                try:
-                    await self._store.submit(
-                        row.request,
-                        tenant=tenant,
-                        key=f"{batch}:{row.number}",
-                        batch=batch,
-                        row=row.number,
-                    )
-                except PosologyError as error:
-                    failed.append(error)
-                    group.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            for _ in range(_AT_ONCE):
-                group.start_soon(work)
-        if failed:
-            raise failed[0]
+        await few_at_once(submit, rows, limit=_AT_ONCE)
 
 
 def batch_id(tenant: str, key: str) -> str:

@@ -28,6 +28,9 @@ WAITERS = 2
 #: seconds after which a parked unit may be sent again: where the tenant's calls hold what it waits for, where
 #: those of its own job do, and at most, for a limit may have been raised
 _PAUSE, _OWN_PAUSE, _LONGEST = 0.2, 1.0, 15.0
+#: Seconds a parked unit by which jobs that are not decided yet wait longer: they hold no ticket, and to look again
+#: takes a retrieval and prices. So a tenant's hundred take no more of the workers than ten.
+_TURN = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,13 +64,16 @@ async def take(store: JobStore, tenant: str) -> Offer:
                 return Offer(unit=Unit.of(tenant, member))
 
 
-async def park(work: WorkStore, held: Held, error: HeadroomReserved) -> None:
+async def park(
+    work: WorkStore, held: Held, error: HeadroomReserved, *, undecided: bool = False
+) -> None:
     """Hand back a unit that waits for headroom, so that others' work may go on in its place.
 
     Args:
         work: the job records.
         held: the unit.
         error: what it waits for.
+        undecided: whether it takes a retrieval and prices to look again.
 
     Raises:
         StoreUnavailable: Redis is out of reach; the sweep finds the unit when its lease has ended.
@@ -86,5 +92,7 @@ async def park(work: WorkStore, held: Held, error: HeadroomReserved) -> None:
         held.token,
         int(pause * 1000),
         int(everybody),
+        int(undecided * _TURN * 1000),
+        int(_LONGEST * 1000),
     )
     await tenants.wake(work.store, unit.tenant)

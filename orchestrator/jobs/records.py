@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from orchestrator.input import JobRequest
+from orchestrator.jobs.feedback import WHOLE
 from orchestrator.output import spending
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import dollars
@@ -17,6 +18,7 @@ from posology.llm.accounting import Account
 from posology.published.answers import AskOutput, ErrorBody
 from posology.published.jobs import (
     Cancellation,
+    Feedback,
     JobEvent,
     JobOutput,
     JobSummary,
@@ -69,6 +71,7 @@ def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
         if record["state"] in (JobState.CANCELLING, JobState.CANCELLED)
         else None,
         spending=spent,
+        feedback=_feedback(record) if "feedback" in record else None,
     )
 
 
@@ -85,7 +88,7 @@ def event(stream_id: str, entry: Mapping[str, str]) -> JobEvent:
 
 
 def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
-    decided = json.loads(record["decision"])["strategy"] if "decision" in record else None
+    decided = json.loads(record["decision"])["dose"]["strategy"] if "decision" in record else None
     return {
         "id": record["id"],
         "tenant": record["tenant"],
@@ -118,7 +121,8 @@ def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
 
 
 def _cancellation(record: Mapping[str, str], made: Sequence[Attempt]) -> Cancellation:
-    calls = {attempt.call for attempt in made}
+    # what was planned are the calls of strategies
+    calls = {attempt.call for attempt in made if attempt.stage is not Stage.EMBED}
     planned = int(record["calls_planned"]) if "calls_planned" in record else None
     saved = None if planned is None else max(0, planned - len(calls))
     return Cancellation(
@@ -129,11 +133,26 @@ def _cancellation(record: Mapping[str, str], made: Sequence[Attempt]) -> Cancell
     )
 
 
+def _feedback(record: Mapping[str, str]) -> Feedback:
+    said = json.loads(record["feedback"])
+    cell = json.loads(record["learned"] or "{}")
+    return Feedback(
+        score=said["score"],
+        comment=said["comment"],
+        at=at(record["judged"]),
+        table=cell.get("table"),
+        state=cell.get("state"),
+        keep=cell["keep"] / WHOLE if cell else None,
+        shown=cell["shown"] / WHOLE if cell else None,
+    )
+
+
 def _estimate(saved: int, made: Sequence[Attempt]) -> Decimal | None:
     """The mean of the same kind of call that was made; the reduce counts as one of them."""
     if not saved:
         return Decimal(0)
-    alike = [a for a in made if a.outcome is Outcome.OK and a.stage is not Stage.REDUCE]
+    unlike = (Stage.REDUCE, Stage.EMBED)
+    alike = [a for a in made if a.outcome is Outcome.OK and a.stage not in unlike]
     known = [a.cost for a in alike if a.cost is not None]
     if not known or len(known) < len(alike):
         return None

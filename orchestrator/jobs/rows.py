@@ -15,6 +15,7 @@ from posology.errors import InvalidQuery, JobCancelled, JobNotFound, PosologyErr
 from posology.published.answers import ErrorBody, Spending
 from posology.published.jobs import BatchRow
 from posology.types import JobState
+from strategies.compressed import NAME as COMPRESSED
 
 #: bytes of one row: the longest question with its options, every character escaped
 MAX_ROW = 65_536
@@ -61,7 +62,7 @@ def read_row(
     try:
         data = _object(raw)
         own = _own_id(data)
-        request = JobRequest.parse({**defaults, **data}).settled(settings)
+        request = JobRequest.parse({**_left(defaults, data), **data}).settled(settings)
     except PosologyError as error:
         return Row(number=number, id=own, request=None, error=_body(error, line))
     return Row(number=number, id=own, request=request, error=None)
@@ -116,6 +117,21 @@ def output_row(
         result=out.result if out else None,
         error=error,
     )
+
+
+def _left(defaults: Mapping[str, Any], data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The defaults that a row leaves: one that names its strategy is not for the policy, and the other way round.
+
+    Nor is it for a compressor, or a share, that its strategy or policy has no use for.
+    """
+    gone = set()
+    if data.get("strategy") is not None:
+        gone.add("policy")
+        if data["strategy"] != COMPRESSED:
+            gone |= {"compressor", "keep"}
+    elif data.get("policy") is not None:
+        gone |= {"strategy", "keep"}
+    return {name: value for name, value in defaults.items() if name not in gone}
 
 
 def _error(error: PosologyError, spent: Spending | None) -> ErrorBody:

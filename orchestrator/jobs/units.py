@@ -64,7 +64,7 @@ class Held:
     request: str
     #: of an ``extract`` unit: its partition, JSON
     partition: str | None = None
-    #: of a ``reduce`` unit: the decision, JSON
+    #: the decision, JSON, of a ``reduce`` unit, and of an ``answer`` unit that was taken up before
     decision: str | None = None
     #: of a ``reduce`` unit: what the retrieval left for the output, JSON
     draft: str | None = None

@@ -79,7 +79,7 @@ class WorkStore:
             fresh=fresh == "1",
             returned=int(returned),
             partition=more[0] if kind == "extract" else None,
-            decision=more[0] if kind == "reduce" else None,
+            decision=(more[0] or None) if kind != "extract" else None,
             draft=more[1] if kind == "reduce" else None,
             elapsed=int(more[2]) / 1000 if kind == "reduce" else 0.0,
         )

@@ -166,6 +166,25 @@ class Client:
         reply = await self._wire.request("POST", f"{_job(job)}/retry", repeatable=False)
         return read(JobOutput, reply.content)
 
+    async def feedback(self, job: str, *, score: float, comment: str | None = None) -> JobOutput:
+        """Say how good a job's answer is; said again, it takes the place of what was said before.
+
+        Args:
+            job: its id.
+            score: from 0 to 1.
+            comment: why, in the user's words.
+
+        Raises:
+            InvalidQuery: the score is none, or the comment too long.
+            JobNotFound: there is none of that id (any more).
+            JobNotSucceeded: there is no answer to judge.
+        """
+        said = {"score": score, "comment": comment}
+        reply = await self._wire.request(
+            "POST", f"{_job(job)}/feedback", repeatable=True, json=said
+        )
+        return read(JobOutput, reply.content)
+
     async def events(self, job: str, *, after: str | None = None) -> AsyncGenerator[JobEvent]:
         """What happened to a job and what happens, each once, until it is over.
 

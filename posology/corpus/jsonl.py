@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from posology.corpus.items import Record
+from posology.corpus.reasons import sentence
 from posology.corpus.record import RecordError, parse
 from posology.errors import BadFile, BadRecord
-from posology.types import Passage
 
 #: bytes; a longer line is reported and skipped without being held in memory
 MAX_LINE = 10_000_000
@@ -24,51 +24,6 @@ SUFFIXES = (".jsonl", ".jsonl.gz")
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """A passage and where it was read."""
-
-    passage: Passage
-    path: Path
-    #: counted from 1
-    line: int
-    #: which of the file's lines that are not blank, counted from 0: the row of the passage's
-    #: vector in an array of vectors; bad records count, so that they shift nothing
-    row: int
-
-
-def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
-    """The files that ``paths`` name, a folder's ``*.jsonl`` and ``*.jsonl.gz`` in sorted order.
-
-    A file named twice comes once; what is not there or cannot be read is a ``BadFile``.
-    """
-    seen: set[Path] = set()
-    for path in paths:
-        try:
-            files = [(file, file.resolve()) for file in _named(path)]
-        except BadFile as bad:
-            yield bad
-            continue
-        except OSError as error:
-            yield BadFile(_sentence(error.strerror or str(error)), path=str(path))
-            continue
-        for file, identity in files:
-            if identity not in seen:
-                seen.add(identity)
-                yield file
-
-
-def _named(path: Path) -> list[Path]:
-    if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.name.endswith(SUFFIXES) and p.is_file())
-        if not files:
-            raise BadFile("the folder holds no .jsonl or .jsonl.gz file", path=str(path))
-        return files
-    if not path.exists():
-        raise BadFile("no such file or folder", path=str(path))
-    return [path]
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Record | BadRecord | BadFile]:
@@ -92,7 +47,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Record | BadRecord | BadFile
             row += 1
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        yield BadFile(_sentence(reason or str(error)), path=str(path), line=line or None)
+        yield BadFile(sentence(reason or str(error)), path=str(path), line=line or None)
 
 
 def count_rows(path: Path) -> int:
@@ -112,7 +67,7 @@ def _record(content: bytes | None, *, path: Path, line: int, row: int) -> Record
     try:
         passage = parse(content)
     except RecordError as error:
-        return BadRecord(str(error), path=str(path), line=line)
+        return BadRecord(str(error), path=str(path), line=line, record=error.record)
     return Record(passage=passage, path=path, line=line, row=row)
 
 
@@ -135,8 +90,3 @@ def _bounded(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
             yield line, None
         else:
             yield line, content.removeprefix(_BOM) if line == 1 else content
-
-
-def _sentence(reason: str) -> str:
-    """Zlib's and the system's words, without their punctuation."""
-    return reason.strip().rstrip(".") or "cannot be read"

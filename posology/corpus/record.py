@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -15,6 +15,7 @@ from pydantic import (
     ValidationError,
 )
 
+from posology.corpus import medrag
 from posology.types import Passage
 
 if TYPE_CHECKING:
@@ -24,12 +25,19 @@ if TYPE_CHECKING:
 MAX_ID = 512
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_DIGITS = re.compile(r"[0-9]{1,12}")
+_DIGITS = re.compile(r"0*([1-9][0-9]{0,11})")
+_DOI_BEFORE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:)\s*", re.IGNORECASE)
+_PMCID = re.compile(r"(?:PMC)?([0-9]{1,12})", re.IGNORECASE)
 _YEAR = re.compile(r"[0-9]{4}")
 
 
 class RecordError(ValueError):
     """Why a line is no record."""
+
+    def __init__(self, reason: str, *, record: str | None = None) -> None:
+        super().__init__(reason)
+        #: the line's id; ``None``: it has none that can be read
+        self.record = record
 
 
 def _identifier(value: str) -> str:
@@ -56,9 +64,27 @@ def _pmid(value: object) -> object:
     if value is None or value == "":
         return None
     digits = str(value).strip() if isinstance(value, int | str) else ""
-    if isinstance(value, bool) or not _DIGITS.fullmatch(digits):
+    found = _DIGITS.fullmatch(digits)
+    if isinstance(value, bool) or found is None:
         raise ValueError("must be a PubMed identifier: digits, as a number or a string")
-    return digits
+    return found[1]
+
+
+# Notices of retraction name passages by their identifiers: one that is written another way would not be reached.
+def _doi(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    said = value.strip()
+    begun = _DOI_BEFORE.match(said)
+    return said[begun.end() if begun else 0 :].lower() or None
+
+
+def _pmcid(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    said = value.strip()
+    found = _PMCID.fullmatch(said)
+    return f"PMC{found[1]}" if found else said or None
 
 
 def _year(value: object) -> object:
@@ -87,13 +113,21 @@ _Words = Annotated[str, AfterValidator(_words)]
 _List = Annotated[tuple[_Words, ...], BeforeValidator(_none_is_empty), Field(strict=False)]
 
 
-class _Line(BaseModel):
+class _Named(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore")
 
     id: Annotated[str, Field(max_length=MAX_ID), AfterValidator(_identifier)]
-    text: Annotated[str, AfterValidator(_text)]
+
+
+class _Line(_Named):
+    #: MedRAG calls it ``content``; its ``contents`` are title and text in one, taken where there is nothing else
+    text: Annotated[str, AfterValidator(_text)] = Field(
+        validation_alias=AliasChoices("text", "content", "contents")
+    )
     title: Annotated[_Words, BeforeValidator(_none_is_blank)] = ""
-    pmid: Annotated[str | None, BeforeValidator(_pmid)] = None
+    pmid: Annotated[str | None, BeforeValidator(_pmid)] = Field(
+        default=None, validation_alias=AliasChoices("pmid", "PMID")
+    )
     journal: _Words | None = None
     year: Annotated[int | None, BeforeValidator(_year)] = None
     publication_types: _List = Field(
@@ -102,6 +136,22 @@ class _Line(BaseModel):
     mesh: _List = ()
     retracted: Annotated[bool, BeforeValidator(_none_is_false)] = False
     source: _Words | None = None
+    concern: Annotated[bool, BeforeValidator(_none_is_false)] = False
+    doi: Annotated[_Words | None, BeforeValidator(_doi)] = None
+    pmcid: Annotated[_Words | None, BeforeValidator(_pmcid)] = None
+    published: _Words | None = None
+    languages: _List = ()
+    trials: _List = ()
+    same_work: _List = ()
+    parent: _Words | None = None
+    section: _Words | None = None
+    #: marks of MedRAG's chunks, which say nothing of their own
+    contents: Any = None
+    wiki_id: Any = None
+
+
+#: fields of a line that are a passage's
+_FIELDS = tuple(name for name in _Line.model_fields if name not in ("contents", "wiki_id"))
 
 
 def parse(line: bytes) -> Passage:
@@ -113,19 +163,19 @@ def parse(line: bytes) -> Passage:
     try:
         fields = _Line.model_validate_json(line)
     except ValidationError as error:
-        raise RecordError(_reason(error.errors(include_url=False)[0])) from None
-    return Passage(
-        id=fields.id,
-        text=fields.text,
-        title=fields.title,
-        pmid=fields.pmid,
-        journal=fields.journal,
-        year=fields.year,
-        publication_types=fields.publication_types,
-        mesh=fields.mesh,
-        retracted=fields.retracted,
-        source=fields.source,
-    )
+        reason = _reason(error.errors(include_url=False)[0])
+        raise RecordError(reason, record=_id(line)) from None
+    passage = Passage(**{name: getattr(fields, name) for name in _FIELDS})
+    if fields.contents is None:
+        return passage
+    return medrag.told(passage, wiki_id=fields.wiki_id)
+
+
+def _id(line: bytes) -> str | None:
+    try:
+        return _Named.model_validate_json(line).id
+    except ValidationError:
+        return None
 
 
 def _reason(error: ErrorDetails) -> str:

@@ -53,16 +53,29 @@ class InvalidQuery(InputError):
     field: str
 
 
+class InvalidRecord(InputError):
+    """A record of a decision that does not say what its policy looks at."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message, field=field)
+
+    #: the feature that is missing or wrong
+    field: str
+
+
 class BadRecord(InputError):
     """A record of a corpus file that cannot be read; the records around it can."""
 
-    def __init__(self, reason: str, *, path: str, line: int) -> None:
-        super().__init__(f"{path}:{line}: {reason}", path=path, line=line, reason=reason)
+    def __init__(self, reason: str, *, path: str, line: int, record: str | None = None) -> None:
+        where = f"{path}:{line}" if record is None else f"{path}:{line} ({record})"
+        super().__init__(f"{where}: {reason}", path=path, line=line, reason=reason, record=record)
 
     path: str
-    #: counted from 1
+    #: its line, or its place among the file's records, counted from 1
     line: int
     reason: str
+    #: its id, e.g. ``pmid:10051933``; ``None``: it has none that can be read
+    record: str | None
 
 
 class BadFile(InputError):
@@ -76,6 +89,16 @@ class BadFile(InputError):
     #: the last line that was read, ``None`` when the file did not open
     line: int | None
     reason: str
+
+
+class SyncRefused(InputError):
+    """The files of a folder cannot be applied in order as they are; nothing has been."""
+
+    def __init__(self, message: str, *, files: tuple[str, ...]) -> None:
+        super().__init__(message, files=files)
+
+    #: names of those that are in the way, or are missing
+    files: tuple[str, ...]
 
 
 class ConfigurationError(PosologyError):
@@ -119,6 +142,26 @@ class BadPrices(ConfigurationError):
     reason: str
 
 
+class BadArtefact(ConfigurationError):
+    """A file of what a policy learned cannot be read, or not by this version."""
+
+    def __init__(self, reason: str, *, path: str) -> None:
+        super().__init__(f"{path}: {reason}", path=path, reason=reason)
+
+    path: str
+    reason: str
+
+
+class PolicyMismatch(ConfigurationError):
+    """What a policy learned does not fit what it is to decide about."""
+
+    def __init__(self, message: str, *, policy: str) -> None:
+        super().__init__(message, policy=policy)
+
+    #: the policy's name, or that of its part
+    policy: str
+
+
 class MissingKey(ConfigurationError):
     """The provider's key is not set."""
 
@@ -128,6 +171,16 @@ class MissingKey(ConfigurationError):
     variable: str
 
 
+class ReaderUnavailable(ConfigurationError):
+    """What reads files of this format is not installed."""
+
+    def __init__(self, message: str, *, package: str) -> None:
+        super().__init__(message, package=package)
+
+    #: the distribution that is missing
+    package: str
+
+
 class EmbedderUnavailable(ConfigurationError):
     """The embedder's files cannot be loaded."""
 
@@ -135,6 +188,24 @@ class EmbedderUnavailable(ConfigurationError):
         super().__init__(message, embedder=embedder)
 
     embedder: str
+
+
+class ScorerUnavailable(ConfigurationError):
+    """The files of the language model for self-information cannot be loaded."""
+
+    def __init__(self, message: str, *, model: str) -> None:
+        super().__init__(message, model=model)
+
+    model: str
+
+
+class ModelUnavailable(ConfigurationError):
+    """The files of a model that a compressor or a re-ranker runs cannot be loaded."""
+
+    def __init__(self, message: str, *, model: str) -> None:
+        super().__init__(message, model=model)
+
+    model: str
 
 
 class StackRuns(ConfigurationError):
@@ -161,6 +232,17 @@ class ChildFailed(ConfigurationError):
     lines: tuple[str, ...]
 
 
+class NoWorkers(ConfigurationError):
+    """Nobody works on a queue, so that whoever waits for it would wait for good."""
+
+    def __init__(self, message: str, *, queue: str, seconds: float) -> None:
+        super().__init__(message, queue=queue, seconds=seconds)
+
+    queue: str
+    #: for which no worker of it has told of itself
+    seconds: float
+
+
 class IndexFault(PosologyError):
     """The index cannot serve."""
 
@@ -180,5 +262,42 @@ class IndexMismatch(IndexFault):
     """The index was made with another embedder, or by another format."""
 
 
+class EncodingFailed(IndexFault):
+    """No worker can encode anything for the index; what was encoded before is written, or kept for later."""
+
+    def __init__(self, message: str, *, index: str, shard: str, tries: int, reason: str) -> None:
+        PosologyError.__init__(self, message, index=index, shard=shard, tries=tries, reason=reason)
+
+    #: name of the first shard that nobody could encode
+    shard: str
+    #: how often workers handed it back
+    tries: int
+    #: what the last of them said
+    reason: str
+
+
 class IndexLocked(IndexFault):
     """Another process is writing the index."""
+
+
+class IndexUnfinished(IndexFault):
+    """A sync of the index was broken off: readers see the version before it, until it is finished."""
+
+
+class VersionGone(IndexFault):
+    """The index does not hold that version (any more)."""
+
+    def __init__(self, *, index: str, version: int, days: float) -> None:
+        PosologyError.__init__(
+            self,
+            f"{index}@{version} cannot be read: versions are kept for {days:g} days after they were replaced, "
+            "and only published ones; `posology index versions` lists those that there are",
+            index=index,
+            version=version,
+            days=days,
+        )
+
+    #: its number
+    version: int
+    #: for how long versions are kept after they were replaced
+    days: float

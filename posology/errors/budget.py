@@ -53,12 +53,24 @@ class BudgetExhausted(BudgetError):
 
 
 class NothingAffordable(BudgetError):
-    """The budget pays for not one partition of a question."""
+    """The budget pays for no way to answer a question, or for none of its partitions."""
 
-    def __init__(self, message: str, *, partitions: int) -> None:
-        super().__init__(message, partitions=partitions)
+    def __init__(
+        self,
+        message: str,
+        *,
+        partitions: int | None = None,
+        remaining: Decimal | None = None,
+        cheapest: Decimal | None = None,
+    ) -> None:
+        super().__init__(message, partitions=partitions, remaining=remaining, cheapest=cheapest)
 
-    partitions: int
+    #: of which none could be paid for; ``None``: nothing was begun
+    partitions: int | None
+    #: dollars that were left when it was decided; ``None``: it was found out later
+    remaining: Decimal | None
+    #: dollars that the cheapest way to answer costs at worst; ``None``: nobody looked
+    cheapest: Decimal | None
 
 
 class HeadroomReserved(BudgetError):

@@ -43,6 +43,10 @@ class JobNotFailed(JobError):
     """Only a failed, cancelled or expired job can be tried again."""
 
 
+class JobNotSucceeded(JobError):
+    """Only the answer of a job that has succeeded can be judged."""
+
+
 class JobCancelled(JobError):
     """The job was cancelled: nothing more may be spent on it."""
 
@@ -85,6 +89,20 @@ class ApiError(PosologyError):
 
 class ApiUnreachable(ApiError):
     """No response came from the service, however often it was tried."""
+
+
+class DecisionChanged(PosologyError):
+    """What policies decided for jobs is not what they decide from the same records now."""
+
+    exit_code = 15
+
+    def __init__(self, message: str, *, changed: int, failed: int) -> None:
+        super().__init__(message, changed=changed, failed=failed)
+
+    #: jobs that are decided otherwise
+    changed: int
+    #: jobs that cannot be decided from their records any more
+    failed: int
 
 
 class DeadlineExceeded(PosologyError):

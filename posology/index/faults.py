@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from posology.errors import IndexFault
+from posology.index.places import fault
 
 
 @contextmanager
@@ -18,6 +19,9 @@ def translated(uri: str) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:
+        if "://" in uri:
+            # what storage says may hold keys and signatures
+            raise fault(error, uri) from None
         reason = " ".join(str(error).split())
         raise IndexFault(
             f"the index at {uri} failed: see that there is room on its disk, and build it anew if "

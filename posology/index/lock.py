@@ -1,48 +1,82 @@
-"""One writer at a time: an advisory lock that dies with its process."""
+"""One writer at a time: a lock that dies with its process, or soon after it."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
-from posology.errors import IndexFault, IndexLocked
+from posology.errors import IndexLocked
+from posology.index.places import Place
+
+
+class Exclusive(Protocol):
+    """What keeps an index for one writer among all processes."""
+
+    def take(self) -> None:
+        """Be the one.
+
+        Raises:
+            IndexLocked: another is.
+            IndexFault: the index cannot be written.
+        """
+        ...
+
+    def check(self) -> None:
+        """See that one still is.
+
+        Raises:
+            IndexLocked: it was lost meanwhile.
+        """
+        ...
+
+    def release(self) -> None:
+        """Be it no longer."""
+        ...
 
 
 class WriteLock:
-    """Exclusive between processes, re-entrant within a thread; the kernel frees it after a crash.
+    """Exclusive between processes, re-entrant within a thread.
 
-    An index on object storage has no such lock: there LanceDB's commits are optimistic, and one
-    writer at a time is its operator's duty.
+    Taking it once more within checks that it is still held: of a lease, time may have run out. Whoever goes on
+    regardless doubles no id, since commits that add the same id at the same time conflict.
     """
 
-    def __init__(self, folder: Path | None, *, taken: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        place: Place | Path | None,
+        *,
+        taken: Callable[[], None] = lambda: None,
+        by: Exclusive | None = None,
+    ) -> None:
         """Set the lock up; nothing is taken yet.
 
         Args:
-            folder: the index's; ``None`` on object storage.
+            place: the index's; a path is its folder, ``None`` has no other writers.
             taken: called whenever the lock was free and is now held.
+            by: what keeps other processes out; ``None``: a file in a folder, a lease on object storage.
         """
-        self._path = None if folder is None else folder / "writer.lock"
+        if isinstance(place, Path):
+            place = Place.of(place)
+        self._index = str(place)
+        self._by = by if by is not None or place is None else exclusive(place)
         self._taken = taken
         self._within = threading.RLock()
         self._depth = 0
-        self._file: int | None = None
 
     def __enter__(self) -> Self:
         if not self._within.acquire(blocking=False):
-            raise IndexLocked("another thread is writing this index", index=str(self._path))
+            raise IndexLocked("another thread is writing this index", index=self._index)
         try:
             if self._depth == 0:
-                if self._path is not None:
-                    self._file = self._take(self._path)
-                self._taken()
-        except BaseException:  # only the outermost can fail
-            self._close()
+                if self._by is not None:
+                    self._by.take()
+                self._first()
+            elif self._by is not None:
+                self._by.check()
+        except BaseException:
             self._within.release()
             raise
         self._depth += 1
@@ -55,33 +89,27 @@ class WriteLock:
         trace: TracebackType | None,
     ) -> None:
         self._depth -= 1
-        if self._depth == 0:
-            self._close()
-        self._within.release()
-
-    def _close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-    @staticmethod
-    def _take(path: Path) -> int:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise IndexFault(
-                f"{path.parent} cannot be written: {error.strerror}", index=str(path.parent)
-            ) from error
+            if self._depth == 0 and self._by is not None:
+                self._by.release()
+        finally:
+            self._within.release()
+
+    def _first(self) -> None:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            raise IndexLocked(
-                f"another process is writing {path.parent}: wait until it ends",
-                index=str(path.parent),
-            ) from None
+            self._taken()
         except BaseException:
-            os.close(file)
+            if self._by is not None:
+                self._by.release()
             raise
-        return file
+
+
+def exclusive(place: Place) -> Exclusive:
+    """What keeps an index at this place for one writer."""
+    if place.folder is not None:
+        from posology.index.locking.file import FileLock
+
+        return FileLock(place.folder)
+    from posology.index.locking.lease import ObjectLease
+
+    return ObjectLease(place)

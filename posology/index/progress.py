@@ -11,6 +11,9 @@ from posology.index.faults import translated
 from posology.index.maintenance import compact
 
 _TABLE = "ingested"
+#: marks after which the table is compacted: each leaves a version of three small files, and all of PubMed has some
+#: fifty thousand of them
+TIDY_EVERY = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +35,10 @@ class Mark:
     bad: int
     #: read to its end
     done: bool
+    #: deletions among these lines
+    deletions: int = 0
+    #: notices among them
+    notices: int = 0
 
     @classmethod
     def start(cls, path: Path, vectors: str) -> Self:
@@ -67,7 +74,7 @@ class Progress:
         import pyarrow as pa
 
         kinds = {"size": pa.int64(), "mtime_ns": pa.int64(), "done": pa.bool_()}
-        kinds |= dict.fromkeys(("line", "good", "bad"), pa.int64())
+        kinds |= dict.fromkeys(("line", "good", "bad", "deletions", "notices"), pa.int64())
         fields = [(name, kinds.get(name, pa.string())) for name in Mark.__dataclass_fields__]
         self._schema = pa.schema(fields)
         self._uri = str(connection.uri)
@@ -75,6 +82,8 @@ class Progress:
             self._table = connection.create_table(_TABLE, schema=self._schema, exist_ok=True)
             found = self._table.search().limit(self._table.count_rows() or 1).to_arrow()
         self._marks = {row["path"]: Mark(**row) for row in found.to_pylist()}
+        #: marks since the table was compacted
+        self._written = 0
 
     def resume(self, start: Mark) -> Mark:
         """The mark to go on from: ``start`` itself when the file is new or has changed."""
@@ -90,6 +99,9 @@ class Progress:
             merge = self._table.merge_insert("path").when_matched_update_all()
             merge.when_not_matched_insert_all().execute(rows)
         self._marks[mark.path] = mark
+        self._written += 1
+        if self._written >= TIDY_EVERY:
+            self.tidy()
 
     def forget(self, files: Iterable[Path]) -> None:
         """Take files for new ones."""
@@ -106,3 +118,4 @@ class Progress:
         """Compact the table, of which every batch left a version."""
         with translated(self._uri):
             compact(self._table)
+        self._written = 0

@@ -38,7 +38,7 @@ class IngestReport:
     written: int
     #: records that were in the index already, with the same content
     unchanged: int
-    #: records that a later record of the same id and batch took the place of
+    #: records that a later one of the same id, or a deletion, took the place of in the same batch
     replaced: int
     #: how many records cannot be read
     bad: int
@@ -49,6 +49,10 @@ class IngestReport:
     #: files that were found
     files: int
     seconds: float
+    #: passages that are gone: they were withdrawn, or are no part of their article any more
+    removed: int = 0
+    #: passages that were in the index and are warned of otherwise now: as retracted, as of concern, or no more
+    warned: int = 0
 
     @property
     def good(self) -> int:
@@ -68,6 +72,8 @@ class Tally:
     written: int = 0
     unchanged: int = 0
     replaced: int = 0
+    removed: int = 0
+    warned: int = 0
     bad: int = 0
     listed: list[BadRecord] = field(default_factory=list)
     broken: list[BadFile] = field(default_factory=list)
@@ -79,6 +85,8 @@ class Tally:
         written: int,
         unchanged: int,
         replaced: int,
+        removed: int = 0,
+        warned: int = 0,
         bad: Sequence[BadRecord],
         broken: BadFile | None,
     ) -> None:
@@ -86,6 +94,8 @@ class Tally:
         self.written += written
         self.unchanged += unchanged
         self.replaced += replaced
+        self.removed += removed
+        self.warned += warned
         self.bad += len(bad)
         self.listed.extend(bad[: LISTED - len(self.listed)])
         if broken is not None:
@@ -113,4 +123,6 @@ class Tally:
             bad_files=tuple(self.broken),
             files=files,
             seconds=time.monotonic() - self.started,
+            removed=self.removed,
+            warned=self.warned,
         )

@@ -2,27 +2,30 @@
 
 Title and text are one column, ``document``, because BM25 searches them as one (measured: better
 than two columns with any weights, see ``docs/decisions/0004-index-in-lancedb.md``) and the text
-should not be stored twice. Sentence vectors are bytes, so that decoding is a view, not a copy.
+should not be stored twice. Sentence vectors and token codes are bytes, so that decoding is a view, not a copy.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.types import Encoded, Passage, Retrieved, Sentence
+from posology.corpus.items import NoticeKind
+from posology.index import filtering, phrases, tokens
+from posology.text.abbreviations import abbreviations
+from posology.types import Encoded, Passage, Phrases, Retrieved, Sentence
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
 #: of the columns and what they mean; an index of another format must be built anew
-FORMAT = 1
+FORMAT = 4
 #: of the sentence boundaries that are stored; raise it when ``posology.text.sentences`` changes
 SPLITTER = 1
 
@@ -30,10 +33,23 @@ TABLE = "passages"
 #: what a passage is made of, without what only searching needs
 STORED = (
     "id", "title", "document", "pmid", "journal", "year", "publication_types", "mesh",
-    "retracted", "source", "vector", "starts", "ends", "sentence_vectors",
+    "retracted", "source", "concern", "doi", "pmcid", "published", "languages", "trials", "same_work",
+    "parent", "section", "vector", "starts", "ends", "sentence_vectors",
+    "phrases", "tokens",
 )  # fmt: skip
 
+#: fields of a passage that are columns of the same name; lists are tuples there
+_AS_IS = (
+    "pmid", "journal", "year", "publication_types", "mesh", "retracted", "source", "concern", "doi", "pmcid",
+    "published", "languages", "trials", "same_work", "parent", "section",
+)  # fmt: skip
+
+#: letters and digits from which on two passages that agree in all of them are taken for copies
+SHORTEST_COPY = 200
+
 _META = b"posology"
+#: Lance's own name for it
+_PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +64,12 @@ class Meta:
     splitter: int
     #: ISO 8601, UTC
     created: str
+    #: name of the annotator that made the phrases; ``None``: there are none
+    annotator: str | None = None
+    #: name of the codec that compressed the tokens' vectors; ``None``: there are none
+    codec: str | None = None
+    #: bytes of a token's code; ``None``: there are none
+    codec_width: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -59,6 +81,8 @@ class Row:
     encoded: Encoded
     #: of :func:`digest`
     digest: str
+    #: ``None`` where the index has no annotator
+    phrases: Phrases | None = None
 
 
 def digest(passage: Passage, vector: bytes = b"") -> str:
@@ -72,13 +96,24 @@ def digest(passage: Passage, vector: bytes = b"") -> str:
     return hashlib.blake2b(content.encode() + b"\0" + vector, digest_size=16).hexdigest()
 
 
+def content(passage: Passage) -> str:
+    """What two copies of one text have in common, whoever published them: their letters and digits, in one case.
+
+    Only for texts long enough that two different ones do not agree by chance; others have no copies.
+    """
+    letters = "".join(filter(str.isalnum, f"{passage.title}{passage.text}".casefold()))
+    own = letters if len(letters) >= SHORTEST_COPY else f"{letters}\0{passage.id}"
+    return hashlib.blake2b(own.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
 def arrow_schema(meta: Meta) -> pa.Schema:
     """The columns for vectors of ``meta.dim``, with ``meta`` as the schema's metadata."""
     import pyarrow as pa
 
     strings = pa.list_(pa.string())
     fields = [
-        pa.field("id", pa.string(), nullable=False),
+        # commits that add the same id at the same time then conflict, whatever became of the writers' lock
+        pa.field("id", pa.string(), nullable=False, metadata=_PRIMARY_KEY),
         pa.field("title", pa.string(), nullable=False),
         pa.field("document", pa.string(), nullable=False),
         pa.field("pmid", pa.string()),
@@ -88,11 +123,29 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("mesh", strings),
         pa.field("retracted", pa.bool_(), nullable=False),
         pa.field("source", pa.string()),
+        pa.field("concern", pa.bool_(), nullable=False),
+        pa.field("doi", pa.string()),
+        pa.field("pmcid", pa.string()),
+        pa.field("published", pa.string()),
+        pa.field("languages", strings),
+        pa.field("trials", strings),
+        pa.field("same_work", strings),
+        pa.field("parent", pa.string()),
+        pa.field("section", pa.string()),
         pa.field("vector", pa.list_(pa.float32(), meta.dim), nullable=False),
         pa.field("starts", pa.list_(pa.int32())),
         pa.field("ends", pa.list_(pa.int32())),
         pa.field("sentence_vectors", pa.large_binary(), nullable=False),
+        pa.field("phrases", pa.binary()),
+        pa.field("tokens", pa.large_binary()),
+        pa.field(filtering.COLUMN, strings),
         pa.field("digest", pa.string(), nullable=False),
+        # what the record says of itself; the columns without "own" hold what notices say, too
+        pa.field("own_retracted", pa.bool_(), nullable=False),
+        pa.field("own_concern", pa.bool_(), nullable=False),
+        pa.field("content", pa.string(), nullable=False),
+        pa.field("shorts", strings),
+        pa.field("longs", strings),
     ]
     return pa.schema(fields, metadata={_META: json.dumps(asdict(meta)).encode()})
 
@@ -105,29 +158,55 @@ def read_meta(schema: pa.Schema) -> Meta | None:
         return None
 
 
-def to_arrow(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
-    """Rows as a table."""
+def to_arrow(
+    rows: Sequence[Row],
+    schema: pa.Schema,
+    noticed: Callable[[Passage], frozenset[NoticeKind]] = lambda _: frozenset(),
+) -> pa.Table:
+    """Rows as a table.
+
+    Args:
+        rows: passages with what their records say of themselves.
+        schema: of :func:`arrow_schema`.
+        noticed: what else was published about a passage.
+
+    Raises:
+        ValueError: what was computed of a passage cannot be kept.
+    """
     import pyarrow as pa
 
+    coded = [row.encoded.tokens for row in rows]
+    defined = [abbreviations(row.passage.text, row.sentences) for row in rows]
     passages = [row.passage for row in rows]
     dim = schema.field("vector").type.list_size
     vectors = np.concatenate([row.encoded.vector for row in rows]).astype(np.float32, copy=False)
+    told = [noticed(passage) for passage in passages]
     columns: dict[str, Any] = {
         "id": [p.id for p in passages],
         "title": [p.title for p in passages],
         "document": [f"{p.title}\n{p.text}" for p in passages],
-        "pmid": [p.pmid for p in passages],
-        "journal": [p.journal for p in passages],
-        "year": [p.year for p in passages],
-        "publication_types": [p.publication_types for p in passages],
-        "mesh": [p.mesh for p in passages],
-        "retracted": [p.retracted for p in passages],
-        "source": [p.source for p in passages],
+        **{name: [getattr(p, name) for p in passages] for name in _AS_IS},
+        "retracted": [
+            p.retracted or NoticeKind.RETRACTION in kinds
+            for p, kinds in zip(passages, told, strict=True)
+        ],
+        "concern": [
+            p.concern or NoticeKind.CONCERN in kinds
+            for p, kinds in zip(passages, told, strict=True)
+        ],
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors), dim),
         "starts": [[s.start for s in row.sentences] for row in rows],
         "ends": [[s.end for s in row.sentences] for row in rows],
         "sentence_vectors": [quantise(row.encoded.sentence_vectors).tobytes() for row in rows],
+        "phrases": [None if r.phrases is None else phrases.encode(r.phrases) for r in rows],
+        "tokens": [None if codes is None else tokens.encode(codes) for codes in coded],
+        filtering.COLUMN: [filtering.labels(p) for p in passages],
         "digest": [row.digest for row in rows],
+        "own_retracted": [p.retracted for p in passages],
+        "own_concern": [p.concern for p in passages],
+        "content": [content(passage) for passage in passages],
+        "shorts": [[pair.short for pair in pairs] for pairs in defined],
+        "longs": [[pair.long.casefold() for pair in pairs] for pairs in defined],
     }
     return pa.table(columns, schema=schema)
 
@@ -148,8 +227,10 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
     plain = {
         name: column[name].to_pylist()
         for name in STORED
-        if name not in ("vector", "sentence_vectors")
+        if name not in ("vector", "sentence_vectors", "phrases", "tokens")
     }
+    told = phrases.decode(column["phrases"])
+    coded = tokens.decode(column["tokens"])
     rows = []
     for i, blob in enumerate(column["sentence_vectors"]):
         starts, ends = plain["starts"][i], plain["ends"][i]
@@ -157,13 +238,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
             id=plain["id"][i],
             text=plain["document"][i][len(plain["title"][i]) + 1 :],
             title=plain["title"][i],
-            pmid=plain["pmid"][i],
-            journal=plain["journal"][i],
-            year=plain["year"][i],
-            publication_types=tuple(plain["publication_types"][i]),
-            mesh=tuple(plain["mesh"][i]),
-            retracted=plain["retracted"][i],
-            source=plain["source"][i],
+            **{name: _value(plain[name][i]) for name in _AS_IS},
         )
         sentences = zip(starts, ends, strict=True)
         rows.append(
@@ -172,6 +247,12 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
                 sentences=tuple(Sentence(start=start, end=end) for start, end in sentences),
                 vector=vectors[i],
                 sentence_vectors=np.frombuffer(blob.as_buffer(), np.int8).reshape(-1, dim),
+                phrases=told[i],
+                tokens=coded[i],
             )
         )
     return rows
+
+
+def _value(found: Any) -> Any:
+    return tuple(found) if isinstance(found, list) else found

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -19,8 +17,12 @@ from posology.index.maintenance import (
     compact,
     prepare,
     tune,
-    vector_index,
 )
+from posology.index.manifest import refuse_unfinished
+from posology.index.notices import Notices, Said, mark, quoted
+from posology.index.opening import connect, open_table
+from posology.index.places import Place
+from posology.index.reading import Reader
 from posology.index.schema import (
     FORMAT,
     SPLITTER,
@@ -31,89 +33,85 @@ from posology.index.schema import (
     read_meta,
     to_arrow,
 )
-from posology.index.view import View
-from posology.types import Ranking, Retrieved
+from posology.index.tokens import fitting
+from posology.index.versions import expire, publish, published
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from posology.seams import TokenCodec
 
-#: seconds after which a reader looks whether there is a newer version
-FRESH = 5.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IndexInfo:
-    """What there is to say of an index."""
-
-    #: where it lies
-    uri: str
-    #: name and version, e.g. ``index@17``
-    version: str
-    passages: int
-    retracted: int
-    #: name of the embedder that made its vectors
-    embedder: str
-    dim: int
-    format: int
-    splitter: int
-    #: ISO 8601, UTC
-    created: str
-    #: kind of the vectors' index; ``None``: every vector is read at every question
-    vector_index: str | None
+#: parts of one article that are looked at when it is read again
+MOST_PARTS = 100_000
 
 
-class Index:
+class Index(Reader):
     """Passages that can be searched. Blocking: call it from a worker thread.
 
     Build it with :meth:`create`, :meth:`open` or :meth:`open_or_create`, and in each process
     anew: LanceDB does not survive a fork.
     """
 
-    def __init__(self, uri: str, connection: Any, table: Any, meta: Meta) -> None:
-        self.uri = uri
-        self.meta = meta
+    def __init__(self, place: Place, connection: Any, table: Any, meta: Meta) -> None:
+        super().__init__(place.uri, connection, table, meta)
+        #: where it lies, with what it takes to reach it there
+        self.place = place
         #: hold it over several writes, which then build on the newest version; each write takes it
         #: by itself too
-        self.lock = WriteLock(_folder(uri), taken=self._catch_up)
-        #: LanceDB's, for what else is kept beside the passages
-        self.connection = connection
+        self.lock = WriteLock(place, taken=self._catch_up)
+        #: what is written; what readers see is another handle
         self._table = table
-        self._view: View | None = None
-        self._looked = 0.0
-        self._process = os.getpid()
+        self._staging = False
+        self._notices: Notices | None = None
 
     @classmethod
-    def create(cls, uri: str | Path, embedder_name: str, dim: int) -> Self:
+    def create(
+        cls,
+        uri: str | Path | Place,
+        embedder_name: str,
+        dim: int,
+        *,
+        annotator: str | None = None,
+        codec: TokenCodec | None = None,
+    ) -> Self:
         """A new, empty index.
 
         Args:
-            uri: a folder, made if need be, or an address that LanceDB understands (``s3://…``).
+            uri: a folder, made if need be, or an address on object storage (``s3://…``), as a
+                :class:`~posology.index.places.Place` where it takes credentials.
             embedder_name: of the embedder that will make all its vectors.
             dim: length of these vectors.
+            annotator: name of the annotator of all its passages; ``None``: none annotates them.
+            codec: compresses all its tokens' vectors; ``None``, or one for another embedder: none are kept.
 
         Raises:
             IndexFault: there is one already.
             IndexLocked: another process is writing there.
+            ConfigurationError: it is no place, or there are no credentials for it.
         """
-        where = str(uri)
+        place = Place.of(uri)
+        where = place.uri
+        fit = fitting(codec, embedder_name)
         meta = Meta(
             format=FORMAT,
             embedder=embedder_name,
             dim=dim,
             splitter=SPLITTER,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
+            annotator=annotator,
+            codec=None if fit is None else fit.name,
+            codec_width=None if fit is None else fit.width,
         )
-        with WriteLock(_folder(where)):
-            connection = _connect(where)
-            if _open_table(connection, where) is not None:
+        with WriteLock(place):
+            connection = connect(place)
+            if open_table(connection, where) is not None:
                 raise IndexFault(f"{where} holds an index already", index=where)
             with translated(where):
-                prepare(connection.create_table(TABLE, schema=arrow_schema(meta)))
-        return cls.open(where)
+                table = connection.create_table(TABLE, schema=arrow_schema(meta))
+                prepare(table)
+            publish(table, where)
+        return cls.open(place)
 
     @classmethod
-    def open(cls, uri: str | Path) -> Self:
+    def open(cls, uri: str | Path | Place) -> Self:
         """An index that is there.
 
         Raises:
@@ -121,8 +119,9 @@ class Index:
             IndexMismatch: it is of another format.
             IndexFault: it cannot be read.
         """
-        where = str(uri)
-        folder = _folder(where)
+        place = Place.of(uri)
+        where = place.uri
+        folder = place.folder
         missing = IndexMissing(
             f"there is no index at {where}: build one with `posology ingest`", index=where
         )
@@ -133,8 +132,8 @@ class Index:
             raise IndexFault(
                 f"the index at {where} cannot be read: {error.strerror}", index=where
             ) from error
-        connection = _connect(where)
-        table = _open_table(connection, where)
+        connection = connect(place)
+        table = open_table(connection, where)
         if table is None:
             raise missing
         meta = read_meta(table.schema)
@@ -143,103 +142,35 @@ class Index:
                 f"the index at {where} was made by another version of Posology: build it anew",
                 index=where,
             )
-        return cls(where, connection, table, meta)
+        return cls(place, connection, table, meta)
 
     @classmethod
-    def open_or_create(cls, uri: str | Path, embedder_name: str, dim: int) -> Self:
+    def open_or_create(
+        cls,
+        uri: str | Path | Place,
+        embedder_name: str,
+        dim: int,
+        *,
+        annotator: str | None = None,
+        codec: TokenCodec | None = None,
+    ) -> Self:
         """The index at ``uri``, made if there is none.
 
         Raises:
-            IndexMismatch: it was made with another embedder.
+            IndexMismatch: it was made with another embedder, annotator or codec.
         """
         try:
             index = cls.open(uri)
         except IndexMissing:
-            return cls.create(uri, embedder_name, dim)
+            return cls.create(uri, embedder_name, dim, annotator=annotator, codec=codec)
         index.require(embedder_name, dim)
+        index.require_annotator(annotator)
+        index.require_codec(codec)
         return index
 
-    def require(self, embedder_name: str, dim: int) -> None:
-        """Refuse an embedder whose vectors are not this index's.
-
-        Raises:
-            IndexMismatch: naming both embedders.
-        """
-        if (embedder_name, dim) != (self.meta.embedder, self.meta.dim):
-            raise IndexMismatch(
-                f"the index at {self.uri} was made with {self.meta.embedder} "
-                f"({self.meta.dim} dimensions), not with {embedder_name} ({dim}): "
-                "use that embedder, or build a new index",
-                index=self.uri,
-            )
-
-    @property
-    def name(self) -> str:
-        """The last part of its address."""
-        return Path(self.uri).name or "index"
-
-    @property
-    def version(self) -> str:
-        """Name and version, e.g. ``index@17``."""
-        return self.view().version
-
-    def view(self) -> View:
-        """The newest version, to read from; looks for one at most every :data:`FRESH` seconds."""
-        if os.getpid() != self._process:
-            raise IndexFault(
-                "the index was opened before this process was forked: open it here",
-                index=self.uri,
-            )
-        now = time.monotonic()
-        view = self._view
-        if view is None or now - self._looked > FRESH:
-            table = _open_table(self.connection, self.uri)
-            if table is None:
-                raise IndexMissing(f"the index at {self.uri} is gone", index=self.uri)
-            with translated(self.uri):
-                if view is None or view.number != table.version:
-                    approximate = vector_index(table) == "IvfHnswSq"
-                    view = View(table, uri=self.uri, name=self.name, approximate=approximate)
-            self._view, self._looked = view, now
-        return view
-
-    def count(self) -> int:
-        """How many passages there are."""
-        return self.view().count()
-
-    def fetch(self, ids: Sequence[str]) -> tuple[Retrieved, ...]:
-        """See :meth:`View.fetch`."""
-        return self.view().fetch(ids)
-
-    def dense(self, vector: NDArray[np.float32], k: int, *, retracted: bool = False) -> Ranking:
-        """See :meth:`View.dense`."""
-        return self.view().dense(vector, k, retracted=retracted)
-
-    def bm25(self, text: str, k: int, *, retracted: bool = False) -> Ranking:
-        """See :meth:`View.bm25`."""
-        return self.view().bm25(text, k, retracted=retracted)
-
     def digests(self, ids: Sequence[str]) -> dict[str, str]:
-        """See :meth:`View.digests`; as of the last write."""
-        return self.view().digests(ids)
-
-    def info(self) -> IndexInfo:
-        """What there is to say of it."""
-        view = self.view()
-        with translated(self.uri):
-            kind = vector_index(self._table)
-        return IndexInfo(
-            uri=self.uri,
-            version=view.version,
-            passages=view.count(),
-            retracted=view.retracted,
-            embedder=self.meta.embedder,
-            dim=self.meta.dim,
-            format=self.meta.format,
-            splitter=self.meta.splitter,
-            created=self.meta.created,
-            vector_index=kind,
-        )
+        """See :meth:`View.digests`; as of the last write, published or not."""
+        return self._view_of(self._open()).digests(ids)
 
     def upsert(self, rows: Sequence[Row]) -> None:
         """Write passages in one commit, each in place of the one that has its id.
@@ -253,11 +184,98 @@ class Index:
         latest = {row.passage.id: row for row in rows}
         if not latest:
             return
-        table = to_arrow(list(latest.values()), arrow_schema(self.meta))
-        with self.lock, translated(self.uri):
+        with self.staged(), translated(self.uri):
+            noticed = self._noticed().known.of
+            table = to_arrow(list(latest.values()), arrow_schema(self.meta), noticed)
             merge = self._table.merge_insert("id").when_matched_update_all()
             merge.when_not_matched_insert_all().execute(table)
+
+    def delete(self, ids: Iterable[str], *, but: Iterable[str] = ()) -> int:
+        """Remove passages, and the parts of articles of these ids; what is not there is no error.
+
+        Args:
+            ids: of passages or articles.
+            but: of passages that stay.
+
+        Returns:
+            How many passages are gone.
+
+        Raises:
+            IndexLocked: another process is writing.
+        """
+        gone = quoted(sorted(set(ids)))
+        which = f"(id IN ({gone}) OR parent IN ({gone}))"
+        kept = quoted(sorted(set(but)))
+        return self._remove(which if kept == "NULL" else f"{which} AND id NOT IN ({kept})")
+
+    def parts(self, article: str) -> list[str]:
+        """Ids of the passages whose parent this is, as of the last write."""
+        with translated(self.uri):
+            query = self._open().search().where(f"parent IN ({quoted([article])})").select(["id"])
+            found: list[str] = query.limit(MOST_PARTS).to_arrow()["id"].to_pylist()
+        return found
+
+    def warn(self, said: Said) -> int:
+        """Keep what was published about passages, for those that are here and those that will be.
+
+        Args:
+            said: by whom, then of what, see :mod:`posology.index.notices`. It takes the place of all that each of
+                them said before.
+
+        Returns:
+            How many passages here are warned of otherwise than before.
+
+        Raises:
+            IndexLocked: another process is writing.
+        """
+        with self.staged(), translated(self.uri):
+            notices = self._noticed()
+            said = notices.news(said)
+            if not said:
+                return 0
+            then = notices.known.after(said)
+            # the rows first: a crash in between leaves the notices as they were, and this is done again
+            targets = notices.known.differing(then)
+            marked = mark(self._table, targets, then) if targets else 0
+            notices.keep(said)
+        return marked
+
+    @contextmanager
+    def staged(self, *, syncing: bool = False) -> Iterator[None]:
+        """Several writes that readers see together, at the end; none of them when the block raises.
+
+        Then what was written stays where the next write finds it, and comes to light with that.
+
+        Args:
+            syncing: whoever writes publishes by itself, and goes on where a sync was broken off.
+
+        Raises:
+            IndexLocked: another process is writing.
+            IndexUnfinished: a sync was broken off.
+        """
+        with self.lock:
+            outermost = not self._staging
+            if outermost and not syncing:
+                refuse_unfinished(self.connection, self.uri)
+            self._staging = True
+            try:
+                yield
+            finally:
+                if outermost:
+                    self._staging = False
+            if outermost and not syncing:
+                self.publish()
+
+    def publish(self) -> int:
+        """Let readers see all that has been written; returns the version's number.
+
+        Raises:
+            IndexLocked: another process is writing.
+        """
+        with self.lock:
+            number = publish(self._table, self.uri)
             self._view = None
+        return number
 
     def compact(self) -> None:
         """Keep a long run of upserts quick.
@@ -265,57 +283,55 @@ class Index:
         Raises:
             IndexLocked: another process is writing.
         """
-        with self.lock, translated(self.uri):
+        with self.staged(), translated(self.uri):
             compact(self._table)
-            self._view = None
 
     def finish(
-        self, *, exact_from: int = EXACT_FROM, approximate_from: int = APPROXIMATE_FROM
+        self,
+        *,
+        exact_from: int = EXACT_FROM,
+        approximate_from: int = APPROXIMATE_FROM,
+        step: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Make the index quick after writing; what was written can be found before, too.
 
         Args:
             exact_from: rows from which the vectors are held decoded in memory.
             approximate_from: rows from which the search for vectors is approximate.
+            step: told what is done, whenever something is: see :func:`~posology.index.maintenance.tune`.
 
         Raises:
             IndexLocked: another process is writing.
         """
-        with self.lock, translated(self.uri):
-            tune(self._table, exact_from=exact_from, approximate_from=approximate_from)
-            self._view = None
-
-    def warm(self) -> None:
-        """Read the indices into memory, so that the first question does not wait for it."""
-        with translated(self.uri):
-            for index in self._table.list_indices():
-                self._table.prewarm_index(index.name)
+        with self.staged(), translated(self.uri):
+            expire(self._table, self.uri, self.keep)
+            tune(
+                self._table,
+                exact_from=exact_from,
+                approximate_from=approximate_from,
+                step=step,
+            )
+            if self._notices is not None:
+                self._notices.tidy()
 
     def _catch_up(self) -> None:
         """Go on from what others have written: an upsert over an older version doubles ids."""
         with translated(self.uri):
             self._table.checkout_latest()
-        self._view = None
+        self._view = self._notices = None
+        if not published(self._table, self.uri):
+            # whoever made the index died before it was published: else readers would see each commit
+            publish(self._table, self.uri)
 
+    def _noticed(self) -> Notices:
+        if self._notices is None:
+            self._notices = Notices(self.connection, self.uri)
+        return self._notices
 
-def _folder(uri: str) -> Path | None:
-    """The local folder of an index; ``None`` on object storage."""
-    return None if "://" in uri else Path(uri)
-
-
-def _connect(uri: str) -> Any:
-    import lancedb
-
-    try:
-        return lancedb.connect(uri)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise IndexFault(f"{uri} cannot hold an index: {error}", index=uri) from error
-
-
-def _open_table(connection: Any, uri: str) -> Any | None:
-    try:
-        return connection.open_table(TABLE)
-    except (OSError, RuntimeError, ValueError) as error:
-        if "was not found" in str(error):
-            return None
-        raise IndexFault(f"the index at {uri} cannot be read: {error}", index=uri) from error
+    def _remove(self, which: str) -> int:
+        with self.staged(), translated(self.uri):
+            # a deletion of nothing would be a version of its own
+            found = int(self._table.count_rows(which))
+            if found:
+                self._table.delete(which)
+        return found

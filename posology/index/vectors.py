@@ -18,14 +18,19 @@ _CHUNK = 65_536
 
 
 class GivenVectors:
-    """A memory-mapped array, shape ``(rows, dim)``, float16 or float32, rows of unit length.
+    """A memory-mapped array, shape ``(rows, dim)``, float16 or float32, rows of unit length or as a model gives them.
 
     Row i belongs to the i-th line, counted from 0, that is not blank in the corpus file; a bad
     record has a row too.
     """
 
-    def __init__(self, path: Path, *, dim: int) -> None:
+    def __init__(self, path: Path, *, dim: int, unit: bool = True) -> None:
         """Check the whole array.
+
+        Args:
+            path: of the file.
+            dim: length of a row.
+            unit: whether rows must be of unit length; else they are finite, not all 0, and left as they are.
 
         Raises:
             BadFile: it is no such array.
@@ -43,12 +48,14 @@ class GivenVectors:
             )
         for start in range(0, len(array), _CHUNK):
             lengths = np.linalg.norm(array[start : start + _CHUNK].astype(np.float32), axis=1)
-            wrong = np.flatnonzero(~(np.abs(lengths - 1) <= _TOLERANCE))
+            right = (
+                np.abs(lengths - 1) <= _TOLERANCE if unit else np.isfinite(lengths) & (lengths > 0)
+            )
+            wrong = np.flatnonzero(~right)
             if wrong.size:
-                raise BadFile(
-                    f"row {start + int(wrong[0])} is not of unit length: normalise the vectors",
-                    path=str(path),
-                )
+                flaw = "is not of unit length: normalise the vectors" if unit else "is no vector"
+                raise BadFile(f"row {start + int(wrong[0])} {flaw}", path=str(path))
+        self._unit = unit
         self._array = array
         stat = path.stat()
         #: of the file and its content
@@ -77,6 +84,8 @@ class GivenVectors:
         return bytes(self._array[row].tobytes())
 
     def vector(self, row: int) -> NDArray[np.float32]:
-        """The vector of a record, made to unit length after the rounding of float16."""
+        """The vector of a record; where it must be of unit length, made so after the rounding of float16."""
         vector = self._array[row].astype(np.float32)
+        if not self._unit:
+            return np.asarray(vector, dtype=np.float32)
         return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from posology.errors import IndexFault
+from posology.index import filtering
+from posology.index.ann import EXACT, Built
 from posology.index.faults import translated
+from posology.index.folding import COLUMNS, Work, works
 from posology.index.schema import STORED, from_arrow
-from posology.types import Hit, Ranking, Retrieved
+from posology.types import Filters, Hit, Ranking, Retrieved
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-#: candidates of an approximate search that are compared exactly, in multiples of k
-REFINE = 3
-#: width of an approximate search
-EF = 200
-#: partitions that an approximate search looks into
-PROBES = 20
+#: filters of which it is kept how many passages they let through
+COUNTED = 256
+#: passages at most whose definitions of abbreviations are read for a question
+SAID = 5_000
+#: rows that are read for the names that come near to one that there is not
+SAMPLE = 200_000
 
 
 class View:
@@ -31,13 +34,18 @@ class View:
     Every read raises an :class:`~posology.errors.IndexFault` when the table's files cannot be read.
     """
 
-    def __init__(self, table: Any, *, uri: str, name: str, approximate: bool) -> None:
+    def __init__(self, table: Any, *, uri: str, name: str, built: Built | None) -> None:
         self._table = table
         self._uri = uri
         self._name = name
-        self._approximate = approximate
+        #: the approximate index of the vectors; ``None``: their search is exact
+        self._built = built
+        #: predicate to the number of passages that it lets through
+        self._counts: dict[str, int] = {}
         #: the table's version, growing with every commit
         self.number: int = table.version
+        #: labels that some passage has
+        self._seen: set[str] = set()
 
     @property
     def version(self) -> str:
@@ -55,36 +63,62 @@ class View:
         with translated(self._uri):
             return int(self._table.count_rows("retracted = true"))
 
-    def dense(self, vector: NDArray[np.float32], k: int, *, retracted: bool = False) -> Ranking:
+    def dense(
+        self,
+        vector: NDArray[np.float32],
+        k: int,
+        *,
+        retracted: bool = False,
+        filters: Filters = filtering.NONE,
+    ) -> Ranking:
         """The k passages with the largest inner product with ``vector``.
 
         Args:
-            vector: shape ``(dim,)``, unit length.
-            k: how many; fewer come when the index is smaller.
+            vector: shape ``(dim,)``, as the embedder gives it.
+            k: how many; fewer come when the index has no more, or no more that may be found.
             retracted: whether retracted passages may be among them.
+            filters: which others may.
         """
-        return self._named(self.dense_rows(vector, k, retracted=retracted))
+        return self._named(self.dense_rows(vector, k, retracted=retracted, filters=filters))
 
-    def bm25(self, text: str, k: int, *, retracted: bool = False) -> Ranking:
+    def bm25(
+        self, text: str, k: int, *, retracted: bool = False, filters: Filters = filtering.NONE
+    ) -> Ranking:
         """The k passages with the best BM25 score for the words of ``text``; none may match.
 
         Any text will do: it is words, never query syntax.
         """
-        return self._named(self.bm25_rows(text, k, retracted=retracted))
+        return self._named(self.bm25_rows(text, k, retracted=retracted, filters=filters))
 
     def dense_rows(
-        self, vector: NDArray[np.float32], k: int, *, retracted: bool = False
+        self,
+        vector: NDArray[np.float32],
+        k: int,
+        *,
+        retracted: bool = False,
+        filters: Filters = filtering.NONE,
     ) -> Ranking:
         """As :meth:`dense`, with row numbers for ids: they are had without reading the rows."""
         with translated(self._uri):
+            allowed = self._allowed(filters, retracted=retracted)
             query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
-            if self._approximate:
-                query = query.nprobes(PROBES).ef(max(EF, 2 * k)).refine_factor(REFINE)
-            rows, distances = self._run(query, "_distance", k, retracted=retracted)
+            search = EXACT
+            if self._built is not None:
+                matching = self._count(allowed) if filters and allowed else None
+                search = self._built.search(k, matching)
+            query = search.apply(query)
+            rows, distances = self._run(query, "_distance", k, allowed)
+            if self._built is not None and len(rows) < k:
+                # the nearest partitions may hold few that match: then all are looked into
+                query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
+                query = self._built.widest(k).apply(query)
+                rows, distances = self._run(query, "_distance", k, allowed)
         # Lance's dot distance is one minus the inner product
         return _ranking("dense", rows, [1.0 - distance for distance in distances])
 
-    def bm25_rows(self, text: str, k: int, *, retracted: bool = False) -> Ranking:
+    def bm25_rows(
+        self, text: str, k: int, *, retracted: bool = False, filters: Filters = filtering.NONE
+    ) -> Ranking:
         """As :meth:`bm25`, with row numbers for ids."""
         from lancedb.query import MatchQuery
 
@@ -92,14 +126,73 @@ class View:
         match: Any = MatchQuery  # its annotations make every option required
         with translated(self._uri):
             query = self._table.search(match(words, "document"), query_type="fts")
-            rows, scores = self._run(query, "_score", k, retracted=retracted)
+            allowed = self._allowed(filters, retracted=retracted)
+            rows, scores = self._run(query, "_score", k, allowed)
         return _ranking("bm25", rows, scores)
+
+    def require(self, filters: Filters) -> None:
+        """Refuse names that no passage has: they are misspelt, or the index is another than was thought.
+
+        Raises:
+            InvalidQuery: naming the first of them, and names of this index that come near.
+        """
+        for wanted in filtering.wanted_labels(filters):
+            for label, name in wanted.items():
+                if label not in self._seen:
+                    if not self._has(label):
+                        raise filtering.unknown(name, label, self._names_like(label))
+                    self._seen.add(label)
 
     def take(self, rows: Iterable[str]) -> dict[str, Retrieved]:
         """The passages in these rows of this version, by row number."""
         found = self._take(rows, STORED)
         numbers = map(str, found["_rowid"].to_pylist())
         return dict(zip(numbers, from_arrow(found), strict=True))
+
+    def names(self, rows: Iterable[str]) -> dict[str, str]:
+        """The ids of the passages in these rows, by row number."""
+        found = self._take(rows, ("id",)).to_pydict()
+        return dict(zip(map(str, found["_rowid"]), found["id"], strict=True))
+
+    def documents(self, rows: Iterable[str]) -> dict[str, str]:
+        """Title and text of the passages in these rows, as BM25 reads them, by row number."""
+        found = self._take(rows, ("document",)).to_pydict()
+        return dict(zip(map(str, found["_rowid"]), found["document"], strict=True))
+
+    def definitions(self, shorts: Collection[str], longs: Collection[str]) -> list[tuple[str, str]]:
+        """What the passages say that abbreviations stand for: a pair a passage, of :data:`SAID` at most.
+
+        Args:
+            shorts: short forms, as they are written.
+            longs: long forms, in lower case.
+
+        Returns:
+            Short form and long form, in lower case, of every definition of any of these.
+        """
+        wanted = [
+            f"array_has_any({column}, [{', '.join(map(filtering.literal, sorted(forms)))}])"
+            for column, forms in (("shorts", shorts), ("longs", longs))
+            if forms
+        ]
+        if not wanted:
+            return []
+        with translated(self._uri):
+            query = self._table.search().where(" OR ".join(wanted)).select(["shorts", "longs"])
+            found = query.limit(SAID).to_arrow().to_pylist()
+        pairs = (pair for row in found for pair in zip(row["shorts"], row["longs"], strict=True))
+        return [(short, long) for short, long in pairs if short in shorts or long in longs]
+
+    def works(self, rows: Iterable[str]) -> dict[str, Work]:
+        """What tells whose records the passages in these rows are, by row number."""
+        return works(self._take(rows, COLUMNS))
+
+    def vectors(self, rows: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+        """Vectors of the passages in these rows, by row number, shape ``(dim,)`` each."""
+        found = self._take(rows, ("vector",))
+        column = found["vector"].combine_chunks()
+        flat = column.flatten().to_numpy(zero_copy_only=False)
+        numbers = map(str, found["_rowid"].to_pylist())
+        return dict(zip(numbers, flat.reshape(len(column), column.type.list_size), strict=True))
 
     def fetch(self, ids: Sequence[str]) -> tuple[Retrieved, ...]:
         """The passages of these ids, in this order.
@@ -113,6 +206,13 @@ class View:
                 f"{self.version} does not hold {', '.join(missing[:5])}", index=self._name
             )
         return tuple(rows[i] for i in ids)
+
+    def ids(self) -> list[str]:
+        """The ids of all passages, in no order."""
+        with translated(self._uri):
+            query = self._table.search().select(["id"]).limit(max(self.count(), 1))
+            found: list[str] = query.to_arrow()["id"].to_pylist()
+        return found
 
     def digests(self, ids: Sequence[str]) -> dict[str, str]:
         """Id to digest of those passages that are there."""
@@ -132,15 +232,39 @@ class View:
             return query.to_arrow()
 
     def _named(self, ranking: Ranking) -> Ranking:
-        found = self._take(ranking.ids, ("id",)).to_pydict()
-        names = dict(zip(map(str, found["_rowid"]), found["id"], strict=True))
-        return rename(ranking, names)
+        return rename(ranking, self.names(ranking.ids))
 
-    def _run(
-        self, query: Any, score: str, k: int, *, retracted: bool
-    ) -> tuple[list[int], list[float]]:
-        if not retracted and self.retracted:
-            query = query.where("retracted = false", prefilter=True)
+    def _has(self, label: str) -> bool:
+        with translated(self._uri):
+            query = self._table.search().where(
+                f"array_has_any({filtering.COLUMN}, [{filtering.literal(label)}])"
+            )
+            return bool(query.select(["id"]).limit(1).to_arrow().num_rows)
+
+    def _names_like(self, label: str) -> list[str]:
+        """Names of a label's kind, as they are spelt, of as many passages as can be read at once."""
+        kind = label.partition(":")[0]
+        column = "journal" if kind == "journal" else filtering.KINDS[kind]
+        with translated(self._uri):
+            found = self._table.search().select([column]).limit(SAMPLE).to_arrow()[column]
+        if kind != "journal":
+            found = found.combine_chunks().flatten()
+        return [name for name in found.unique().to_pylist() if name]
+
+    def _count(self, allowed: str) -> int:
+        if allowed not in self._counts:
+            if len(self._counts) >= COUNTED:
+                self._counts.clear()
+            self._counts[allowed] = int(self._table.count_rows(allowed))
+        return self._counts[allowed]
+
+    def _allowed(self, filters: Filters, *, retracted: bool) -> str | None:
+        return filtering.where(filters, retracted=retracted or not self.retracted)
+
+    @staticmethod
+    def _run(query: Any, score: str, k: int, allowed: str | None) -> tuple[list[int], list[float]]:
+        if allowed is not None:
+            query = query.where(allowed, prefilter=True)
         found = query.limit(k).select([score]).with_row_id(with_row_id=True).to_arrow().to_pydict()
         return found["_rowid"], found[score]
 

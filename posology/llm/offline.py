@@ -16,7 +16,7 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline_choice import choose
+from posology.llm.offline_choice import choose, fill
 from posology.llm.offline_contrast import contrast
 from posology.llm.offline_replies import REPLIES, Found
 from posology.llm.offline_scoring import SentenceScorer
@@ -33,7 +33,9 @@ class ExtractiveReader:
 
     It reads ``Call.query`` and ``Call.excerpts``, never the messages, so that nothing in a passage
     can instruct it. A verdict (``choice``) is always ``None``: likeness to a question says nothing
-    of yes or no. It answers, extracts, and reduces what was extracted.
+    of yes or no. It answers, extracts, and reduces what was extracted. Passages that it is to shorten for a
+    question it shortens to the sentences most like it, as many as half of ``Call.max_tokens`` has room for; it
+    writes nothing anew, so that it has no reply to other ways of shortening.
 
     Raises:
         RequestRejected: another stage, or a schema that does not take the stage's reply.
@@ -49,7 +51,8 @@ class ExtractiveReader:
     async def __call__(self, call: Call) -> Completion:
         """Answer by quotes, or refuse."""
         started = time.perf_counter()
-        if call.stage not in REPLIES:
+        # free text is asked for where words are to be written
+        if call.stage not in REPLIES or (call.stage is Stage.COMPRESS and call.schema is None):
             raise RequestRejected(
                 f"the offline extractive reader has no stage {call.stage.value!r}, it only quotes: "
                 "choose an openai: or anthropic: model",
@@ -64,10 +67,14 @@ class ExtractiveReader:
             self._scorer = SentenceScorer(self._encoder)
         scored = self._scorer(call.query.text, call.excerpts)
         reducing = call.stage is Stage.REDUCE
+        if call.stage is Stage.COMPRESS:
+            chosen = fill(scored, call.excerpts, self._count, call.max_tokens)
+        else:
+            chosen = choose(scored, judged=reducing)
         found = Found(
             call=call,
             scored=scored,
-            chosen=choose(scored, judged=reducing),
+            chosen=chosen,
             contrast=contrast(call, scored) if reducing else None,
         )
         text, reply = self._fitting(found)

@@ -1,11 +1,19 @@
-"""Which of the scored sentences the offline reader quotes.
+"""Which of the scored sentences the offline reader quotes, or leaves of passages that it is to shorten.
 
 The figures behind the numbers: ``docs/decisions/0006-offline-reader.md``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate, takewhile
+from typing import TYPE_CHECKING
+
 from posology.llm.offline_scoring import Scored
+
+if TYPE_CHECKING:
+    from posology.seams import TokenCounter
+    from posology.types import Excerpt
 
 #: A question whose best sentence scores less is refused. Chosen by `python -m evals.offline_reader`
 #: for the packaged MiniLM: the highest that keeps 90 % of the answerable questions of each dev set.
@@ -17,6 +25,9 @@ MARGIN = 0.03
 MARGIN_ELSEWHERE = 0.10
 #: Quotes at most.
 MAX_QUOTES = 3
+#: Share of a call's ``max_tokens`` that is filled where passages are shortened: a bound is set above what is wanted,
+#: so that no reply is cut, and how many words are wanted stands only in the messages.
+FILLED = 0.5
 
 
 def choose(scored: list[Scored], *, judged: bool = False) -> list[Scored]:
@@ -40,3 +51,20 @@ def choose(scored: list[Scored], *, judged: bool = False) -> list[Scored]:
             chosen.append(one)
             quoted.add(one.excerpt)
     return chosen
+
+
+def fill(
+    scored: list[Scored], excerpts: Sequence[Excerpt], count: TokenCounter, tokens: int
+) -> list[Scored]:
+    """The best sentences that :data:`FILLED` of so many tokens has room for, at least one, however far from the question.
+
+    Args:
+        scored: best first.
+        excerpts: that they are of.
+        count: of tokens.
+        tokens: that the reply may have.
+    """
+    texts = (one.sentence.of(excerpts[one.excerpt].passage.text) for one in scored)
+    sums = accumulate(map(count, texts))
+    fit = sum(1 for _ in takewhile(lambda total: total <= FILLED * tokens, sums))
+    return scored[: max(1, fit)]

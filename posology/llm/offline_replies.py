@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -22,7 +23,7 @@ class Found:
     call: Call
     #: all sentences shown, best first
     scored: list[Scored]
-    #: those to quote, best first
+    #: those to quote, or to leave of the passages, best first
     chosen: list[Scored]
     #: of a ``REDUCE`` call, where sentences contradict each other by their wording
     contrast: Contrast | None = None
@@ -63,6 +64,20 @@ def _reduce(found: Found) -> dict[str, Any]:
     }
 
 
+def _compress(found: Found) -> dict[str, Any]:
+    """Whole sentences, in their order: a reader that judges nothing has no other words."""
+    chosen = sorted(found.chosen, key=lambda one: (one.excerpt, one.sentence.start))
+    return {
+        "summaries": [
+            {
+                "passage": f"P{excerpt + 1}",
+                "summary": " ".join(_words(found, one) for one in own),
+            }
+            for excerpt, own in groupby(chosen, key=lambda one: one.excerpt)
+        ]
+    }
+
+
 def _contrasted(found: Found, pair: Contrast) -> str:
     one, other = (
         _passage(found, side[0]).id for side in (pair.speaking_for, pair.speaking_against)
@@ -90,7 +105,12 @@ def _finding(one: Scored) -> str:
 
 #: what each stage's reply is made of
 REPLIES: Mapping[Stage, Callable[[Found], dict[str, Any]]] = MappingProxyType(
-    {Stage.ANSWER: _answer, Stage.EXTRACT: _extract, Stage.REDUCE: _reduce}
+    {
+        Stage.ANSWER: _answer,
+        Stage.EXTRACT: _extract,
+        Stage.REDUCE: _reduce,
+        Stage.COMPRESS: _compress,
+    }
 )
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, and the servers that speak their format."""
+"""OpenAI's chat completions and embeddings, and the servers that speak their format."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from posology.errors import (
     TruncatedReply,
     UnusableReply,
 )
+from posology.llm.embedding.coding import BadVectors, pack, read_vectors
+from posology.llm.embedding.coding import usage_of as embedding_usage
 from posology.llm.schema import response_schema
 from posology.llm.translate import from_response, from_transport, named
 from posology.llm.wire import (
@@ -30,7 +32,7 @@ from posology.llm.wire import (
     section,
     timeouts,
 )
-from posology.types import Call, Completion, Finish, Usage
+from posology.types import Call, Completion, Finish, Stage, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -106,8 +108,14 @@ class OpenAIAdapter:
         )
 
     async def __call__(self, call: Call) -> Completion:
-        """Send one call; see :class:`~posology.seams.Complete`."""
+        """Send one call; see :class:`~posology.seams.Complete`.
+
+        The text of the reply to an ``EMBED`` call is its vectors, see :mod:`posology.llm.embedding.coding`.
+        """
         name = self._wire.name(call.model)
+        if call.stage is Stage.EMBED:
+            reply = await self._wire.send(call.model, lambda: self._embedding(name, call))
+            return self._vectors(reply, call, name)
         reply = await self._wire.send(call.model, lambda: self._request(name, call))
         return self._completion(reply, call.model, name)
 
@@ -133,6 +141,35 @@ class OpenAIAdapter:
             cast_to=httpx2.Response,
             body=body,
             options={"headers": attempt_headers() or {}},
+        )
+
+    async def _embedding(self, name: str, call: Call) -> httpx2.Response:
+        body: dict[str, Any] = {"model": name, "input": [m.content for m in call.messages]}
+        if call.dimensions is not None:
+            body["dimensions"] = call.dimensions
+        return await self._sdk.post(
+            "/embeddings",
+            cast_to=httpx2.Response,
+            body=body,
+            options={"headers": attempt_headers() or {}},
+        )
+
+    def _vectors(self, reply: Reply, call: Call, name: str) -> Completion:
+        usage = embedding_usage(reply.body)
+        try:
+            vectors = read_vectors(reply.body, texts=len(call.messages), dimensions=call.dimensions)
+        except BadVectors as error:
+            raise self._wire.malformed(
+                str(error), model=call.model, request_id=reply.request_id, usage=usage
+            ) from None
+        served = reply.body.get("model")
+        return Completion(
+            text=pack(vectors),
+            usage=usage,
+            finish=Finish.STOP,
+            served_model=served if isinstance(served, str) else name,
+            request_id=reply.request_id,
+            latency=reply.latency,
         )
 
     def _completion(self, reply: Reply, model: str, name: str) -> Completion:

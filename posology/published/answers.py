@@ -8,7 +8,18 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
 
-from posology.types import Attempt, Coverage, Decision, Form, Level, Resolution, Usage
+from posology.types import (
+    Attempt,
+    Coverage,
+    Decision,
+    Filters,
+    Form,
+    Level,
+    Resolution,
+    Rung,
+    SameAs,
+    Usage,
+)
 
 
 class Published(BaseModel):
@@ -43,6 +54,18 @@ class Source(Published):
     publication_types: tuple[str, ...]
     retracted: bool
     source: str | None
+    concern: bool = False
+    """an expression of concern was published about it"""
+    doi: str | None = None
+    pmcid: str | None = None
+    published: str | None = None
+    """date of publication as far as it is known, ISO 8601"""
+    trials: tuple[str, ...] = ()
+    """registration numbers of the trials that it reports"""
+    parent: str | None = None
+    """id of the article that it is a part of"""
+    section: str | None = None
+    """heading of that part"""
 
 
 class Evidence(Published):
@@ -81,6 +104,14 @@ class Disagreement(Published):
     """how it was resolved, or why it could not be"""
 
 
+class Also(Published):
+    """A record that was found and left out, because one that is shown is of the same work."""
+
+    id: str
+    why: SameAs
+    """copy: the same text; version: as of a preprint and its article; trial: the same registered trial"""
+
+
 class Ranked(Published):
     """A retrieved passage and its places in the rankings, counted from 1."""
 
@@ -91,6 +122,8 @@ class Ranked(Published):
     dense_score: float | None
     bm25_score: float | None
     fused_score: float | None
+    also: tuple[Also, ...] = ()
+    """other records of its work, which it stands for"""
 
 
 class Spending(Published):
@@ -105,6 +138,34 @@ class Spending(Published):
     """null when usage or price of an attempt is unknown"""
     charged_usd: Dollars
     """what counts against limits: unknown costs at their bounds"""
+
+
+class CompressionOutput(Published):
+    """What compressing the passages took, what it left, and what that saved; of all calls of a ladder together."""
+
+    compressor: str
+    extractive: bool
+    """whether all that was shown are the sources' own words; else models' summaries were, which cannot be quoted"""
+    kept: int
+    """sentences that were shown whole"""
+    sentences: int
+    """that there were"""
+    seconds: float
+    """that it took, its own calls included"""
+    usage: Usage | None
+    """of its own calls; null: a provider did not tell"""
+    tokens: int | None
+    """of the passages' texts, as the model counts them, about; null: not counted, here and below"""
+    shown_tokens: int | None
+    """of what was shown of them, about"""
+    saved_usd: Dollars | None
+    """input that was not paid for, since it was not shown; its own cost is not taken off"""
+    calls_usd: Dollars | None
+    """of its own calls, which are among the question's attempts"""
+    machine_usd: Dollars | None
+    """of the machine while it compressed, at the configured price; null: not counted"""
+    cost_usd: Dollars | None
+    """of both, as far as they are counted; null: that of its calls is not known"""
 
 
 class AskOutput(Published):
@@ -128,11 +189,19 @@ class AskOutput(Published):
     """contradictions among the sources, resolved or not"""
     coverage: Coverage | None
     """how many partitions were read; null for strategies that read all passages in one call"""
+    shown: float | None = None
+    """share of the words of all retrieved text that the calls showed, repetitions included; null: not counted"""
+    compression: CompressionOutput | None = None
+    """null where nothing was compressed"""
     strategy: str
+    rungs: tuple[Rung, ...] = ()
+    """the calls of the ladder that led here, also where it ended in a refusal and the decision was taken anew"""
     decision: Decision
     spending: Spending
     retrieved: tuple[Ranked, ...]
     index: str
+    filters: Filters | None = None
+    """which passages could be found; null: all"""
     retrieval_seconds: float
     seconds: float
 

@@ -33,6 +33,23 @@ class Cancellation(Published):
     """an estimate from the calls that were made; null when none was, or their cost is unknown"""
 
 
+class Feedback(Published):
+    """What a user said of an answer."""
+
+    score: float
+    """how good it is, 0 to 1"""
+    comment: str | None
+    at: datetime
+    table: str | None
+    """digest of the Q-table whose copy learned from it; null: none did"""
+    state: int | None
+    """the table's state; null: none learned"""
+    keep: float | None
+    """the action: share of the sentences that was kept whole; null: none learned"""
+    shown: float | None
+    """share of the words of all retrieved text that was shown, with which its price is counted; null: none learned"""
+
+
 class JobSummary(Published):
     """A job without its result."""
 
@@ -84,6 +101,8 @@ class JobOutput(JobSummary):
     """null unless it was cancelled"""
     spending: Spending
     """of all runs of the job, also those whose worker was lost"""
+    feedback: Feedback | None = None
+    """what was said of its answer last; null: nothing"""
 
 
 class JobPage(Published):

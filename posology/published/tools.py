@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from posology.published.answers import Published, Ranked
+from posology.types import Filters
 
 
 class SearchOutput(Published):
@@ -20,6 +23,8 @@ class SearchOutput(Published):
     bm25: tuple[str, ...]
     fused: tuple[str, ...]
     index: str
+    filters: Filters | None = None
+    """which passages could be found; null: all"""
     seconds: float
 
 
@@ -28,6 +33,9 @@ class BadItem(Published):
 
     path: str
     line: int | None
+    """its line, or its place among the file's records, from 1; null: the file did not open"""
+    record: str | None = None
+    """its id; null: it has none that can be read, or it is a file"""
     reason: str
 
 
@@ -50,6 +58,73 @@ class IngestOutput(Published):
     files: int
     seconds: float
     written_per_second: float
+    removed: int = 0
+    """passages that are gone: withdrawn, or no part of their article any more"""
+    warned: int = 0
+    """passages that were in the index and are told to be retracted, or of concern, or not any more, by others' notices"""
+    spent_usd: Decimal | None = None
+    """for vectors that are bought, unknown costs at their bounds; null: none are paid for"""
+
+
+class FileOutput(Published):
+    """A file that a sync has applied."""
+
+    name: str
+    md5: str
+    records: int
+    """good ones"""
+    deletions: int
+    notices: int
+    """in which one record tells of another that it is retracted, or that there is concern about it"""
+    bad: int
+    broken: str | None
+    """why it cannot be read to its end; null: it can"""
+    applied: str | None
+    """when, ISO 8601, UTC"""
+    version: int | None
+    """the version with which readers got it; null: not yet"""
+
+
+class SyncOutput(Published):
+    """What ``posology sync --json`` prints."""
+
+    applied: tuple[FileOutput, ...]
+    """in order"""
+    again: tuple[str, ...]
+    """files among them that were applied before, and were again since an earlier one was"""
+    revised: tuple[str, ...]
+    """files among them that were applied before with another content"""
+    missing: tuple[str, ...]
+    """files that the numbering wants and that are not there"""
+    waiting: tuple[str, ...]
+    """files that were not applied, since one before them cannot be read"""
+    done: int
+    """files that had been applied already"""
+    index: str
+    """name and version that readers see now"""
+    ingest: IngestOutput
+    seconds: float
+
+
+class VersionOutput(Published):
+    """A version of an index that can be read."""
+
+    index: str
+    """name and version, e.g. ``index@17``"""
+    number: int
+    published: str
+    """ISO 8601, UTC"""
+    until: str | None
+    """when it may be removed, ISO 8601, UTC; null: it is the newest"""
+    passages: int
+    retracted: int
+
+
+class VersionsOutput(Published):
+    """What ``posology index versions --json`` prints."""
+
+    versions: tuple[VersionOutput, ...]
+    """oldest first; the last is what is read when nothing else is asked for"""
 
 
 class IndexOutput(Published):
@@ -66,3 +141,23 @@ class IndexOutput(Published):
     created: str
     vector_index: str | None
     """null while the index is so small that every vector is compared"""
+    recall: float | None = None
+    """share of the 16 nearest that its search finds, as measured when it was built; null where it is exact or was not measured"""
+    probes: int | None = None
+    """parts of the vectors' index that a question looks into; null: all"""
+    partitions: int | None = None
+    """parts that it has; null where it is exact"""
+    annotator: str | None
+    """what told how much each phrase says, for compressed RAG; null where nothing did"""
+    published: str | None = None
+    """when this version was published, ISO 8601, UTC; null: not known"""
+    versions: int = 1
+    """how many versions can be read"""
+    files: int = 0
+    """files that syncs have applied"""
+    last_file: str | None = None
+    """the last of them in order"""
+    unfinished: tuple[str, ...] = ()
+    """files that a sync has applied, or begun, and not published"""
+    codec: str | None
+    """what compressed the vectors of the passages' tokens, for compressors that read them; null where none are kept"""

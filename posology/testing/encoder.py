@@ -8,11 +8,15 @@ from pathlib import Path
 WORDS = ("aspirin", "lowered", "the", "risk", "of", "stroke", "in", "adults", "not", "dose", "mg")
 
 
-def save_tiny_encoder(folder: Path) -> Path:
+def save_tiny_encoder(folder: Path, *, seed: int = 0) -> Path:
     """Make a BERT of two layers and 32 dimensions, and save it as sentence-transformers does.
 
     Its tokenizer knows :data:`WORDS` and single characters; it takes 32 tokens, so that most texts
     need several windows.
+
+    Args:
+        folder: where to; made if need be.
+        seed: of the weights: each makes another encoder.
 
     Returns:
         The folder of the model, within ``folder``.
@@ -37,7 +41,7 @@ def save_tiny_encoder(folder: Path) -> Path:
         tokenizer_object=backend, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
         sep_token="[SEP]", model_max_length=32,
     )  # fmt: skip
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     config = BertConfig(
         vocab_size=len(vocab), hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=64, max_position_embeddings=32,

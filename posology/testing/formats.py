@@ -71,6 +71,23 @@ def openai_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> 
     return body
 
 
+def openai_embeddings(
+    model: str, vectors: list[list[float]], usage: Usage | None
+) -> dict[str, Any]:
+    """The body of a list of embeddings."""
+    body: dict[str, Any] = {
+        "object": "list",
+        "data": [
+            {"object": "embedding", "index": place, "embedding": vector}
+            for place, vector in enumerate(vectors)
+        ],
+        "model": model,
+    }
+    if usage is not None:
+        body["usage"] = {"prompt_tokens": usage.total_input, "total_tokens": usage.total_input}
+    return body
+
+
 def openai_error(status: int, kind: str | None, message: str) -> dict[str, Any]:
     """The body of an error."""
     code = kind or _OPENAI_KINDS.get(status, "server_error")

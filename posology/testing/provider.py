@@ -121,7 +121,12 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        length = int(self.headers.get("content-length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:
+            # the client was gone before it had said what it wants: no provider has a request then
+            self.close_connection = True
+            return
         request = Recorded(
             path=self.path,
             headers={name.lower(): value for name, value in self.headers.items()},

@@ -8,11 +8,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from posology.testing import formats
-from posology.testing.steps import Cut, Hang, Malformed, NoSuchModel, Reply, Status, Step
+from posology.testing.hashing import hashed
+from posology.testing.steps import (
+    Cut,
+    Hang,
+    Malformed,
+    NoSuchModel,
+    Reply,
+    Status,
+    Step,
+    Vectors,
+)
 from posology.types import Usage
 
 #: path to the provider whose format is spoken there
-ROUTES: Mapping[str, str] = {"/v1/chat/completions": "openai", "/v1/messages": "anthropic"}
+ROUTES: Mapping[str, str] = {
+    "/v1/chat/completions": "openai",
+    "/v1/embeddings": "openai",
+    "/v1/messages": "anthropic",
+}
 #: where providers put their id of a request
 _ID_HEADERS = ("x-request-id", "request-id")
 
@@ -52,6 +66,11 @@ def respond(step: Step, *, provider: str, asked: Any, request_id: str) -> Respon
         request_id: the provider's id of this request, unique while the stub runs.
     """
     match step:
+        case Reply() if _wants_vectors(asked):
+            # whatever else is scripted, a server of both answers each in its form
+            return _embedded(Vectors(latency=step.latency), asked=asked, request_id=request_id)
+        case Vectors():
+            return _embedded(step, asked=asked, request_id=request_id)
         case Reply():
             text = step.text if isinstance(step.text, str) else step.text(asked)
             return _success(step, text, provider=provider, asked=asked, request_id=request_id)
@@ -111,6 +130,29 @@ def _success(step: Reply, text: str, *, provider: str, asked: Any, request_id: s
         finished=True,
         usage=usage,
     )
+
+
+def _embedded(step: Vectors, *, asked: Any, request_id: str) -> Response:
+    texts = list(asked.get("input") or []) if isinstance(asked, dict) else []
+    wanted = asked.get("dimensions") if isinstance(asked, dict) else None
+    vectors = [hashed(text, wanted or step.dim) for text in texts]
+    usage = step.usage(texts) if callable(step.usage) else step.usage
+    body = formats.openai_embeddings(_model(asked), step.change(vectors), usage)
+    content = _encode(body, request_id)
+    return Response(
+        played="vectors",
+        code=200,
+        body=content,
+        content_length=len(content),
+        headers=_headers(request_id),
+        latency=step.latency,
+        finished=True,
+        usage=usage,
+    )
+
+
+def _wants_vectors(asked: Any) -> bool:
+    return isinstance(asked, dict) and "input" in asked and "messages" not in asked
 
 
 def _whole(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,24 @@ class Reply:
         default_factory=lambda: Usage(input=100, output=10)
     )
     finish: Finish = Finish.STOP
+    #: seconds before the reply
+    latency: float = 0.0
+
+
+def _words(texts: Sequence[str]) -> Usage:
+    return Usage(input=sum(len(text.split()) + 2 for text in texts))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vectors:
+    """A success of ``/v1/embeddings``: texts that share words get vectors that are near each other."""
+
+    #: numbers a vector, where the request asks for none
+    dim: int = 256
+    #: or a function from the texts to it; ``None``: the reply has no usage
+    usage: Usage | Callable[[Sequence[str]], Usage] | None = _words
+    #: what goes out instead of the vectors, one a text, in order
+    change: Callable[[list[list[float]]], list[list[float]]] = list
     #: seconds before the reply
     latency: float = 0.0
 
@@ -80,4 +98,4 @@ class Malformed:
     content_type: str = "application/json"
 
 
-Step = Reply | Status | NoSuchModel | Hang | Cut | Malformed
+Step = Reply | Vectors | Status | NoSuchModel | Hang | Cut | Malformed

@@ -27,7 +27,10 @@ NEGATIONS = words(
 )
 
 #: Words that, like :data:`NEGATIONS`, take back the clause that "that" or "whether" begins.
-DOUBTS = words("unclear unknown uncertain doubtful improbable implausible impossible questionable")
+DOUBTS = words(
+    "unclear unknown uncertain doubtful improbable implausible impossible questionable "
+    "insufficient inconclusive little refuted refutes disproved disproven"
+)
 #: From a negation to the word that begins what it takes back: "no convincing evidence that".
 GOVERNING_REACH = 6
 _CLAUSE_OPENERS = words("that whether if")

@@ -108,6 +108,10 @@ def locate(quote: str, text: str) -> Span | DropReason:
     Returns:
         The span, such that ``text[span.start:span.end]`` is to be cited, or why there is none.
     """
+    if _TOKEN.search(quote) is None:
+        # marks alone: no place of them can be cited, and a long run of one is found at every place
+        marks = quote.strip()
+        return DropReason.TOO_SHORT if marks and marks in text else DropReason.NOT_FOUND
     reason: DropReason | None = None
     for wording in _wordings(quote):
         for span in _occurrences(wording, text):

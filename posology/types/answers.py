@@ -1,13 +1,12 @@
-"""What is decided and answered."""
+"""What is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
+from posology.types.calls import Usage
+from posology.types.compression import Compression
 from posology.types.literature import Query, Retrieval
 
 
@@ -56,6 +55,8 @@ class Side:
     retracted: bool
     #: the verified quotes of the findings that put it there
     citations: tuple[Citation, ...]
+    #: an expression of concern was published about it
+    concern: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +92,20 @@ class Coverage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Rung:
+    """One call of a ladder, which shows more passages than the call before."""
+
+    #: passages shown
+    passages: int
+    #: place of the first of them among the retrieved, from 0
+    first: int
+    #: of its calls; ``None``: the provider did not tell
+    usage: Usage | None
+    #: whether the reply was that the passages do not answer the question
+    refused: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
     """An answer with evidence that was checked against the sources."""
 
@@ -108,6 +123,13 @@ class Answer:
     conflicts: tuple[Conflict, ...] = ()
     #: ``None`` for strategies that read all passages in one call
     coverage: Coverage | None = None
+    #: the calls of the ladder that led here; empty where there was none
+    rungs: tuple[Rung, ...] = ()
+    #: how much of all retrieved text the calls showed, as a share of its words; more than 1 where the calls of a
+    #: ladder repeat what was shown; ``None``: not counted
+    shown: float | None = None
+    #: what compressing took and left, in all calls of a ladder together; ``None``: nothing was compressed
+    compression: Compression | None = None
 
     @property
     def supported(self) -> bool:
@@ -122,9 +144,18 @@ class Refusal:
     #: in the model's words or ours
     reason: str
     strategy: str
+    #: whether the provider's safety system declined: that says nothing of the passages
+    filtered: bool = False
     notes: tuple[str, ...] = ()
     #: ``None`` for strategies that read all passages in one call
     coverage: Coverage | None = None
+    #: the calls of the ladder that led here; empty where there was none
+    rungs: tuple[Rung, ...] = ()
+    #: how much of all retrieved text the calls showed, as a share of its words; more than 1 where the calls of a
+    #: ladder repeat what was shown; ``None``: not counted
+    shown: float | None = None
+    #: what compressing took and left, in all calls of a ladder together; ``None``: nothing was compressed
+    compression: Compression | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -137,26 +168,3 @@ class Task:
     model: str
     #: bound on output tokens of one call; ``None``: each stage's own
     max_tokens: int | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Situation:
-    """All that a policy may look at."""
-
-    query: Query
-    retrieval: Retrieval
-    #: dollars that may still be spent; ``None``: no limit applies
-    remaining: Decimal | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
-    """Which strategy runs, and why: enough to decide the same way again."""
-
-    strategy: str
-    #: the policy that decided
-    policy: str
-    #: a sentence for a reader
-    reason: str
-    #: what the policy looked at
-    features: Mapping[str, Any] = field(default_factory=dict)

@@ -21,6 +21,8 @@ class Stage(StrEnum):
     REDUCE = "reduce"
     COMPRESS = "compress"
     LABEL = "label"
+    #: the vectors of the messages' texts, and no reply in words
+    EMBED = "embed"
 
 
 class Role(StrEnum):
@@ -73,6 +75,8 @@ class Call:
     temperature: float | None = None
     #: which strategy makes the call, for the account; empty where none does
     strategy: str = ""
+    #: numbers a vector that an ``EMBED`` call asks for; ``None``: as many as the model gives
+    dimensions: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

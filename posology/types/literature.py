@@ -78,6 +78,50 @@ class Passage:
     retracted: bool = False
     #: the collection that it came from
     source: str | None = None
+    #: an expression of concern was published about it: it may be evidence, and whoever reads it is told
+    concern: bool = False
+    #: digital object identifier, in lower case, without an address before it: ``10.1056/nejmoa1200303``
+    doi: str | None = None
+    #: PubMed Central identifier, e.g. ``PMC3395386``
+    pmcid: str | None = None
+    #: date of publication as far as it is known, ISO 8601: ``2012``, ``2012-07`` or ``2012-07-05``
+    published: str | None = None
+    #: MEDLINE's codes of three letters, e.g. ``eng``
+    languages: tuple[str, ...] = ()
+    #: registration numbers of the trials that it reports, as their registry writes them: ``NCT00000620``
+    trials: tuple[str, ...] = ()
+    #: ids of other records of the same work, as of the article that a preprint became, e.g. ``pmid:31234567``
+    same_work: tuple[str, ...] = ()
+    #: id of the article that it is a part of; the parts of one article share it; ``None``: it is the whole
+    parent: str | None = None
+    #: heading of that part, e.g. ``Methods > Randomisation``
+    section: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Filters:
+    """Which passages may be found. What is left empty restricts nothing; all that is given must hold.
+
+    Of several values of one field any will do. Names are compared in any case, and a passage of which the
+    index does not know a field does not have it.
+    """
+
+    #: the first year of publication
+    since: int | None = None
+    #: the last year of publication, itself among them
+    until: int | None = None
+    #: MEDLINE publication types, e.g. ``Randomized Controlled Trial``
+    publication_types: tuple[str, ...] = ()
+    #: journals, by the name that the index has
+    journals: tuple[str, ...] = ()
+    #: MeSH headings
+    mesh: tuple[str, ...] = ()
+    #: MEDLINE's codes of three letters
+    languages: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is restricted."""
+        return self != Filters()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,8 +146,11 @@ class Excerpt:
     """
 
     passage: Passage
-    #: the shown sentences, in order; all of them in direct RAG
+    #: the shown sentences, in order, all of them in direct RAG; or, compressed, parts of sentences
     sentences: tuple[Sentence, ...]
+    #: what a model wrote of the passage, shown besides its sentences and labelled as such: it is nobody's
+    #: words, and no quote from it stands unless the passage says the same; ``None``: nothing
+    summary: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +166,7 @@ class Hit:
 class Ranking:
     """Passages in the order that one method gives them, best first."""
 
-    #: ``dense``, ``bm25``, ``bm25_rerank`` or ``fused``
+    #: ``dense``, ``bm25``, ``bm25_rerank``, ``fused`` or ``reranked``
     method: str
     hits: tuple[Hit, ...]
 
@@ -137,10 +184,13 @@ class Ranking:
 class Encoded:
     """The vectors of one passage."""
 
-    #: of title and text, shape ``(dim,)``, float32, unit length
+    #: of title and text, shape ``(dim,)``, float32; of unit length, unless the embedder's scores are inner
+    #: products of vectors as they are
     vector: NDArray[np.float32]
     #: one a sentence, shape ``(len(sentences), dim)``, float32, unit length
     sentence_vectors: NDArray[np.float32]
+    #: ``None`` where no codec was given, or the embedder has no token vectors
+    tokens: TokenCodes | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -154,6 +204,47 @@ class TokenVectors:
     #: code-point offsets into the text, shape ``(n,)`` each
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
+    #: lengths of the vectors before they were scaled, shape ``(n,)``, float32; ``None``: nobody needs them
+    lengths: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class TokenCodes:
+    """The contextual vectors of a passage's n tokens, as a :class:`~posology.seams.TokenCodec` compressed them."""
+
+    #: one row a token, special tokens left out, shape ``(n, width)``, uint8
+    codes: NDArray[np.uint8]
+    #: how many of the tokens are of the heading, then of each sentence, in order; shape
+    #: ``(1 + len(sentences),)``, int32; their sum is n
+    counts: NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class EncodedQuery:
+    """The vectors of one question."""
+
+    #: shape ``(dim,)``, float32; of unit length where passages' vectors are
+    vector: NDArray[np.float32]
+    #: of its tokens, from the same pass; ``None``: the embedder has none
+    tokens: TokenVectors | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Phrases:
+    """The phrases of a passage, in order, which together hold all of its words, and what each tells."""
+
+    #: code-point offsets into the passage's text, shape ``(n,)`` each, int32; no phrase crosses a sentence
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+    #: words in each, shape ``(n,)``, int32
+    words: NDArray[np.int32]
+    #: mean self-information of each phrase's words, bits, shape ``(n,)``, float32
+    information: NDArray[np.float32]
+    #: the clause that each is of, shape ``(n,)``, int32, growing; no clause crosses a sentence
+    clauses: NDArray[np.int32]
+    #: whether its clause may not be shown without it: a negation, a number, a dose, and what stands beside
+    #: them; ``(n,)``
+    protected: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -162,10 +253,35 @@ class Retrieved:
 
     passage: Passage
     sentences: tuple[Sentence, ...]
-    #: the passage's vector, shape ``(dim,)``, float32, unit length
+    #: the passage's vector, shape ``(dim,)``, float32; see :class:`Encoded` for its length
     vector: NDArray[np.float32]
     #: one vector a sentence, shape ``(len(sentences), dim)``, int8: cosine times 127
     sentence_vectors: NDArray[np.int8]
+    #: ``None`` where the index was built without an annotator
+    phrases: Phrases | None = None
+    #: ``None`` where the index was built without a codec
+    tokens: TokenCodes | None = None
+
+
+class SameAs(StrEnum):
+    """Why two passages count as one, the strongest reason first."""
+
+    #: their texts agree in every letter and digit
+    COPY = "copy"
+    #: one says of the other that it is a record of the same work, as of the article that a preprint became
+    VERSION = "version"
+    #: they report one registered trial
+    TRIAL = "trial"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Folded:
+    """A passage that was found and left out, because another is of the same work."""
+
+    id: str
+    #: id of the passage that stands for it
+    into: str
+    why: SameAs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -173,9 +289,9 @@ class Retrieval:
     """What the index gave for one query: k passages, and every ranking that led to them."""
 
     query: Query
-    #: in the order of the ranking that was asked for
+    #: in the order of the ranking that was asked for, or of ``reranked``
     passages: tuple[Retrieved, ...]
-    #: the query's vector, shape ``(dim,)``, float32, unit length
+    #: the query's vector, shape ``(dim,)``, float32; of unit length where passages' vectors are
     query_vector: NDArray[np.float32]
     #: top k by inner product with the query's vector
     dense: Ranking
@@ -187,3 +303,15 @@ class Retrieval:
     fused: Ranking
     #: name and version of the index, e.g. ``index@17``
     index_version: str
+    #: of the query's tokens; ``None``: the embedder has none
+    query_tokens: TokenVectors | None = None
+    #: name of the codec of the passages' token codes; ``None``: the index has none
+    codec: str | None = None
+    #: top k of those that were re-ranked; ``None``: there is no re-ranker
+    reranked: Ranking | None = None
+    #: which passages could be found at all
+    filters: Filters = Filters()
+    #: what was found and counts as one with a passage that is there
+    folded: tuple[Folded, ...] = ()
+    #: terms that were searched for beside the question's own words
+    added: tuple[str, ...] = ()

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posology.index.embedders import load
+from posology.index.embedders import load_sentence_transformer as load
+from posology.index.embedders.options import Options
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.testing.encoder import WORDS
 from posology.text.sentences import split
@@ -19,8 +20,16 @@ from posology.types import Encoded, Passage, Sentence
 pytestmark = pytest.mark.timeout(600)
 
 
-@pytest.fixture(scope="module", params=["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
-def embedder(request: pytest.FixtureRequest, tiny_encoder: Path) -> SentenceTransformerEmbedder:
+@pytest.fixture(
+    scope="module",
+    params=["tiny", "tiny-onnx", pytest.param("minilm", marks=pytest.mark.slow)],
+)
+def embedder(
+    request: pytest.FixtureRequest, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> SentenceTransformerEmbedder:
+    if request.param == "tiny-onnx":
+        cache = tmp_path_factory.mktemp("exports")
+        return load(str(tiny_encoder), Options(backend="onnx", cache=cache))
     return load(str(tiny_encoder) if request.param == "tiny" else request.param)
 
 
@@ -175,6 +184,6 @@ def test_vectors_are_those_of_sentence_transformers() -> None:
     texts = [(p.title + ". " if p.title else "") + p.text for p in passages]
     expected = reference.encode(texts, show_progress_bar=False)
     for precision, least in (("float32", 0.99999), ("bfloat16", 0.9995)):
-        embedder = load("minilm", precision=precision)  # type: ignore[arg-type]
+        embedder = load("minilm", Options(precision=precision))  # type: ignore[arg-type]
         vectors = np.array([e.vector for e in _embed(embedder, passages)])
         assert (vectors * expected).sum(axis=1).min() > least

@@ -57,7 +57,7 @@ async def in_process(script: ScriptedModel, shelf: Shelf | None = None, **fields
     account = Account()
     asked = request(**fields).to_request(Settings())
     try:
-        report = await pipeline(script, shelf).run(asked, account)
+        report = await pipeline(script, shelf).run(asked, account, tenant="t")
     except PosologyError as error:
         return Told(out=None, error=error_body(error, None), attempts=account.attempts)
     return Told(out=ask_output(report), error=None, attempts=account.attempts)

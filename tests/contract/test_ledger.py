@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.money import Purse
 from posology.budget.ledger.base import MAX_CAP, Ledger, nano
 from posology.errors import (
     BudgetExhausted,
@@ -17,6 +18,7 @@ from posology.errors import (
     ModelNotAllowed,
     TenantDisabled,
 )
+from posology.llm.accounting import Account
 from posology.types import Limits, Outcome, Scope
 from tests.integration import conftest as real
 from tests.integration.ledger.helpers import (
@@ -220,6 +222,33 @@ class TestScopes:
         assert (await exhausted(ledger, "a", "3", run="run_a", cap="1")).cap == 1
         assert (await exhausted(ledger, "b", "3", run="run_b", cap="4")).cap == 2
         assert (await exhausted(ledger, "c", "3", run="run_c")).cap == 2
+
+    async def test_what_a_run_may_cost_is_known_before_it_begins(
+        self, desk: Desk, ledger: Ledger
+    ) -> None:
+        look = Purse(ledger=ledger, meter=None).means
+        assert await look(Account(), None)() is None
+        await desk.limit(Limits(job=Decimal(2)))
+        assert await ledger.job_limit() == 2
+        for cap, own in ((None, Decimal(2)), (Decimal(3), Decimal(2)), (Decimal(1), Decimal(1))):
+            found = await look(Account(), cap)()
+            assert found is not None
+            assert (found.dollars, found.later, found.scope) == (own, own, Scope.JOB)
+
+    async def test_what_a_lost_process_holds_is_found_by_whoever_asks_what_is_left(
+        self, desk: Desk, ledger: Ledger
+    ) -> None:
+        await desk.limit(Limits(total=Decimal(1)))
+        await ledger.reserve(asked("a", "0.75"))
+        look = Purse(ledger=ledger, meter=None).means(Account(), None)
+        held = await look()
+        assert held is not None
+        assert (held.dollars, held.later) == (Decimal("0.25"), Decimal(1))
+        desk.clock.forward(LEASE + 1)
+        lost = await look()
+        assert lost is not None
+        # billed or not, nobody knows: there is nothing to wait for
+        assert (lost.dollars, lost.later) == (Decimal("0.25"), Decimal("0.25"))
 
     async def test_a_run_keeps_the_cap_that_it_began_with(self, desk: Desk, ledger: Ledger) -> None:
         await ledger.reserve(asked("a", "1", cap="1"))

@@ -26,6 +26,9 @@ from posology.errors import ConfigurationError
 from posology.store import keys
 from posology.store.connection import connect
 
+# what the machine's own comparisons say of a difference
+pytest.register_assert_rewrite("tests.integration.jobs_store.machine")
+
 
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -156,7 +159,7 @@ def _refusal(question: str) -> dict[str, Any]:
         "status": "refused", "question": question, "form": "free", "model": "openai:x",
         "answer": None, "choice": None, "refusal": "Not in \x1b[31mthere.", "evidence": [],
         "dropped_quotes": 0, "notes": [], "conflicts": [], "coverage": None, "strategy": "direct",
-        "decision": {"strategy": "direct", "policy": "fixed", "reason": "it is fixed"},
+        "decision": {"dose": {"strategy": "direct"}, "policy": "fixed", "reason": "it is fixed"},
         "spending": {"attempts": [], "usage": {}, "usage_complete": True, "cost_usd": "0",
                      "charged_usd": "0"},
         "retrieved": [], "index": "none", "retrieval_seconds": 0.0, "seconds": 0.0,

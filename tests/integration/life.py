@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import httpx2
@@ -170,9 +170,13 @@ async def _answered(one: Side) -> None:
     job = await one.submit(key=KEY)
     held = await one.held(job)
     await one.work.heartbeat([held])
-    await one.work.decide(held, DIRECT, calls=1)
+    looked_at = {"qtable.table": "1f0c2a9e5b7d4836", "qtable.state": 3}
+    await one.work.decide(held, replace(DIRECT, features=looked_at), calls=1)
     await one.complete(held, ScriptedModel([ANSWER]))(call())
     await one.work.succeed(held, answer(ANSWER))
+    said = {"score": 0.5, "comment": QUESTION}
+    judged = await one.http.post(f"/v1/jobs/{job}/feedback", json=said)
+    assert judged.json()["feedback"]["state"] == 3
     one.events = [event.id async for event in one.store.events(job, tenant=one.tenant)]
 
 

@@ -23,7 +23,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.ingesting import run_ingest
-from orchestrator.settings import Settings
+from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.redis_server import find_server
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,8 +69,14 @@ def _environment(service: dict[str, Any], **known: str) -> dict[str, str]:
 
 @contextmanager
 def _running(
-    command: list[str], environment: dict[str, str], log: Path, cwd: Path = ROOT
+    command: list[str],
+    environment: dict[str, str],
+    log: Path,
+    cwd: Path = ROOT,
+    *,
+    ours: bool = True,
 ) -> Iterator[subprocess.Popen[bytes]]:
+    """A service's process; at the end it is told to stop, which one of ours must do by itself."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with (
         log.open("wb") as out,
@@ -87,7 +93,8 @@ def _running(
         finally:
             process.terminate()
             try:
-                process.wait(40)
+                if ours:
+                    process.wait(40)
             finally:
                 process.kill()
 
@@ -161,6 +168,7 @@ def _service(
     return service["command"], environment | {
         "POSOLOGY_REDIS_URL": redis,
         "POSOLOGY_INDEX": str(index),
+        "POSOLOGY_CACHE": str(index.parent / "cache"),
     }
 
 
@@ -205,7 +213,7 @@ def _key_of_a_tenant(compose: dict[str, Any], redis: str) -> str:
     return key
 
 
-@pytest.mark.parametrize("name", ["worker-jobs", "worker-calls"])
+@pytest.mark.parametrize("name", ["worker-jobs", "worker-calls", "worker-ingest"])
 def test_a_worker_works(
     name: str, compose: dict[str, Any], redis: str, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -244,15 +252,17 @@ def test_flower_shows_the_queues_to_those_who_may(
 ) -> None:
     command, environment = _service(compose, "flower", redis, tmp_path)
     command, port = _at_port(command, 5555)
-    with _running(command, environment, tmp_path / "log") as process:
+    # now and then Flower waits for a thread of its own when it is told to stop, as long as Compose lets it
+    with _running(command, environment, tmp_path / "log", ours=False) as process:
         url = f"http://127.0.0.1:{port}"
         _until(lambda: _answers(f"{url}/healthcheck") == 200, process, tmp_path / "log")
         assert _answers(f"{url}/workers") == 401
         assert _answers(f"{url}/workers", LOGIN) == 200
 
 
-def test_ingest_is_the_command_of_that_name(compose: dict[str, Any], redis: str) -> None:
-    service = compose["services"]["ingest"]
+@pytest.mark.parametrize("name", ["ingest", "sync"])
+def test_a_tool_is_the_command_of_that_name(name: str, compose: dict[str, Any]) -> None:
+    service = compose["services"][name]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [*service["entrypoint"], *service["command"]],
@@ -262,7 +272,7 @@ def test_ingest_is_the_command_of_that_name(compose: dict[str, Any], redis: str)
         capture_output=True,
         text=True,
     )
-    assert "ingest" in done.stdout
+    assert f"posology {name}" in done.stdout
 
 
 def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, Any]) -> None:
@@ -272,15 +282,17 @@ def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, An
         "api",
         "worker-jobs",
         "worker-calls",
+        "worker-ingest",
         "flower",
         "tenants",
         "ingest",
+        "sync",
     }
     for name, service in services.items():
         assert service["deploy"]["resources"]["limits"], name
         assert service["cap_drop"] == ["ALL"], name
         assert service["read_only"], name
-        if name not in ("ingest", "tenants"):
+        if name not in ("ingest", "sync", "tenants"):
             assert service["healthcheck"]["test"], name
             assert service["restart"] == "unless-stopped", name
     images = {service["image"] for service in services.values()}
@@ -288,6 +300,35 @@ def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, An
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert re.search(r"^USER posology$", dockerfile, re.MULTILINE)
     assert services["redis"]["user"] == "redis"
+
+
+def test_what_decides_reaches_every_service_and_its_q_table_the_worker(
+    compose: dict[str, Any],
+) -> None:
+    services = compose["services"]
+    for name in ("api", "worker-jobs", "ingest"):
+        known = {"REDIS_PASSWORD": PASSWORD, "POSOLOGY_QTABLE": "/data/table.json"}
+        found = _environment(services[name], **known, POSOLOGY_POLICY="qtable")
+        assert found["POSOLOGY_POLICY"] == "qtable", name
+        assert found["POSOLOGY_QTABLE"] == "/data/table.json", name
+    (mount,) = [v for v in services["worker-jobs"]["volumes"] if v.split(":")[1] == "/data"]
+    assert mount.endswith(":ro")
+
+
+def test_without_an_env_file_what_decides_is_as_without_settings(
+    compose: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in _environment(
+        compose["services"]["worker-jobs"], REDIS_PASSWORD=PASSWORD
+    ).items():
+        monkeypatch.setenv(variable, value)
+    found, plain = load_settings(), Settings.model_construct()
+    for name in (
+        "policy", "qtable", "model", "self_information", "compressor", "compressor_model", "reranker",
+        "machine_dollars_per_hour", "machine_utilisation", "token_codes", "embedder", "keep_versions", "fold",
+        "expand",
+    ):  # fmt: skip
+        assert getattr(found, name) == getattr(plain, name), name
 
 
 def test_every_variable_is_known_and_explained(compose: dict[str, Any]) -> None:

@@ -22,7 +22,8 @@ from typer.testing import CliRunner, Result
 
 from orchestrator.api.app import create_app
 from orchestrator.cli import app
-from orchestrator.estimating import Estimates, make_estimator, read_rows
+from orchestrator.estimates.making import make_estimator
+from orchestrator.estimating import Estimates, read_rows
 from orchestrator.ingesting import run_ingest
 from orchestrator.models import Models
 from orchestrator.output import ask_output
@@ -91,7 +92,7 @@ def test_each_question_is_estimated_by_each_strategy_and_bad_rows_are_told(
         {"id": 2, "question": QUESTION, "strategy": "briefcontext", "partition_size": 8},
         {"question": QUESTION, "model": "openai:nobody-knows-it"},
     )
-    result = cli(source, "--model", MODEL, "--json")
+    result = cli(source, "--model", MODEL, "--policy", "affordable", "--json")
     assert result.exit_code == 1, result.stderr
     out = published(result)
     assert [(one.row, one.id) for one in out.questions] == [(0, "a"), (2, 2)]
@@ -102,7 +103,7 @@ def test_each_question_is_estimated_by_each_strategy_and_bad_rows_are_told(
     assert out.bad[0].error.details["line"] == 3
     both, one = out.questions
     assert [s.strategy for s in both.strategies] == list(STRATEGIES)
-    assert [s.calls for s in both.strategies] == [1, 4]
+    assert [s.calls for s in both.strategies] == [1, 1, 4]
     assert [(s.strategy, s.calls) for s in one.strategies] == [("briefcontext", 2)]
     assert (both.decided, one.decided) == ("direct", "briefcontext")
     assert out.decided is not None
@@ -113,6 +114,52 @@ def test_each_question_is_estimated_by_each_strategy_and_bad_rows_are_told(
     assert shown.exit_code == 1
     assert "briefcontext" in shown.stdout
     assert "line 3: the row is not JSON" in shown.stderr
+
+
+def test_what_is_decided_is_estimated_with_all_that_may_follow(cli: Cli, tmp_path: Path) -> None:
+    """A ladder of 2, 4 and 8 passages, and BriefContext in partitions of 3 after it."""
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    given = ("--model", MODEL, "--json", "--policy")
+    once, ladder, further = (
+        published(cli(source, *given, policy)).decided
+        for policy in ("affordable", "doubling:escalate=off", "doubling")
+    )
+    assert once is not None
+    assert ladder is not None
+    assert further is not None
+    assert (once.calls, ladder.calls, further.calls) == (1, 3, 7)
+    assert once.worst_usd < ladder.worst_usd < further.worst_usd
+    assert ladder.expected_usd < further.expected_usd
+    brief = published(cli(source, *given, "doubling")).questions[0].strategies[2]
+    assert brief.strategy == "briefcontext"
+    assert further.worst_usd == ladder.worst_usd + brief.worst_usd
+    # a ladder may end with its first call, which shows less than all
+    assert further.low_usd == ladder.low_usd < once.low_usd
+
+
+def test_a_compressor_is_chosen_by_its_name(cli: Cli, tmp_path: Path) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    given = (source, "--model", MODEL, "--json")
+
+    def compressed(*options: str, **env: str) -> tuple[int, Decimal]:
+        out = published(cli(*given, *options, **env))
+        (found,) = [one for one in out.totals if one.strategy == "compressed"]
+        return found.calls, found.expected_usd
+
+    plain, half = compressed(), compressed("--compressor", "selective_context_sentence")
+    assert plain[0] == half[0] == 1
+    # half of the sentences, not a fifth
+    assert half[1] > plain[1]
+    assert half == compressed(POSOLOGY_COMPRESSOR="selective_context_sentence")
+    assert half == compressed("--policy", "router:compressor=selective_context_sentence")
+    # what it writes is not known, and the call that writes it is paid for
+    assert compressed("--strategy", "compressed", "--compressor", "query_summary")[0] == 2
+    wrong = cli(*given, "--compressor", "magic")
+    assert wrong.exit_code == 3
+    assert "leancontext_top" in json.loads(wrong.stdout)["error"]["message"]
+    unset = cli(*given, POSOLOGY_COMPRESSOR="magic")
+    assert unset.exit_code == 4
+    assert "POSOLOGY_COMPRESSOR" in json.loads(unset.stdout)["error"]["message"]
 
 
 def test_a_model_without_a_price_is_refused_before_anything_is_read(
@@ -142,7 +189,8 @@ def test_what_a_tenant_has_left_and_what_its_calls_took(
 ) -> None:
     source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
     environment = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant}
-    before = published(cli(source, "--model", MODEL, "--json", **environment))
+    given = ("--model", MODEL, "--policy", "affordable")
+    before = published(cli(source, *given, "--json", **environment))
     assert before.balances is not None
     assert all(scope.worst_fits and scope.cap_usd is None for scope in before.balances)
     assert before.decided is not None
@@ -153,19 +201,16 @@ def test_what_a_tenant_has_left_and_what_its_calls_took(
             f"{keys.prefix(tenant)}tenant",
             mapping={"day": int(expected * 10**9) - 1, "month": int(worst * 10**9) - 1},
         )
-    limited = published(cli(source, "--model", MODEL, "--json", **environment))
+    limited = published(cli(source, *given, "--json", **environment))
     assert limited.balances is not None
     fits = {str(s.scope): (s.expected_fits, s.worst_fits) for s in limited.balances}
     assert fits == {"day": (False, False), "month": (True, False), "total": (True, True)}
-    assert (
-        "the expected fits, the worst does not"
-        in cli(source, "--model", MODEL, **environment).stdout
-    )
+    assert "the expected fits, the worst does not" in cli(source, *given, **environment).stdout
     with Redis.from_url(redis_url) as redis:
         label = f"answer|direct|{MODEL}"
         redis.hset(today, mapping={f"attempts|{label}": 1_000_001, f"unknown|{label}": 1,
                                    f"output|{label}": 700_000_000, f"input|{label}": 5})  # fmt: skip
-    told = published(cli(source, "--model", MODEL, "--json", **environment))
+    told = published(cli(source, *given, "--json", **environment))
     assert told.history == 1_000_000
     assert told.decided is not None
     assert (before.decided.output_tokens, told.decided.output_tokens) == (200, 700)
@@ -204,7 +249,14 @@ def test_answers_are_put_beside_the_estimate(
          "result": json.loads(answer(index, tiny_encoder, prices, name))}
         for i, name in enumerate(STRATEGIES)
     ]  # fmt: skip
-    failed = {"row": 2, "id": "x", "job": None, "state": "failed", "result": None, "error": None}
+    failed = {
+        "row": len(STRATEGIES),
+        "id": "x",
+        "job": None,
+        "state": "failed",
+        "result": None,
+        "error": None,
+    }
     answers = rows(tmp_path / "a.jsonl", *found, failed)
     environment = {"POSOLOGY_PRICES": str(prices)}
     out = published(cli(source, "--against", answers, "--json", **environment))
@@ -255,7 +307,9 @@ async def test_sample_questions_cost_what_was_estimated(tmp_path: Path) -> None:
             for one in found:
                 row = one.row.request
                 assert row is not None
-                asked = row.model_copy(update={"strategy": name}).to_request(settings)
+                asked = row.model_copy(update={"strategy": name, "policy": None}).to_request(
+                    settings
+                )
                 account = Account()
                 out = ask_output(await service.ask(asked, account))
                 estimate = one.of(name)

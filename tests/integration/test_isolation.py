@@ -41,6 +41,7 @@ COVERED = {
     ("GET", "/v1/jobs/{job}"): ITEM,
     ("DELETE", "/v1/jobs/{job}"): ITEM,
     ("POST", "/v1/jobs/{job}/retry"): ITEM,
+    ("POST", "/v1/jobs/{job}/feedback"): ITEM,
     ("GET", "/v1/jobs/{job}/events"): ITEM,
     ("POST", "/v1/batches"): LIST,
     ("GET", "/v1/batches/{batch}"): ITEM,
@@ -57,6 +58,7 @@ LIFE = {
     "state:succeeded", "state:failed", "state:extracting", "job:ID", "job:ID:calls", "job:ID:units",
     "job:ID:events", "job:ID:memo", "job:ID:context", "job:ID:extractions", "run:ID", "run:ID:queue",
     "batch:ID", "batch:ID:jobs", "batch:ID:ids", "batch:ID:rejected", "idem:ID", "generation:ID",
+    "qtable:ID",
 }  # fmt: skip
 
 
@@ -144,7 +146,9 @@ async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: st
 
 def kind(name: str) -> str:
     """What a key is, whichever job, day or idempotency key it is of."""
-    name = re.sub(r"^(job|run|batch|idem|generation):(?:.*_)?[^:]+(?::\d+$)?", r"\1:ID", name)
+    name = re.sub(
+        r"^(job|run|batch|idem|generation|qtable):(?:.*_)?[^:]+(?::\d+$)?", r"\1:ID", name
+    )
     return re.sub(r"\d{4}-\d\d-\d\d", "DAY", name)
 
 
@@ -249,7 +253,7 @@ async def test_an_id_of_another_is_an_id_of_nothing(redis_url: str, tenant: str)
                     )
                     assert normal(got, own) == normal(wanted, none), (method, path)
                     asked += 1
-        assert (asked, len(theirs.jobs), len(theirs.batches)) == (3 * (4 * 6 + 2), 6, 1)
+        assert (asked, len(theirs.jobs), len(theirs.batches)) == (3 * (5 * 6 + 2), 6, 1)
         assert await held_by(admin, theirs) == before, "nothing of theirs was changed"
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from orchestrator.deciding import Decider
 from orchestrator.output import ask_output
 from orchestrator.pipeline import Pipeline, Request
-from policies.fixed import Fixed
 from posology.budget.prices.book import packaged
 from posology.corpus.sample import notes_file, questions
 from posology.errors import InputError, ProviderOverloaded, RateLimited
@@ -23,7 +23,6 @@ from posology.testing import ScriptedModel, by_bytes
 from posology.testing.embedder import HashEmbedder
 from posology.types import Call, Outcome
 from prompts.answer import AnswerReply, Quote
-from strategies import STRATEGIES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.smoke]
 
@@ -41,11 +40,11 @@ def retriever(tmp_path_factory: pytest.TempPathFactory) -> Retriever:
     return Retriever(index, embedder)
 
 
-def pipeline(retriever: Retriever, model: Complete, policy: Fixed | None = None) -> Pipeline:
+def pipeline(retriever: Retriever, model: Complete) -> Pipeline:
     return Pipeline(
         retriever=retriever,
-        policy=policy or Fixed(),
-        strategies=STRATEGIES,
+        # vectors of this index are no basis for preflight
+        decider=Decider(default="doubling"),
         completes=lambda _, account: build(
             model, journal=account, prices=packaged(), bound=by_bytes, retry=QUICK
         ),
@@ -61,8 +60,8 @@ def quoting_first_sentence(call: Call) -> AnswerReply:
     )
 
 
-def request(text: str = "What is the dose of aspirin?") -> Request:
-    return Request(query=make_query(text), model="offline:extractive", k=5)
+def request(text: str = "What is the dose of aspirin?", strategy: str | None = None) -> Request:
+    return Request(query=make_query(text), model="offline:extractive", k=5, strategy=strategy)
 
 
 async def test_a_question_becomes_an_answer_with_evidence_and_an_account(
@@ -70,7 +69,7 @@ async def test_a_question_becomes_an_answer_with_evidence_and_an_account(
 ) -> None:
     account = Account()
     model = ScriptedModel(quoting_first_sentence)
-    report = await pipeline(retriever, model).run(request(), account)
+    report = await pipeline(retriever, model).run(request(), account, tenant="t")
     out = ask_output(report)
     assert out.status is Status.ANSWERED
     assert len(report.retrieval.passages) == 5
@@ -87,7 +86,9 @@ async def test_a_question_becomes_an_answer_with_evidence_and_an_account(
 async def test_no_retracted_note_is_shown_to_a_model(retriever: Retriever) -> None:
     model = ScriptedModel(quoting_first_sentence)
     for question in questions()[:10]:
-        await pipeline(retriever, model).run(request(question.query.text), Account())
+        await pipeline(retriever, model).run(
+            request(question.query.text, "direct"), Account(), tenant="t"
+        )
     shown = [e.passage for call in model.calls for e in call.excerpts]
     assert len(shown) == 50
     assert not any(passage.retracted for passage in shown)
@@ -104,7 +105,7 @@ async def test_every_attempt_is_accounted_for(retriever: Retriever) -> None:
         return next(replies) or quoting_first_sentence(call)
 
     account = Account()
-    report = await pipeline(retriever, ScriptedModel(model)).run(request(), account)
+    report = await pipeline(retriever, ScriptedModel(model)).run(request(), account, tenant="t")
     assert ask_output(report).status is Status.ANSWERED
     assert [a.error for a in account.attempts] == ["RateLimited", "RateLimited", None]
     assert [a.attempt for a in account.attempts] == [1, 2, 3]
@@ -115,14 +116,14 @@ async def test_what_a_failed_question_spent_is_known(retriever: Retriever) -> No
     down = ProviderOverloaded("down", provider="offline", model="offline:extractive")
     account = Account()
     with pytest.raises(ProviderOverloaded):
-        await pipeline(retriever, ScriptedModel([down] * 3)).run(request(), account)
+        await pipeline(retriever, ScriptedModel([down] * 3)).run(request(), account, tenant="t")
     assert [a.outcome for a in account.attempts] == [Outcome.FAILED] * 3
 
 
 async def test_an_unknown_strategy_is_named(retriever: Retriever) -> None:
     with pytest.raises(InputError, match="magic"):
-        await pipeline(retriever, ScriptedModel([]), Fixed(strategy="magic")).run(
-            request(), Account()
+        await pipeline(retriever, ScriptedModel([])).run(
+            request(strategy="magic"), Account(), tenant="t"
         )
 
 

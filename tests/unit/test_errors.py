@@ -50,11 +50,23 @@ FIELDS: dict[str, object] = {
     "resets": datetime(2026, 1, 16, tzinfo=UTC),
     "place": 2,
     "partitions": 6,
+    "remaining": Decimal("0.001"),
+    "cheapest": Decimal("0.0012"),
     "tenant": "acme",
     "tokens": 5000,
     "limit": 1000,
     "drift": Decimal("0.25"),
     "drifting": 2,
+    "changed": 3,
+    "failed": 1,
+    "policy": "qtable",
+    "files": ("pubmed26n0002.xml.gz",),
+    "version": 17,
+    "days": 30.0,
+    "shard": "0f3a",
+    "tries": 3,
+    "queue": "posology.ingest",
+    "package": "pypdf",
 }
 
 
@@ -65,7 +77,7 @@ def _make(kind: type[PosologyError]) -> PosologyError:
     given = {name: value for name, value in FIELDS.items() if name in wanted}
     if "message" in wanted:
         return kind("do this", **given)
-    if kind.__name__ in ("BadRecord", "BadFile", "BadPrices"):
+    if kind.__name__ in ("BadRecord", "BadFile", "BadPrices", "BadArtefact"):
         return kind(given.pop("reason"), **given)  # type: ignore[arg-type]  # made by signature
     return kind(**given)  # type: ignore[arg-type]  # made by signature
 

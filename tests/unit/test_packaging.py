@@ -56,6 +56,16 @@ def test_templates_and_sample_are_packed() -> None:
     assert (files("posology.corpus") / "sample" / "notes.jsonl").is_file()
 
 
+def test_models_are_packed_with_their_cards() -> None:
+    from importlib.resources import files
+
+    models = files("strategies.compression") / "models"
+    for name in ("late-codec.npz", "late-pruner.npz", "MODEL_CARD.md"):
+        assert (models / name).is_file(), name
+    assert (files("strategies.compression") / "data" / "drug_names.txt").is_file()
+    assert (files("policies") / "models" / "preflight.json").is_file()
+
+
 @pytest.mark.parametrize("module", ["posology.types", "posology.errors", "posology.seams"])
 def test_the_values_import_nothing_heavy(module: str) -> None:
     script = f"import sys, {module}; print(*sys.modules)"

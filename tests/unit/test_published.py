@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import pytest
 
-from posology.published import answers, estimates, jobs, money, tenants
+from posology.published import answers, decisions, estimates, jobs, money, tenants
 from posology.published.answers import Published
 
 FORMS = [
     form
-    for module in (answers, estimates, jobs, money, tenants)
+    for module in (answers, decisions, estimates, jobs, money, tenants)
     for form in vars(module).values()
     if isinstance(form, type) and issubclass(form, Published)
 ]

@@ -12,7 +12,9 @@ local function claimed(u, token, fresh)
   if name == 'reduce' then
     said[8], said[9] = get(id, 'decision'), get(id, 'draft')
     said[10] = now - tonumber(get(id, 'started'))
-  elseif name ~= 'answer' then
+  elseif name == 'answer' then
+    said[8] = get(id, 'decision') or ''
+  else
     said[8] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
   end
   return said

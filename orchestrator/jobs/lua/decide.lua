@@ -10,7 +10,10 @@ if get(id, 'state') == 'cancelling' then
   return {'cancelled'}
 end
 redis.call('HSET', key(id), 'decision', ARGV[4], 'calls_planned', ARGV[6])
-event(id, 'decided', {strategy = cjson.decode(ARGV[4]).strategy, partitions = #ARGV - 6, calls = tonumber(ARGV[6])})
+local decision = cjson.decode(ARGV[4])
+-- the second decision, where the first was refused to the last; null is no table
+if type(decision['then']) == 'table' then decision = decision['then'] end
+event(id, 'decided', {strategy = decision.dose.strategy, partitions = #ARGV - 6, calls = tonumber(ARGV[6])})
 local sent = {'decided'}
 if #ARGV == 6 then return sent end
 redis.call('HSET', key(id), 'draft', ARGV[5], 'partitions', #ARGV - 6, 'read', 0, 'unread', 0)

@@ -1,6 +1,7 @@
 -- A worker hands back a unit that waits for headroom: another's work may go on in its place. It is sent again by
 -- take.lua, in turn with the other tenants' work. What it was given replies to is kept, and replayed.
--- ARGV: now, id, unit, token, ms until it may be sent again, '1' if all that the tenant has would have to wait as long
+-- ARGV: now, id, unit, token, ms until it may be sent again, '1' if all that the tenant has would have to wait as long,
+-- ms by which that grows with each of the tenant's units that are parked, up to a number
 local id, name, pause = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return {why} end
@@ -10,6 +11,7 @@ if get(id, 'state') == 'cancelling' then
   settle_cancel(id)
   return {'cancelled'}
 end
+pause = math.max(pause, math.min(tonumber(ARGV[7]) * redis.call('ZCARD', P .. 'parked'), tonumber(ARGV[8])))
 step_out(id, name)
 u.s = 'waiting'
 put_unit(id, name, u)

@@ -74,6 +74,10 @@ class Ledger(ABC):
         """
 
     @abstractmethod
+    async def job_limit(self) -> Decimal | None:
+        """Dollars that the tenant allows one job or run, at most; ``None``: no limit."""
+
+    @abstractmethod
     async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
         """How day, month, total and, where asked for, a job stand."""
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import Decimal
 
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
@@ -164,6 +165,10 @@ class MemoryLedger(Ledger):
         for id_ in [id_ for id_, o in self._lost.items() if o.at <= now - REMEMBERED]:
             del self._lost[id_]
         return [id_ for _, id_ in ended]
+
+    async def job_limit(self) -> Decimal | None:
+        """See :meth:`Ledger.job_limit`."""
+        return self.limits.job
 
     async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
         """See :meth:`Ledger.balances`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import cast
@@ -126,6 +126,12 @@ class RedisLedger(Ledger):
     async def sweep(self) -> list[str]:
         """See :meth:`Ledger.sweep`."""
         return cast("list[str]", await self._run("sweep", self._prefix))
+
+    async def job_limit(self) -> Decimal | None:
+        """See :meth:`Ledger.job_limit`."""
+        with translated(self._url):
+            most = self._redis.hget(f"{self._prefix}tenant", str(Scope.JOB))
+            return _known(await cast("Awaitable[str | None]", most))
 
     async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
         """See :meth:`Ledger.balances`."""

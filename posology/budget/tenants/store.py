@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import cast
 
 from redis.asyncio import Redis
@@ -305,8 +305,13 @@ def _tenant(name: str, record: Mapping[str, str], own: Mapping[str, str], now: i
         disabled=bool(record.get("disabled")),
         created=at(record["created"]),
         changed=at(record["changed"]),
-        keys=tuple(sorted(live, key=lambda key: (key.created, key.id))),
+        keys=tuple(sorted(live, key=_age)),
     )
+
+
+def _age(key: TenantKey) -> tuple[datetime, datetime, str]:
+    # of two of one millisecond the older is the one that ends first
+    return key.created, key.expires or datetime.max.replace(tzinfo=UTC), key.id
 
 
 def _key(own: str, value: str) -> TenantKey:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer
 
 from posology.index.embedders.windows import batches
@@ -16,11 +15,7 @@ from posology.index.embedders.windows import batches
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from posology.index.embedders.models import Loaded
-
-#: Padded tokens a batch: small enough that the activations stay in the cache of the cores. On two
-#: cores 8,000 is a third slower.
-TOKEN_BUDGET = 2_048
+    from posology.index.embedders.card import Loaded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -50,21 +45,19 @@ class Encoder:
     """A model and its tokenizer behind two methods."""
 
     def __init__(self, loaded: Loaded) -> None:
-        self._model = loaded.model
+        self._forward = loaded.forward
         # A private copy: transformers switches truncation and padding on its tokenizer at every
         # call, which fails when two threads do it at once. This one is never changed again.
-        backend = loaded.model.tokenizer.backend_tokenizer
-        self._tokenizer = Tokenizer.from_str(backend.to_str())
+        self._tokenizer = Tokenizer.from_str(loaded.tokenizer)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         probe = self._tokenizer.encode("a")
         content = [i for i, special in enumerate(probe.special_tokens_mask) if not special]
         self._before = probe.ids[: content[0]]
         self._after = probe.ids[content[-1] + 1 :]
-        pad = getattr(loaded.model.tokenizer, "pad_token_id", None)
-        self._pad = 0 if pad is None else int(pad)
+        self._pad = loaded.card.pad
         #: tokens that one pass can take, special ones left out
-        self.capacity = loaded.limit - len(self._before) - len(self._after)
+        self.capacity = loaded.card.limit - len(self._before) - len(self._after)
         # One pass uses every core; two at once only slow each other down.
         self._turn = threading.Lock()
 
@@ -89,31 +82,25 @@ class Encoder:
         extra = len(self._before) + len(self._after)
         lengths = [len(ids) + extra for ids in items]
         limit = self.capacity + extra
-        for batch in batches(lengths, budget=TOKEN_BUDGET, limit=limit):
-            ids = torch.full((batch.rows, batch.width), self._pad, dtype=torch.long)
-            mask = torch.zeros((batch.rows, batch.width), dtype=torch.long)
+        before = np.array(self._before, dtype=np.int64)
+        after = np.array(self._after, dtype=np.int64)
+        first = len(before)
+        prompt = prompt_tokens + first if prompt_tokens else 0
+        few, budget = self._forward.few_shapes, self._forward.budget
+        for batch in batches(lengths, budget=budget, limit=limit, few_shapes=few):
+            ids = np.full((batch.rows, batch.width), self._pad, dtype=np.int64)
+            mask = np.zeros((batch.rows, batch.width), dtype=np.int64)
             # a row of padding still attends to one token, or its mean would divide by zero
             mask[len(batch.items) :, 0] = 1
             for row, item in enumerate(batch.items):
-                line = [*self._before, *items[item].tolist(), *self._after]
-                ids[row, : len(line)] = torch.tensor(line, dtype=torch.long)
-                mask[row, : len(line)] = 1
-            pooled, tokens = self._forward(ids, mask, prompt_tokens)
-            first = len(self._before)
+                end = lengths[item]
+                ids[row, :end] = np.concatenate([before, items[item], after])
+                mask[row, :end] = 1
+            with self._turn:
+                pooled, tokens = self._forward(ids, mask, prompt)
             for row, item in enumerate(batch.items):
                 yield Pass(
                     item=item,
                     pooled=pooled[row],
                     tokens=tokens[row, first : first + len(items[item])],
                 )
-
-    def _forward(
-        self, ids: torch.Tensor, mask: torch.Tensor, prompt_tokens: int
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        features: dict[str, torch.Tensor | int] = {"input_ids": ids, "attention_mask": mask}
-        if prompt_tokens:
-            features["prompt_length"] = prompt_tokens + len(self._before)
-        with self._turn, torch.inference_mode():
-            output = self._model(features)
-            pooled, tokens = output["sentence_embedding"], output["token_embeddings"]
-            return pooled.float().numpy(), tokens.float().numpy()

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+import json
+import logging
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from posology.errors import EmbedderUnavailable
+from posology.hub import digest, find, without_progress_bars
+from posology.index.embedders.card import Card, Loaded
+from posology.index.embedders.options import Options, Precision
 
 if TYPE_CHECKING:
+    import torch
     from sentence_transformers import SentenceTransformer
 
-Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]
+    from posology.index.embedders.onnx_export import Arithmetic
+
+logger = logging.getLogger(__name__)
 
 #: Longest input (tokens, special ones included) of a model that states none.
 UNSTATED_LIMIT = 512
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Loaded:
-    """A model in memory, ready for inference."""
-
-    model: SentenceTransformer
-    #: architecture, dimension, digest of the weights, pooling and input limit
-    name: str
-    dim: int
-    #: longest input in tokens, special ones included
-    limit: int
-    #: whether a text's vector is the plain mean of its token vectors
-    mean_pooled: bool
 
 
 def locate(name: str) -> Path:
@@ -44,75 +33,207 @@ def locate(name: str) -> Path:
     """
     if Path(name).is_dir():
         return Path(name)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
     # The hub keeps sentence-transformers' own models under the organisation of that name.
     hub_name = name if "/" in name else f"sentence-transformers/{name}"
-    try:
-        return Path(snapshot_download(hub_name, local_files_only=True))
-    except (HFValidationError, LocalEntryNotFoundError) as error:
+    folder = find(hub_name)
+    if folder is None:
         raise EmbedderUnavailable(
             f"no embedder {name!r} on this machine: give 'minilm', the folder of a "
             f"sentence-transformers model, or fetch it once with `hf download {hub_name}`",
             embedder=name,
-        ) from error
+        )
+    return folder
 
 
-def load_folder(folder: Path, *, embedder: str, precision: Precision) -> Loaded:
-    """Load the model in ``folder``.
+def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
+    """Load the model in ``folder`` with the backend that the options name.
+
+    ``auto`` is ONNX with int8 where there is a cache to keep the export in and the encoder has a faithful one,
+    else torch; an accelerator and a precision that only torch has are torch's.
+
+    Raises:
+        EmbedderUnavailable: the files are no sentence-transformers model of text, or damaged; or ONNX is
+            demanded, and the model cannot be exported.
+    """
+    from posology.index.embedders.onnx_forward import NotExported
+
+    demanded = options.backend == "onnx"
+    if demanded and options.precision == "bfloat16":
+        raise EmbedderUnavailable("ONNX has float32 and int8, and no bfloat16", embedder=embedder)
+    if options.backend == "torch" and options.precision == "int8":
+        raise EmbedderUnavailable("torch has float32 and bfloat16, and no int8", embedder=embedder)
+    if demanded or _onnx_is_best(options):
+        try:
+            return load_exported(folder, embedder=embedder, options=options)
+        # a cache that cannot be written to, a library that is missing, a model that has no export
+        except (OSError, ImportError, NotExported) as error:
+            if demanded or options.precision == "int8":
+                raise EmbedderUnavailable(
+                    f"{folder} has no ONNX model, and none can be made: {error}", embedder=embedder
+                ) from error
+            logger.info("%s is run by torch, because as ONNX %s", embedder, error)
+    return load_folder(
+        folder, embedder=embedder, precision=options.precision, device=options.device
+    )
+
+
+def load_exported(folder: Path, *, embedder: str, options: Options) -> Loaded:
+    """Load the export of the model in ``folder``, making it if it is not in the cache.
+
+    Raises:
+        EmbedderUnavailable: the files are no sentence-transformers model of text, or damaged.
+        NotExported: it has no faithful export.
+        OSError: the cache cannot be written to.
+    """
+    from posology.index.embedders.onnx_export import RECIPE, make, sample
+    from posology.index.embedders.onnx_files import find_or_make, key
+    from posology.index.embedders.onnx_forward import NotExported, OnnxForward
+
+    arithmetic: Arithmetic = "float32" if options.precision == "float32" else "int8"
+    bits = 8 if has_dot_products() else 7
+
+    def exported() -> tuple[bytes, str, Card]:
+        model = _open(folder, embedder=embedder)
+        card = _card(model, folder)
+        made = make(model, folder, card, arithmetic=arithmetic, bits=bits)
+        return made, model.tokenizer.backend_tokenizer.to_str(), card
+
+    how = (f"{arithmetic} {bits}", str(RECIPE), *sample())
+    if options.cache is None:
+        content, tokenizer, card = exported()
+        forward = OnnxForward(content, card, threads=options.threads, arithmetic=arithmetic)
+        return Loaded(card=card, tokenizer=tokenizer, forward=forward)
+    files = find_or_make(options.cache, key(folder, digest(folder), *how), exported)
+    try:
+        card, tokenizer = files.card(), files.tokenizer.read_text(encoding="utf-8")
+        json.loads(tokenizer)
+        forward = OnnxForward(files.model, card, threads=options.threads, arithmetic=arithmetic)
+    # ONNX Runtime raises classes of its own, which are no part of its interface
+    except Exception as error:
+        raise NotExported(f"its files are damaged, delete {files.folder}: {error}") from error
+    return Loaded(card=card, tokenizer=tokenizer, forward=forward)
+
+
+def load_folder(
+    folder: Path, *, embedder: str, precision: Precision, device: str = "cpu"
+) -> Loaded:
+    """Load the model in ``folder`` with torch.
+
+    Args:
+        folder: its files.
+        embedder: its name, for whoever is told that it does not load.
+        precision: of the forward passes; on an accelerator ``auto`` is float16.
+        device: torch's name of it, or ``auto``.
 
     Raises:
         EmbedderUnavailable: the files are no sentence-transformers model of text, or damaged.
     """
+    from posology.hub import best_device
+    from posology.index.embedders.torch_forward import TorchForward
+
+    where = best_device() if device == "auto" else device
+    model = _open(folder, embedder=embedder, device=where)
+    model.to(_dtype(precision, where))
+    return Loaded(
+        card=_card(model, folder),
+        tokenizer=model.tokenizer.backend_tokenizer.to_str(),
+        forward=TorchForward(model),
+    )
+
+
+def has_native_bfloat16() -> bool:
+    """Whether this CPU multiplies bfloat16 in hardware; without that it is slower than float32."""
+    import torch
+
+    report = getattr(torch.cpu, "get_capabilities", None)  # not before torch 2.11
+    capabilities: Mapping[str, Any] = report() if report else {}
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+
+
+def has_dot_products() -> bool:
+    """Whether this CPU's products of bytes are summed without saturating: x86 with VNNI, and all others.
+
+    Where that cannot be told it is ``False``, which costs some precision and is right everywhere.
+    """
+    import platform
+
+    if platform.machine().lower() not in ("x86_64", "amd64", "i386", "i686"):
+        return True
     try:
-        with _without_progress_bars():
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return "avx512_vnni" in flags or "avx_vnni" in flags
+
+
+def _open(folder: Path, *, embedder: str, device: str = "cpu") -> SentenceTransformer:
+    try:
+        with without_progress_bars():
             from sentence_transformers import SentenceTransformer
 
             # Eager attention: on CPUs it is faster than the fused kernel for texts this short.
             model = SentenceTransformer(
                 str(folder),
-                device="cpu",
+                device=device,
                 local_files_only=True,
                 model_kwargs={"attn_implementation": "eager"},
             )
     # Damaged files surface as whatever the parser of that file raises.
     except Exception as error:
         raise _unusable(folder, embedder, str(error)) from error
-    dim = model.get_embedding_dimension()
-    if dim is None or not getattr(model.tokenizer, "is_fast", False):
+    if model.get_embedding_dimension() is None or not getattr(model.tokenizer, "is_fast", False):
         raise _unusable(folder, embedder, "it has no fast tokenizer, or no dimension")
     model.eval()
-    model.to(_dtype(precision))
+    return model
+
+
+def _card(model: SentenceTransformer, folder: Path) -> Card:
+    dim = int(model.get_embedding_dimension() or 0)
     limit = _input_limit(model)
     pooling = _pooling(model)
     kind = getattr(model.config, "model_type", "unknown")
-    return Loaded(
-        model=model,
-        name=f"{kind}-{dim}:{_digest(folder)}:{pooling}:{limit}",
+    pad = getattr(model.tokenizer, "pad_token_id", None)
+    return Card(
+        name=f"{kind}-{dim}:{digest(folder)}:{pooling}:{limit}",
         dim=dim,
         limit=limit,
-        mean_pooled=pooling == "mean",
+        pooling=pooling,
+        pools_prompt=all(getattr(module, "include_prompt", True) for module in model),
+        prompts={kind: prompt for kind, prompt in model.prompts.items() if prompt},
+        pad=0 if pad is None else int(pad),
     )
 
 
-def has_native_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 in hardware; without that it is slower than float32."""
-    report = getattr(torch.cpu, "get_capabilities", None)  # not before torch 2.11
-    capabilities: Mapping[str, Any] = report() if report else {}
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+def _onnx_is_best(options: Options) -> bool:
+    if options.backend == "torch" or options.precision not in ("auto", "int8"):
+        return False
+    if options.precision == "int8":
+        return True
+    return options.cache is not None and not _accelerated(options.device)
 
 
-def _dtype(precision: Precision) -> torch.dtype:
+def _accelerated(device: str) -> bool:
+    if device == "auto":
+        from posology.hub import best_device
+
+        return best_device() != "cpu"
+    return device != "cpu"
+
+
+def _dtype(precision: Precision, device: str) -> torch.dtype:
+    import torch
+
     if precision == "auto":
+        if device != "cpu":
+            return torch.float16
         return torch.bfloat16 if has_native_bfloat16() else torch.float32
     return torch.bfloat16 if precision == "bfloat16" else torch.float32
 
 
 def _input_limit(model: SentenceTransformer) -> int:
-    # A tokenizer without a limit of its own reports a huge number.
+    # A tokenizer without a limit of its own reports a huge number, and a model without one perhaps -1.
     positions = getattr(model.config, "max_position_embeddings", None)
-    stated = [int(n) for n in (model.max_seq_length, positions) if n and n < 1_000_000]
+    stated = [int(n) for n in (model.max_seq_length, positions) if n and 0 < n < 1_000_000]
     return min(stated, default=UNSTATED_LIMIT)
 
 
@@ -124,32 +245,8 @@ def _pooling(model: SentenceTransformer) -> str:
     return "+".join([*modes, *changed]) or "none"
 
 
-def _digest(folder: Path) -> str:
-    """The first 12 hex digits of the SHA-256 of the weights."""
-    files = sorted(folder.rglob("*.safetensors")) or sorted(folder.rglob("*.bin"))
-    digest = hashlib.sha256()
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:12]
-
-
 def _unusable(folder: Path, embedder: str, reason: str) -> EmbedderUnavailable:
     return EmbedderUnavailable(
         f"{folder} does not load as a sentence-transformers model of text: {reason}",
         embedder=embedder,
     )
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    """A progress bar over a load of half a second would end up in workers' logs."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

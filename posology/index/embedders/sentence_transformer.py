@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from posology.index.embedders.coding import Coder, first_own, token_vectors, unit
 from posology.index.embedders.encoder import Encoder, Tokens
 from posology.index.embedders.windows import Window, cut
 from posology.text.sentences import split
-from posology.types import Encoded, Passage, Sentence, TokenVectors
+from posology.types import Encoded, EncodedQuery, Passage, Sentence, TokenVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from posology.index.embedders.models import Loaded
+    from posology.index.embedders.card import Loaded
+    from posology.seams import TokenCodec
 
 #: A sentence's vector: this much of the vector of the sentence alone, the rest of the mean of its
 #: token vectors as they are within the passage. Each finds answers that the other misses.
@@ -42,11 +45,12 @@ class SentenceTransformerEmbedder:
 
     def __init__(self, loaded: Loaded, *, alone: float = ALONE) -> None:
         self._alone = alone
-        self._name = loaded.name
-        self._dim = loaded.dim
-        self._mean_pooled = loaded.mean_pooled
+        self._name = loaded.card.name
+        self._dim = loaded.card.dim
+        self._mean_pooled = loaded.card.pooling == "mean"
         self._encoder = Encoder(loaded)
-        prompts = loaded.model.prompts
+        self.describes = loaded.forward.describes
+        prompts = loaded.card.prompts
         self._query_prompt = prompts.get("query") or ""
         kinds = ("document", "passage", "corpus")
         self._passage_prompt = next((p for kind in kinds if (p := prompts.get(kind))), "")
@@ -71,10 +75,28 @@ class SentenceTransformerEmbedder:
         cuts = [t.ids[: self._encoder.capacity] for t in tokens]
         for done in self._encoder.run(cuts, prompt_tokens=self._length(self._query_prompt)):
             vectors[done.item] = done.pooled
-        return _unit(vectors)
+        return unit(vectors)
+
+    def encode_query(self, text: str) -> EncodedQuery:
+        """A question's vector and its tokens', from one pass; cut as :meth:`embed_queries` cuts.
+
+        Tokens of the model's query prompt are left out, and offsets are into ``text``.
+        """
+        prompt = self._query_prompt
+        (tokens,) = self._encoder.tokenize([prompt + text])
+        ids = tokens.ids[: self._encoder.capacity]
+        (done,) = self._encoder.run([ids], prompt_tokens=self._length(prompt))
+        own = slice(first_own(tokens, prompt), len(ids))
+        return EncodedQuery(
+            vector=unit(done.pooled),
+            tokens=token_vectors(done.tokens[own], tokens, own, prompt),
+        )
 
     def embed_passages(
-        self, passages: Sequence[Passage], sentences: Sequence[Sequence[Sentence]]
+        self,
+        passages: Sequence[Passage],
+        sentences: Sequence[Sequence[Sentence]],
+        codec: TokenCodec | None = None,
     ) -> list[Encoded]:
         """Vectors of passages and of their sentences.
 
@@ -83,8 +105,16 @@ class SentenceTransformerEmbedder:
 
         Args:
             passages: any number.
-            sentences: for each passage its sentences, as offsets into ``Passage.text``.
+            sentences: for each passage its sentences, in order, as offsets into ``Passage.text``.
+            codec: compresses the tokens' vectors, window by window, so that those of one batch of windows
+                are held at one time. It is given what :func:`heading` and text hold, without a prompt, and
+                offsets into that; see :class:`~posology.index.embedders.coding.Coder` for what is counted where.
+
+        Raises:
+            ValueError: the codec is for another embedder.
         """
+        if codec is not None and codec.embedder != self._name:
+            raise ValueError(f"{codec.name} compresses the vectors of {codec.embedder} only")
         heads = [self._passage_prompt + heading(passage) for passage in passages]
         texts = [head + p.text for head, p in zip(heads, passages, strict=True)]
         places = [
@@ -94,15 +124,22 @@ class SentenceTransformerEmbedder:
         tokens = self._encoder.tokenize(texts)
         first = np.cumsum([0, *map(len, places)])
         bounds = [_token_bounds(t, p) for t, p in zip(tokens, places, strict=True)]
-        vectors, in_context = self._read_passages(tokens, bounds, first)
-        alone = self._read_sentences(
-            [text[a:b] for text, p in zip(texts, places, strict=True) for a, b in p]
-        )
+        coder = None if codec is None else Coder(codec, tokens, bounds, self._passage_prompt)
+        lone = [text[a:b] for text, p in zip(texts, places, strict=True) for a, b in p]
+        with ThreadPoolExecutor(1, thread_name_prefix="tokenizer") as aside:
+            # the tokenizer is done long before the passages are
+            coming = aside.submit(self._tokenize_passages, lone)
+            vectors, in_context = self._read_passages(tokens, bounds, first, coder)
+            alone = self._read_sentences(coming.result())
         mixed = alone
         if self._mean_pooled:
-            mixed = _unit(self._alone * alone + (1 - self._alone) * in_context)
+            mixed = unit(self._alone * alone + (1 - self._alone) * in_context)
         return [
-            Encoded(vector=vectors[i], sentence_vectors=mixed[first[i] : first[i + 1]])
+            Encoded(
+                vector=vectors[i],
+                sentence_vectors=mixed[first[i] : first[i + 1]],
+                tokens=None if coder is None else coder.codes[i],
+            )
             for i in range(len(passages))
         ]
 
@@ -121,18 +158,27 @@ class SentenceTransformerEmbedder:
             window = windows[done.item]
             owned = done.tokens[: window.owned - window.start]
             vectors[window.text].append((window.start, owned))
+        whole = [
+            np.concatenate([v for _, v in sorted(of_text, key=lambda p: p[0])])
+            for of_text in vectors
+        ]
         return [
             TokenVectors(
-                vectors=_unit(np.concatenate([v for _, v in sorted(of_text, key=lambda p: p[0])])),
+                vectors=unit(own),
                 ids=t.ids,
                 starts=t.starts,
                 ends=t.ends,
+                lengths=np.linalg.norm(own, axis=1).astype(np.float32, copy=False),
             )
-            for of_text, t in zip(vectors, tokens, strict=True)
+            for own, t in zip(whole, tokens, strict=True)
         ]
 
     def _read_passages(
-        self, tokens: list[Tokens], bounds: list[NDArray[np.int64]], first: NDArray[np.int64]
+        self,
+        tokens: list[Tokens],
+        bounds: list[NDArray[np.int64]],
+        first: NDArray[np.int64],
+        coder: Coder | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The passages' vectors, and their sentences' mean token vectors, both of unit length."""
         vectors = np.zeros((len(tokens), self._dim), dtype=np.float32)
@@ -141,31 +187,38 @@ class SentenceTransformerEmbedder:
             window
             for i in range(len(tokens))
             for window in self._cut(i, tokens[i], bounds[i])
-            if self._mean_pooled or window.start == 0
+            # what is beyond the first window counts for sentences and codes alone
+            if window.start == 0
+            or coder is not None
+            or (self._mean_pooled and len(bounds[window.text]))
         ]
         items = [tokens[w.text].ids[w.start : w.end] for w in windows]
         for done in self._encoder.run(items, prompt_tokens=self._length(self._passage_prompt)):
             window = windows[done.item]
             if window.start == 0:
                 vectors[window.text] = done.pooled
+            if coder is not None:
+                coder.add(window, done.tokens)
             if not self._mean_pooled:
                 continue
             owned = np.clip(bounds[window.text], window.start, window.owned) - window.start
             for k, (a, b) in enumerate(owned):
                 if a < b:
                     means[first[window.text] + k] += done.tokens[a:b].sum(axis=0)
-        return _unit(vectors), _unit(means)
+        return unit(vectors), unit(means)
 
-    def _read_sentences(self, sentences: list[str]) -> NDArray[np.float32]:
+    def _tokenize_passages(self, texts: list[str]) -> list[Tokens]:
+        return self._encoder.tokenize([self._passage_prompt + text for text in texts])
+
+    def _read_sentences(self, tokens: list[Tokens]) -> NDArray[np.float32]:
         """Each sentence's vector by itself, unit length; those too long are read in pieces."""
-        tokens = self._encoder.tokenize([self._passage_prompt + s for s in sentences])
         windows = [w for i, t in enumerate(tokens) for w in self._cut(i, t)]
-        vectors = np.zeros((len(sentences), self._dim), dtype=np.float32)
+        vectors = np.zeros((len(tokens), self._dim), dtype=np.float32)
         items = [tokens[w.text].ids[w.start : w.end] for w in windows]
         for done in self._encoder.run(items, prompt_tokens=self._length(self._passage_prompt)):
             window = windows[done.item]
             vectors[window.text] += done.pooled * max(window.end - window.start, 1)
-        return _unit(vectors)
+        return unit(vectors)
 
     def _cut(
         self, text: int, tokens: Tokens, bounds: NDArray[np.int64] | None = None
@@ -185,10 +238,3 @@ def _token_bounds(tokens: Tokens, places: list[tuple[int, int]]) -> NDArray[np.i
     """
     offsets = np.array(places, dtype=np.int64).reshape(-1, 2)
     return np.searchsorted(tokens.starts, offsets, side="left").astype(np.int64)
-
-
-def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to unit length; a row of zeros stays one."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    unit: NDArray[np.float32] = vectors / np.maximum(lengths, np.float32(1e-12))
-    return unit.astype(np.float32, copy=False)

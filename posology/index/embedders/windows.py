@@ -71,10 +71,12 @@ class Batch:
     width: int
 
 
-def batches(lengths: Sequence[int], *, budget: int, limit: int) -> Iterator[Batch]:
-    """Batches of items of like length, in one of few shapes.
+def batches(
+    lengths: Sequence[int], *, budget: int, limit: int, few_shapes: bool = True
+) -> Iterator[Batch]:
+    """Batches of items of like length, in one of few shapes unless any will do.
 
-    CPU kernels are made for each new shape and kept, buffers and all: over a long run, free shapes
+    torch's CPU kernels are made for each new shape and kept, buffers and all: over a long run, free shapes
     cost memory without end. Here the shape of a full batch follows from its width, widths come in
     steps, and a batch that is not full is padded to a power of two.
 
@@ -82,14 +84,17 @@ def batches(lengths: Sequence[int], *, budget: int, limit: int) -> Iterator[Batc
         lengths: tokens of each item, special ones included, at most ``limit``.
         budget: tokens a batch after padding; an item longer than that has a batch of its own.
         limit: the widest item that the model can take.
+        few_shapes: whether shapes are few; otherwise a batch is as wide as its widest item, and has no row
+            that is padding.
     """
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     done = 0
     while done < len(order):
-        width = min(_step_up(lengths[order[done]]), limit)
+        longest = lengths[order[done]]
+        width = min(_step_up(longest), limit) if few_shapes else longest
         full = max(budget // width, 1)
         items = tuple(order[done : done + full])
-        rows = min(1 << (len(items) - 1).bit_length(), full)
+        rows = min(1 << (len(items) - 1).bit_length(), full) if few_shapes else len(items)
         yield Batch(items=items, rows=rows, width=width)
         done += len(items)
 

@@ -23,6 +23,7 @@ from posology.types import (
     Attempt,
     Completion,
     Decision,
+    Dose,
     Excerpt,
     Extraction,
     Failure,
@@ -45,8 +46,8 @@ LOSSES = 2
 BOUND = Decimal("0.002")
 MODEL = "openai:gpt-4o-mini"
 PROMPT = PromptId(name="answer", digest="0" * 16)
-DIRECT = Decision(strategy="direct", policy="fixed", reason="it was asked for")
-PARTED = Decision(strategy="briefcontext", policy="fixed", reason="it was asked for")
+DIRECT = Decision(dose=Dose(strategy="direct"), policy="fixed", reason="it was asked for")
+PARTED = Decision(dose=Dose(strategy="briefcontext"), policy="fixed", reason="it was asked for")
 ERROR = ErrorBody(
     type="ProviderUnreachable", message="no way", exit_code=6, details={}, spending=None
 )

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import numpy as np
 
+from orchestrator.deciding import Decider
 from orchestrator.jobs.units import Unit
 from orchestrator.jobs.work import WorkStore
 from orchestrator.pipeline import Pipeline
 from orchestrator.runner import Runner
-from policies.fixed import Fixed
 from posology.budget.prices.book import packaged
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
 from posology.seams import Bound, Complete, Journal, Meter, Prices, Recall
+from posology.testing.embedder import HashEmbedder
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import by_bytes
 from posology.text.sentences import split
@@ -37,7 +38,6 @@ from posology.types import (
 from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
-from strategies import STRATEGIES
 from tests.integration.jobs_store.helpers import Bench
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ TEXTS = tuple(f"Drug {i} lowered the risk of stroke. It was given for {i} weeks.
 
 class Shelf:
     """A retriever over a handful of passages, in their order."""
+
+    #: computes here, so that nothing is bought
+    embedder = HashEmbedder()
 
     def __init__(self, count: int = len(TEXTS)) -> None:
         self._passages = [
@@ -134,8 +137,7 @@ class Wires:
 def pipeline(model: Complete, shelf: Shelf | None = None) -> Pipeline:
     return Pipeline(
         retriever=cast("Retriever", shelf or Shelf()),
-        policy=Fixed(),
-        strategies=STRATEGIES,
+        decider=Decider(),
         completes=Wires(model).complete,
     )
 

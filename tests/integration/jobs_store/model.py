@@ -250,8 +250,10 @@ class Job:
             else:
                 self.dispatch(name, now)
                 again.add(name)
-        if self.deadline <= now and not (self.over or self.state is S.CANCELLING or self.held):
-            self.end(S.EXPIRED, now)
+        # whoever holds a unit knows the deadline itself, unless it hangs
+        waited = self.deadline + (2 * int(LEASE * 1000) if self.held else 0)
+        if waited <= now and not self.over:
+            self.end(S.CANCELLED if self.state is S.CANCELLING else S.EXPIRED, now)
         for name, piece in self.pieces.items():
             if piece.status == "waiting" and piece.sent is not None and piece.sent < cutoff:
                 piece.sent = now

@@ -1,11 +1,11 @@
-"""Workers that have no index."""
+"""Workers that have no index, or not the models that others have."""
 
 from __future__ import annotations
 
 import pytest
 
 from orchestrator.runner import RETURNS
-from posology.errors import IndexMissing
+from posology.errors import IndexMissing, ModelUnavailable, PosologyError, ScorerUnavailable
 from posology.types import JobState, Query, Retrieval
 from tests.integration.jobs_store.helpers import Bench
 from tests.integration.jobs_store.local import Shelf, model, reply, runner
@@ -16,15 +16,32 @@ pytestmark = pytest.mark.anyio
 class NoShelf(Shelf):
     """What a worker finds whose volume is not mounted."""
 
+    missing: PosologyError = IndexMissing("there is no index at /index", index="/index")
+
     async def retrieve(self, query: Query, *, k: int, **_: object) -> Retrieval:
-        raise IndexMissing("there is no index at /index", index="/index")
+        raise self.missing
 
 
-async def test_a_worker_without_an_index_leaves_its_jobs_to_others(bench: Bench) -> None:
+class NoModel(NoShelf):
+    """What a worker finds whose folder of models is not mounted."""
+
+    missing = ModelUnavailable("no model at /models/provence", model="/models/provence")
+
+
+class NoScorer(NoShelf):
+    """The same of the language model for self-information."""
+
+    missing = ScorerUnavailable("no model at /models/gpt2", model="/models/gpt2")
+
+
+@pytest.mark.parametrize("shelf", [NoShelf, NoModel, NoScorer])
+async def test_a_worker_that_lacks_something_leaves_its_jobs_to_others(
+    bench: Bench, shelf: type[NoShelf]
+) -> None:
     job = await bench.submit()
     unit = await bench.worker().take(bench.tenant)
     assert unit is not None
-    blind = runner(bench, model(reply), shelf=NoShelf(), name="blind")
+    blind = runner(bench, model(reply), shelf=shelf(), name="blind")
     assert await blind.run(unit) == ()
     assert await bench.state(job) is JobState.RUNNING
     assert await bench.sweep_all() == [unit], "it is sent again"

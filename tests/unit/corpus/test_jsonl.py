@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.corpus import jsonl
-from posology.corpus.jsonl import Record, count_rows, expand, read
+from posology.corpus.files import expand
+from posology.corpus.items import Record
+from posology.corpus.jsonl import count_rows, read
 from posology.errors import BadFile, BadRecord
 
 LINES = [json.dumps({"id": f"n:{i}", "text": f"Text {i}."}).encode() for i in range(5)]
@@ -65,6 +67,11 @@ def test_a_bad_line_is_reported_in_its_place_and_the_rest_goes_on(tmp_path: Path
     assert (first.line, first.row, second.line, second.row) == (1, 0, 4, 2)
 
 
+def test_a_bad_line_is_named_by_its_id_where_it_has_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", b'{"id": "n:7"}', b'{"id": " n:8", "text": "a"}', b"[]")
+    assert [bad.record for bad in read(path) if isinstance(bad, BadRecord)] == ["n:7", None, None]
+
+
 def test_going_on_after_a_line_keeps_the_count_of_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", LINES[0], b"", LINES[1], LINES[2])
     records = [item for item in read(path, after=3) if isinstance(item, Record)]
@@ -112,7 +119,8 @@ def test_a_corrupted_gzip_is_a_bad_file(tmp_path: Path) -> None:
 def test_folders_give_their_files_in_order_and_files_come_once(tmp_path: Path) -> None:
     b = write(tmp_path / "b.jsonl", LINES[0])
     a = write(tmp_path / "a.jsonl.gz", LINES[1])
-    (tmp_path / "notes.txt").write_text("not a corpus")
+    (tmp_path / "notes.csv").write_text("not a corpus")
+    (tmp_path / "README.txt").write_text("about the corpus")
     assert list(expand([tmp_path, b, tmp_path / "." / "a.jsonl.gz"])) == [a, b]
 
 
@@ -121,7 +129,7 @@ def test_what_is_not_there_is_a_bad_file(tmp_path: Path) -> None:
     assert isinstance(missing, BadFile)
     assert "no such file" in str(missing)
     assert isinstance(empty, BadFile)
-    assert "no .jsonl" in str(empty)
+    assert "no file of .jsonl" in str(empty)
 
 
 def test_what_cannot_be_looked_at_is_a_bad_file_and_the_others_go_on(

@@ -40,6 +40,23 @@ def test_publication_types_are_also_found_under_medlines_name() -> None:
     assert parse(line(**{"publication types": ["Review"]})).publication_types == ("Review",)
 
 
+@pytest.mark.parametrize(
+    ("doi", "pmcid", "pmid"),
+    [
+        ("https://doi.org/10.1000/ABC", "pmc12", "0034"),
+        ("doi: 10.1000/aBc ", "12", 34),
+        ("10.1000/abc", "PMC12", "34"),
+    ],
+)
+def test_identifiers_are_written_as_notices_of_retraction_name_them(
+    doi: str, pmcid: str, pmid: object
+) -> None:
+    passage = parse(line(doi=doi, pmcid=pmcid, pmid=pmid))
+    assert (passage.doi, passage.pmcid, passage.pmid) == ("10.1000/abc", "PMC12", "34")
+    nothing = parse(line(doi="", pmcid=" ", pmid=""))
+    assert (nothing.doi, nothing.pmcid, nothing.pmid) == (None, None, None)
+
+
 def test_null_is_absent() -> None:
     nothing = dict.fromkeys(
         ("title", "pmid", "journal", "year", "publication_types", "mesh", "retracted", "source")

@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["posology.corpus.jsonl", "posology.index.ingest", "posology.index.retriever"]
+    "module", ["posology.corpus.files", "posology.index.ingest", "posology.index.retriever"]
 )
 def test_importing_loads_nothing_heavy(module: str) -> None:
     code = (

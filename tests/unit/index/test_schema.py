@@ -11,6 +11,7 @@ from posology.index.schema import (
     Meta,
     Row,
     arrow_schema,
+    content,
     digest,
     from_arrow,
     quantise,
@@ -21,7 +22,7 @@ from posology.testing.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage
 
-META = Meta(format=1, embedder="hash-16", dim=16, splitter=1, created="2026-01-01T00:00:00+00:00")
+META = Meta(format=4, embedder="hash-16", dim=16, splitter=1, created="2026-01-01T00:00:00+00:00")
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]))
 PASSAGES = st.builds(
@@ -36,6 +37,15 @@ PASSAGES = st.builds(
     mesh=st.lists(WORDS, max_size=3).map(tuple),
     retracted=st.booleans(),
     source=st.none() | WORDS,
+    concern=st.booleans(),
+    doi=st.none() | WORDS,
+    pmcid=st.none() | WORDS,
+    published=st.none() | WORDS,
+    languages=st.lists(WORDS, max_size=3).map(tuple),
+    trials=st.lists(WORDS, max_size=3).map(tuple),
+    same_work=st.lists(WORDS, max_size=3).map(tuple),
+    parent=st.none() | WORDS,
+    section=st.none() | WORDS,
 )
 
 
@@ -88,8 +98,36 @@ def test_a_digest_changes_with_every_field_and_with_the_vector() -> None:
         replace(passage, mesh=("x",)),
         replace(passage, retracted=True),
         replace(passage, source="x"),
+        replace(passage, concern=True),
+        replace(passage, doi="x"),
+        replace(passage, pmcid="x"),
+        replace(passage, published="x"),
+        replace(passage, languages=("x",)),
+        replace(passage, trials=("x",)),
+        replace(passage, same_work=("x",)),
+        replace(passage, parent="x"),
+        replace(passage, section="x"),
     ]
     assert len(others) == len(Passage.__dataclass_fields__)
     digests = [digest(passage), digest(passage, b"v"), *map(digest, others)]
     assert len(set(digests)) == len(digests)
     assert digest(passage) == digest(Passage(id="a", text="b"))
+
+
+def test_copies_of_one_text_have_one_content() -> None:
+    text = "Aspirin lowered the risk of stroke in this trial of 300 adults. " * 5
+    one = Passage(id="a", title="A trial", text=text)
+    copy = Passage(id="b", title="A TRIAL.", text=text.replace(" ", "\n"), year=2001)
+    assert content(one) == content(copy)
+    assert content(one) != content(replace(one, text=text.replace("300", "301")))
+    # two headings of a few words may agree by chance
+    assert content(Passage(id="a", text="See text.")) != content(Passage(id="b", text="See text."))
+
+
+def test_the_abbreviations_of_a_text_are_columns() -> None:
+    text = "Myocardial infarction (MI) was frequent."
+    passage = Passage(id="a", text=text)
+    (encoded,) = HashEmbedder(dim=16).embed_passages([passage], [split(text)])
+    row = Row(passage=passage, sentences=split(text), encoded=encoded, digest="d")
+    table = to_arrow([row], arrow_schema(META)).to_pydict()
+    assert (table["shorts"], table["longs"]) == ([["MI"]], [["myocardial infarction"]])

@@ -66,3 +66,14 @@ def test_a_wrong_number_of_rows_is_said_with_both_numbers(tmp_path: Path) -> Non
     given.expect(4, path=Path("a.jsonl"))
     with pytest.raises(InputError, match=r"a\.jsonl has 5 records and .* has 4 vectors"):
         given.expect(5, path=Path("a.jsonl"))
+
+
+def test_vectors_whose_lengths_count_are_left_as_they_are(tmp_path: Path) -> None:
+    rows = np.array([[3, 0, 0, 0], [0, 0.5, 0, 0]], dtype=np.float16)
+    given = GivenVectors(save(tmp_path / "v.npy", rows), dim=4, unit=False)
+    np.testing.assert_array_equal(given.vector(0), [3, 0, 0, 0])
+    assert given.vector(1).dtype == np.float32
+    for row in ([0, 0, 0, 0], [np.inf, 0, 0, 0], [np.nan, 0, 0, 0]):
+        broken = np.array([rows[0], row], dtype=np.float32)
+        with pytest.raises(BadFile, match="row 1 is no vector"):
+            GivenVectors(save(tmp_path / "w.npy", broken), dim=4, unit=False)

@@ -217,10 +217,13 @@ async def test_a_call_without_schema_gets_the_text_alone(reader: ExtractiveReade
     assert set(json.loads(completion.text)) == {"answerable", "answer", "choice", "quotes"}
 
 
-@pytest.mark.parametrize("stage", [Stage.COMPRESS, Stage.LABEL])
-async def test_other_stages_are_rejected(reader: ExtractiveReader, stage: Stage) -> None:
+@pytest.mark.parametrize(("stage", "schema"), [(Stage.LABEL, Reply), (Stage.COMPRESS, None)])
+async def test_other_stages_are_rejected(
+    reader: ExtractiveReader, stage: Stage, schema: type[BaseModel] | None
+) -> None:
+    """Free text, too, which is asked for where words are to be written."""
     with pytest.raises(RequestRejected, match="no stage") as caught:
-        await reader(make_call("What was the dose?", [WARFARIN], stage=stage))
+        await reader(make_call("What was the dose?", [WARFARIN], stage=stage, schema=schema))
     assert caught.value.usage == Usage()
 
 

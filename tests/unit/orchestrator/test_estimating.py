@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -14,25 +15,38 @@ from orchestrator.estimates.against import Compared, accuracy
 from orchestrator.estimates.costs import Dollars, Estimate, Estimator
 from orchestrator.estimates.plans import Guessing, filler, plan
 from orchestrator.estimates.tokens import Counting, packaged_counter
-from orchestrator.estimates.typical import WEIGHT, Figures, Label, Typical
+from orchestrator.estimates.typical import (
+    OFFLINE_REFUSED,
+    OFFLINE_REFUSED_AGAIN,
+    REFUSED,
+    REFUSED_AGAIN,
+    WEIGHT,
+    Figures,
+    Label,
+    Typical,
+)
 from posology.budget.bounds.calls import CallBound
 from posology.budget.prices.book import packaged
 from posology.errors import UnpricedModel
 from posology.llm.accounting import Account
 from posology.llm.stack import build
 from posology.query import make_query
+from posology.seams import Complete
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import (
     Call,
+    Dose,
     Opening,
     Passage,
+    Refusal,
     Stage,
     Task,
     Usage,
 )
 from prompts.extract import ExtractReply
 from strategies import STRATEGIES
+from strategies import make as make_strategy
 from tests.tasks import retrieval_of
 
 pytestmark = pytest.mark.anyio
@@ -73,9 +87,15 @@ def characters(text: str) -> int:
 
 
 ESTIMATOR = estimator()
+#: of up to 9 passages, all but the last two by one call or one a partition
+DOSES = (
+    *(Dose(strategy=name) for name in STRATEGIES),
+    Dose(strategy="compressed", keep=0.4, rungs=(2, 4, 9), escalate=True),
+    Dose(strategy="direct", rungs=(2, 4, 9), escalate=True),
+)
 
 
-@pytest.mark.parametrize("name", list(STRATEGIES))
+@pytest.mark.parametrize("dose", DOSES)
 @quick
 @given(
     found=passages,
@@ -84,7 +104,7 @@ ESTIMATOR = estimator()
     output=st.integers(0, 5_000),
 )
 async def test_low_is_at_most_expected_and_expected_at_most_worst(
-    name: str, found: list[Passage], model: str, max_tokens: int | None, output: int
+    dose: Dose, found: list[Passage], model: str, max_tokens: int | None, output: int
 ) -> None:
     label = Label(stage="extract", strategy="briefcontext", model=model)
     said = Figures(attempts=10**6, input=10**9, output=output * 10**6)
@@ -95,7 +115,7 @@ async def test_low_is_at_most_expected_and_expected_at_most_worst(
     }
     asked = task(found, model=model, max_tokens=max_tokens)
     for one in (ESTIMATOR, estimator(Typical(history))):
-        made = await one(asked, STRATEGIES[name](), name)
+        made = await one(asked, dose)
         dollars = made.dollars
         assert Decimal(0) <= dollars.low <= dollars.expected <= dollars.worst
         assert (dollars.worst > 0) == (bool(found) and model != "offline:extractive")
@@ -154,7 +174,14 @@ def _repaired(found: int, *, long: bool) -> Callable[[Call], str]:
     return reply
 
 
-@pytest.mark.parametrize("name", list(STRATEGIES))
+async def give(dose: Dose, asked: Task, size: int, complete: Complete) -> None:
+    """Give a dose; BriefContext after a ladder that was refused to the last."""
+    outcome = await make_strategy(dose, partition_size=size)(asked, complete)
+    if dose.escalate and isinstance(outcome, Refusal) and asked.retrieval.passages:
+        await make_strategy(Dose(strategy="briefcontext"), partition_size=size)(asked, complete)
+
+
+@pytest.mark.parametrize("dose", DOSES)
 @quick
 @given(
     found=passages,
@@ -165,7 +192,7 @@ def _repaired(found: int, *, long: bool) -> Callable[[Call], str]:
     size=st.sampled_from([1, 3, 9]),
 )
 async def test_nothing_is_reserved_beyond_the_worst(
-    name: str,
+    dose: Dose,
     found: list[Passage],
     model: str,
     max_tokens: int | None,
@@ -174,11 +201,10 @@ async def test_nothing_is_reserved_beyond_the_worst(
     size: int,
 ) -> None:
     asked = task(found, model=model, max_tokens=max_tokens)
-    strategy = STRATEGIES[name](**({"size": size} if name == "briefcontext" else {}))
-    made = await ESTIMATOR(asked, strategy, name)
+    made = await ESTIMATOR(asked, dose, partition_size=size)
     account, adapter = Reserving(), ScriptedModel(_repaired(findings, long=long))
     complete = build(adapter, journal=account, prices=packaged(), bound=CallBound())
-    await strategy(asked, complete)
+    await give(dose, asked, size, complete)
     assert len(adapter.calls) == 2 * made.calls
     assert account.reserved <= made.dollars.worst
 
@@ -187,8 +213,8 @@ async def test_nothing_is_reserved_beyond_the_worst(
 async def test_what_findings_can_become_is_reserved_for(title: str, size: int, long: bool) -> None:
     found = [Passage(id=f"t:{i}", text=SENTENCE, title=title) for i in range(9)]
     asked = task(found, model=MODELS[0], max_tokens=700)
-    strategy = STRATEGIES["briefcontext"](size=size)
-    made = await ESTIMATOR(asked, strategy, "briefcontext")
+    strategy = make_strategy(Dose(strategy="briefcontext"), partition_size=size)
+    made = await ESTIMATOR(asked, Dose(strategy="briefcontext"), partition_size=size)
     account, adapter = Reserving(), ScriptedModel(_repaired(10_000, long=long))
     await strategy(asked, build(adapter, journal=account, prices=packaged(), bound=CallBound()))
     assert adapter.calls[-1].stage is Stage.REDUCE
@@ -198,11 +224,11 @@ async def test_what_findings_can_become_is_reserved_for(title: str, size: int, l
 async def test_a_job_of_the_worst_as_its_cap_may_be_short_of_retries_alone() -> None:
     found = [Passage(id="t:1", text=SENTENCE)]
     asked = task(found, model=MODELS[0], max_tokens=64)
-    made = await ESTIMATOR(asked, STRATEGIES["direct"](), "direct")
+    made = await ESTIMATOR(asked, Dose(strategy="direct"))
     account = Reserving()
     complete = build(ScriptedModel(_repaired(1, long=False)), journal=account, prices=packaged(),
                      bound=CallBound())  # fmt: skip
-    await STRATEGIES["direct"]()(asked, complete)
+    await make_strategy(Dose(strategy="direct"))(asked, complete)
     # it is no sum of guesses: what the words are bounded by is most of it
     assert account.reserved > made.dollars.worst / 4
 
@@ -212,11 +238,12 @@ async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
     asked = task(found, model=MODELS[0])
     counting = Counting(packaged_counter())
     guess = Guessing(counting=counting, typical=Typical(), bound=by_bytes)
-    for name, make in STRATEGIES.items():
-        planned = await plan(asked, make(), name, guess)
+    for name in STRATEGIES:
+        strategy = make_strategy(Dose(strategy=name))
+        planned = plan(asked, strategy, guess)
         adapter = ScriptedModel(_replies(1, long=False))
         complete = build(adapter, journal=Account(), prices=packaged(), bound=CallBound())
-        await make()(asked, complete)
+        await strategy(asked, complete)
         certain = [one.call for one in planned if one.share == 1]
         assert [call.messages for call in certain] == [
             call.messages for call in adapter.calls if call.stage is not Stage.REDUCE
@@ -227,9 +254,57 @@ async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
 
 
 async def test_without_passages_nothing_is_called() -> None:
-    for name, make in STRATEGIES.items():
-        made = await ESTIMATOR(task([], model=MODELS[0]), make(), name)
+    for dose in DOSES:
+        made = await ESTIMATOR(task([], model=MODELS[0]), dose)
         assert (made.calls, made.dollars) == (0, Dollars())
+
+
+def nine(model: str = MODELS[0]) -> Task:
+    return task([Passage(id=f"t:{i}", text=SENTENCE) for i in range(9)], model=model)
+
+
+@pytest.mark.parametrize(
+    ("model", "refused", "again"),
+    [
+        (MODELS[0], REFUSED, REFUSED_AGAIN),
+        ("offline:extractive", OFFLINE_REFUSED, OFFLINE_REFUSED_AGAIN),
+    ],
+)
+async def test_a_rung_is_expected_as_often_as_all_before_it_are_refused(
+    model: str, refused: float, again: float
+) -> None:
+    one = Estimator(
+        prices=FlatPrices(), bound=by_bytes, counting=Counting(characters), typical=Typical()
+    )
+    asked, ladder = nine(model), Dose(strategy="direct", rungs=(2, 4, 9))
+    alone = [await one(asked, Dose(strategy="direct", passages=n)) for n in ladder.rungs]
+    brief = await one(asked, Dose(strategy="briefcontext"))
+    made = await one(asked, ladder)
+    shares = [Decimal(1), *(Decimal(str(refused * again**rung)) for rung in range(3))]
+    told = sum((s * a.dollars.expected for s, a in zip(shares, alone, strict=False)), Decimal(0))
+    assert float(made.dollars.expected) == pytest.approx(float(told))
+    assert made.dollars.worst == sum((a.dollars.worst for a in alone), Decimal(0))
+    # a ladder may end with its first call
+    assert made.dollars.low == alone[0].dollars.low
+    assert made.calls == 3
+    further = await one(asked, replace(ladder, escalate=True))
+    assert float(further.dollars.expected) == pytest.approx(
+        float(told + shares[3] * brief.dollars.expected)
+    )
+    assert further.dollars.worst == made.dollars.worst + brief.dollars.worst
+    assert further.dollars.low == made.dollars.low
+    assert further.calls == made.calls + brief.calls
+
+
+async def test_the_price_of_a_dose_is_its_worst_and_of_a_ladder_that_of_its_first_rung() -> None:
+    asked = nine()
+    for name in STRATEGIES:
+        dose = Dose(strategy=name)
+        assert ESTIMATOR.quote(asked, dose) == (await ESTIMATOR(asked, dose)).dollars.worst
+    first = await ESTIMATOR(asked, Dose(strategy="direct", passages=2))
+    assert ESTIMATOR.quote(asked, DOSES[-1]) == first.dollars.worst
+    prices = [ESTIMATOR.quote(asked, Dose(strategy="direct", passages=n)) for n in range(1, 10)]
+    assert prices == sorted(prices)
 
 
 async def test_what_nobody_knows_the_price_of_is_refused() -> None:
@@ -240,8 +315,9 @@ async def test_what_nobody_knows_the_price_of_is_refused() -> None:
         typical=Typical(),
     )
     with pytest.raises(UnpricedModel):
-        await one(task([Passage(id="t:1", text=SENTENCE)], model=MODELS[0]), STRATEGIES["direct"](),
-                  "direct")  # fmt: skip
+        await one(
+            task([Passage(id="t:1", text=SENTENCE)], model=MODELS[0]), Dose(strategy="direct")
+        )
 
 
 async def test_the_estimate_is_the_price_of_what_is_counted() -> None:
@@ -249,9 +325,9 @@ async def test_the_estimate_is_the_price_of_what_is_counted() -> None:
     one = Estimator(
         prices=FlatPrices(), bound=by_bytes, counting=Counting(characters), typical=Typical()
     )
-    made = await one(asked, STRATEGIES["direct"](), "direct")
+    made = await one(asked, Dose(strategy="direct"))
     adapter = ScriptedModel(_replies(1, long=False), usage=Usage(input=1, output=1))
-    await STRATEGIES["direct"]()(asked, build(adapter, journal=Account(), prices=FlatPrices(),
+    await make_strategy(Dose(strategy="direct"))(asked, build(adapter, journal=Account(), prices=FlatPrices(),
                                               bound=by_bytes))  # fmt: skip
     (call,) = adapter.calls[:1]
     read = sum(len(m.content) for m in call.messages)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from orchestrator.settings import DEFAULT_MODEL, load_settings
+from orchestrator.settings import DEFAULT_MODEL, load_settings, models
 from posology.errors import ConfigurationError
 
 
@@ -44,6 +46,9 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("POSOLOGY_SHUTDOWN_GRACE", "-1"),
         ("POSOLOGY_LEASE", "1"),
         ("POSOLOGY_WORKER_CONCURRENCY", "0"),
+        ("POSOLOGY_MACHINE_DOLLARS_PER_HOUR", "-1"),
+        ("POSOLOGY_MACHINE_DOLLARS_PER_HOUR", "nan"),
+        ("POSOLOGY_MACHINE_UTILISATION", "0"),
     ],
 )
 def test_a_wrong_variable_is_named_and_its_value_is_not(
@@ -55,6 +60,37 @@ def test_a_wrong_variable_is_named_and_its_value_is_not(
     assert name in str(caught.value)
     assert repr(value) not in str(caught.value)
     assert caught.value.exit_code == 4
+
+
+def test_a_policy_that_there_is_not_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("POSOLOGY_POLICY", "router:qtable=off")
+    assert load_settings().policy == "router:qtable=off"
+    monkeypatch.setenv("POSOLOGY_POLICY", "routre")
+    with pytest.raises(ConfigurationError, match="POSOLOGY_POLICY: no policy 'routre': choose one"):
+        load_settings()
+
+
+def test_compressors_models_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSOLOGY_COMPRESSOR_MODEL", "provence=/a/b, summarization=x/y ,")
+    assert models(load_settings().compressor_model) == {
+        "provence": "/a/b",
+        "summarization": "x/y",
+    }
+    for wrong in ("provence", "provence=", "=x", "a=1,a=2"):
+        monkeypatch.setenv("POSOLOGY_COMPRESSOR_MODEL", wrong)
+        with pytest.raises(ConfigurationError, match="POSOLOGY_COMPRESSOR_MODEL"):
+            load_settings()
+
+
+def test_a_machine_s_price_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().machine_dollars_per_hour == Decimal("0.10")
+    for off in ("off", "None"):
+        monkeypatch.setenv("POSOLOGY_MACHINE_DOLLARS_PER_HOUR", off)
+        assert load_settings().machine_dollars_per_hour is None
+    monkeypatch.setenv("POSOLOGY_MACHINE_DOLLARS_PER_HOUR", "0.485")
+    assert load_settings().machine_dollars_per_hour == Decimal("0.485")
 
 
 def test_settings_are_frozen() -> None:

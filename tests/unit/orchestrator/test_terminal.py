@@ -17,7 +17,7 @@ from posology.published.answers import (
     Spending,
     Status,
 )
-from posology.types import Coverage, Decision, Form, Level, Resolution, Usage
+from posology.types import Coverage, Decision, Dose, Form, Level, Resolution, Usage
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def answer(resolution: Resolution) -> AskOutput:
         ),
         coverage=Coverage(partitions=5, found=2, empty=2, failed=1, calls=6),
         strategy="briefcontext",
-        decision=Decision(strategy="briefcontext", policy="fixed", reason="asked"),
+        decision=Decision(dose=Dose(strategy="briefcontext"), policy="fixed", reason="asked"),
         spending=Spending(
             attempts=(), usage=Usage(), usage_complete=True, cost_usd=None, charged_usd=Decimal(0)
         ),

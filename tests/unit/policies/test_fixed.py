@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies import POLICIES
 from policies.fixed import Fixed
 from posology.query import make_query
-from posology.types import Ranking, Retrieval, Situation
+from posology.types import Dose, Ranking, Retrieval, Situation
 from strategies import STRATEGIES
 
 
@@ -34,13 +33,12 @@ def test_the_same_situation_gives_the_same_decision() -> None:
 
 
 def test_it_names_what_was_asked_for_and_says_so() -> None:
-    decision = Fixed(strategy="direct")(situation())
+    decision = Fixed(dose=Dose(strategy="direct"))(situation())
     assert decision.strategy == "direct"
     assert decision.policy == "fixed"
     assert "direct" in decision.reason
-    assert decision.features["index"] == "index@7"
+    assert decision.features["passages"] == 0
 
 
 def test_its_default_exists() -> None:
-    assert Fixed().strategy in STRATEGIES
-    assert POLICIES["fixed"] is Fixed
+    assert Fixed().dose.strategy in STRATEGIES

@@ -6,7 +6,8 @@ from posology.types import Stage
 from prompts.lengths import reply_tokens
 
 
-@pytest.mark.parametrize("stage", list(Stage))
+# vectors have no words
+@pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.EMBED])
 def test_every_stage_has_a_bound_of_its_own(stage: Stage) -> None:
     assert 64 <= reply_tokens(stage) <= 2_000
     assert reply_tokens(stage, 300) == 300

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -114,6 +115,30 @@ def test_years_decide_between_equals(
     one: list[Side], other: list[Side], resolution: Resolution
 ) -> None:
     assert rule(one, other).resolution is resolution
+
+
+def test_what_is_only_of_concern_does_not_prevail() -> None:
+    review, trial = side("a", Level.SYSTEMATIC_REVIEW), side("b")
+    assert rule([review], [trial]).resolution is Resolution.SUPPORTING
+    doubted = replace(review, concern=True)
+    ruling = rule([doubted], [trial])
+    assert ruling.resolution is Resolution.UNRESOLVED
+    assert "a (systematic review, 2010, expression of concern) would prevail" in ruling.how
+    # one that nobody doubts carries it
+    assert rule([doubted, replace(review, passage_id="c")], [trial]).resolution is (
+        Resolution.SUPPORTING
+    )
+    # and what is doubted can lose
+    assert rule([doubted], [replace(review, year=2030)]).resolution is Resolution.OPPOSING
+
+
+def test_an_old_source_lends_no_weight_to_a_late_one_of_concern() -> None:
+    doubted, old = replace(side("a", year=2020), concern=True), side("c", year=2005)
+    ruling = rule([doubted, old], [side("b", year=2010)])
+    assert ruling.resolution is Resolution.UNRESOLVED
+    assert "a (trial, 2020, expression of concern) would prevail" in ruling.how
+    late = replace(old, year=2016)
+    assert rule([doubted, late], [side("b", year=2010)]).resolution is Resolution.SUPPORTING
 
 
 def test_the_sentence_names_sources_levels_and_years() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -364,6 +365,21 @@ async def test_a_retracted_source_loses_and_is_named() -> None:
     assert conflict.resolution is Resolution.OPPOSING
     assert conflict.supporting[0].retracted
     assert any("retracted sources, too: n:retracted" in note for note in answer.notes)
+
+
+async def test_the_model_sees_which_trial_and_which_part_of_an_article_a_source_is() -> None:
+    part = replace(REVIEW, section="Results > Safety", trials=("NCT01", "ISRCTN2"))
+    _, call = await run(reduction(part, CASES), reply(["F1"]))
+    facts = "section: Results > Safety | trial: NCT01; ISRCTN2 | evidence: systematic review"
+    assert facts in call.messages[-1].content
+
+
+async def test_a_source_of_concern_is_named_to_the_model_and_to_the_reader() -> None:
+    doubted = replace(REVIEW, concern=True)
+    _, call = await run(reduction(doubted, CASES), reply(["F1"]))
+    assert "| EXPRESSION OF CONCERN" in call.messages[-1].content
+    answer = await answer_of(reduction(doubted, CASES), reply(["F1"]))
+    assert any(f"sources of the answer: {REVIEW.id}" in note for note in answer.notes)
 
 
 async def test_a_finding_of_two_sources_is_one_of_each() -> None:

@@ -222,6 +222,22 @@ def test_faithful_quotes_are_kept(quote: str, text: str) -> None:
             "statins cause dementia",
             "It remains unclear whether in the elderly statins cause dementia.",
         ),
+        (
+            "screening reduces mortality from cancer",
+            "There is insufficient evidence that screening reduces mortality from cancer.",
+        ),
+        (
+            "screening reduces mortality from cancer",
+            "We found little evidence that screening reduces mortality from cancer.",
+        ),
+        (
+            "vaccines cause autism in children",
+            "Large cohorts have refuted that vaccines cause autism in children.",
+        ),
+        (
+            "the operation improves quality of life",
+            "It is inconclusive whether the operation improves quality of life.",
+        ),
         ("reduce mortality in adults", "It is unlikely to reduce mortality in adults."),
         ("In this trial aspirin did", "In this trial aspirin did not reduce death."),
         ("The drug reduces mortality in", "The drug reduces mortality in no patient subgroup."),
@@ -366,3 +382,11 @@ def test_the_same_span_is_cited_once() -> None:
     )
     assert len(verified.citations) == 1
     assert verified.reattributed == 0
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("mark", ["<", "…", "—"])
+def test_a_long_run_of_one_mark_is_no_quote_and_takes_no_time(mark: str) -> None:
+    text = "Aspirin " + mark * 20_000 + " thins the blood."
+    assert locate(mark * 8_000, text) is DropReason.TOO_SHORT
+    assert locate(mark * 8_000, "Aspirin thins the blood.") is DropReason.NOT_FOUND

@@ -1,95 +1,12 @@
-"""The seams: where a new provider, strategy, policy or embedder plugs in.
-
-A seam of one method is a callable protocol. Each has one contract suite under ``tests/contract``
-that runs over every implementation.
-"""
+"""What calls may cost, what they cost, and who writes it down."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from posology.types import (
-    Answer,
-    Attempt,
-    Call,
-    Completion,
-    Decision,
-    Encoded,
-    Limits,
-    Opening,
-    Passage,
-    Refusal,
-    Scope,
-    Sentence,
-    Situation,
-    Taken,
-    Task,
-    TokenVectors,
-    Usage,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-
-class Complete(Protocol):
-    """The only way to spend: sends one call and returns its completion.
-
-    Raises:
-        ProviderError: in one of its kinds, when the call did not lead to a usable completion.
-    """
-
-    async def __call__(self, call: Call) -> Completion: ...
-
-
-class Strategy(Protocol):
-    """Answers a task, spending only through ``complete``."""
-
-    async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal: ...
-
-
-class Policy(Protocol):
-    """A pure function from a situation to a decision."""
-
-    def __call__(self, situation: Situation) -> Decision: ...
-
-
-class Embedder(Protocol):
-    """Text to unit vectors. Queries and passages may use different encoders.
-
-    Blocking: call it from a worker thread.
-    """
-
-    @property
-    def name(self) -> str:
-        """Identity of model, weights and pooling; an index refuses an embedder of another name."""
-        ...
-
-    @property
-    def dim(self) -> int:
-        """Length of every vector."""
-        ...
-
-    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), dim)``, rows of unit length."""
-        ...
-
-    def embed_passages(
-        self, passages: Sequence[Passage], sentences: Sequence[Sequence[Sentence]]
-    ) -> list[Encoded]:
-        """One :class:`~posology.types.Encoded` a passage: its vector and its sentences' vectors."""
-        ...
-
-
-class TokenEncoder(Protocol):
-    """Text to one contextual vector a token, for late interaction. Blocking."""
-
-    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """One :class:`~posology.types.TokenVectors` a text; long texts are not cut."""
-        ...
+from posology.types import Attempt, Call, Completion, Limits, Opening, Scope, Taken, Usage
 
 
 class TokenCounter(Protocol):
@@ -187,9 +104,3 @@ class Journal(Protocol):
         It is not cancelled: whoever calls this shields it.
         """
         ...
-
-
-class Recall(Protocol):
-    """Gives the reply that a call of the same content had earlier, for the same work."""
-
-    async def __call__(self, key: str, /) -> Completion | None: ...

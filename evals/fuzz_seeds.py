@@ -1,0 +1,111 @@
+"""What fuzzing begins with: small valid files of every format, and pieces that their formats are made of."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+
+PUBMED = b"""<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE PubmedArticleSet SYSTEM "http://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
+<PubmedArticleSet>
+<PubmedArticle><MedlineCitation Status="MEDLINE" Owner="NLM"><PMID Version="1">11</PMID>
+<Article PubModel="Print"><Journal><JournalIssue CitedMedium="Print"><PubDate><MedlineDate>1998 Dec-1999
+ Jan</MedlineDate></PubDate></JournalIssue><Title>Drawn words</Title></Journal>
+<ArticleTitle>[One <i>and</i> 10<sup>9</sup>/L.]</ArticleTitle><ELocationID EIdType="doi">10.1000/A</ELocationID>
+<Abstract><AbstractText Label="AIM">x &lt; 3 &#181;g <mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML">
+<mml:msup><mml:mn>10</mml:mn><mml:mn>3</mml:mn></mml:msup></mml:math></AbstractText>
+<AbstractText><![CDATA[a < b]]> and more.</AbstractText></Abstract><Language>eng</Language>
+<DataBankList><DataBank><DataBankName>ClinicalTrials.gov</DataBankName><AccessionNumberList>
+<AccessionNumber>NCT00000620</AccessionNumber></AccessionNumberList></DataBank></DataBankList>
+<PublicationTypeList><PublicationType UI="D016428">Journal Article</PublicationType></PublicationTypeList>
+<ArticleDate DateType="Electronic"><Year>1998</Year><Month>12</Month><Day>09</Day></ArticleDate></Article>
+<MedlineJournalInfo><MedlineTA>Words</MedlineTA></MedlineJournalInfo><CommentsCorrectionsList>
+<CommentsCorrections RefType="RetractionOf"><RefSource>W</RefSource><PMID Version="1">12</PMID>
+</CommentsCorrections></CommentsCorrectionsList><MeshHeadingList><MeshHeading><DescriptorName UI="D1">Humans
+</DescriptorName></MeshHeading></MeshHeadingList></MedlineCitation></PubmedArticle>
+<!-- between -->
+<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="2">12</PMID><Article PubModel="Print">
+<Journal><JournalIssue CitedMedium="Print"><PubDate><Year>2001</Year><Month>Feb</Month></PubDate></JournalIssue>
+</Journal><ArticleTitle>Two</ArticleTitle><Language>eng</Language></Article></MedlineCitation></PubmedArticle>
+<PubmedBookArticle><BookDocument><PMID Version="1">13</PMID><Book><BookTitle>B</BookTitle></Book><Abstract>
+<AbstractText>Of a book.</AbstractText></Abstract></BookDocument></PubmedBookArticle>
+<DeleteCitation><PMID Version="1">21</PMID><PMID Version="1">22</PMID></DeleteCitation>
+</PubmedArticleSet>
+"""
+
+JATS = b"""<?xml version="1.0"?>
+<!DOCTYPE article PUBLIC "-//NLM//DTD JATS (Z39.96) 1.3//EN" "JATS-archivearticle1-3.dtd">
+<article xmlns:xlink="http://www.w3.org/1999/xlink" article-type="research-article" xml:lang="en"><front>
+<journal-meta><journal-id journal-id-type="nlm-ta">Words</journal-id><journal-title-group><journal-title>Drawn
+</journal-title></journal-title-group></journal-meta><article-meta><article-id pub-id-type="pmc">PMC70</article-id>
+<article-id pub-id-type="pmid">71</article-id><article-id pub-id-type="doi">10.1000/b</article-id><title-group>
+<article-title>Of <italic>words</italic></article-title></title-group><pub-date pub-type="epub"><day>5</day>
+<month>7</month><year>2012</year></pub-date><related-article related-article-type="retracted-article"
+ xlink:href="10.1000/c" ext-link-type="doi"/><abstract><sec><title>Aim</title><p>To draw 10<sup>9</sup>.</p></sec>
+</abstract></article-meta></front><body><sec><title>Methods</title><p>We drew. We drew again
+<xref ref-type="bibr">1</xref>.</p><sec><title>More</title><p>And again.</p><table-wrap><caption><p>Drawn.</p>
+</caption></table-wrap></sec></sec></body><back><ref-list><ref id="r1"/></ref-list></back></article>
+"""
+
+JSONL = b"""{"id": "n:1", "text": "One. Two.", "title": "T", "pmid": "12", "year": 2001, "mesh": ["Humans"]}
+{"id": "pubmed23n0001_0", "title": "T", "content": "Some words.", "contents": "T. Some words.", "PMID": 7}
+{"id": "n:2", "text": ""}
+"""
+
+TEXT = b"A heading\n\nOne sentence. Another of 5 mg.\n\n\x0cOn the next page. It ends.\n" * 3
+
+
+def _archive(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def _pdf(text: str) -> bytes:
+    stream = f"BT /F1 10 Tf 50 780 Td ({text}) Tj ET"
+    parts = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Page /Parent 2 0 R /Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+    ]
+    out, places = b"%PDF-1.4\n", []
+    for number, part in enumerate(parts, start=1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{part}\nendobj\n".encode()
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    end = f"xref\n0 6\n0000000000 65535 f \n{table}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n{len(out)}\n"
+    return out + end.encode() + b"%%EOF\n"
+
+
+#: of every row of ``posology.corpus.files.KINDS``, by its name
+SEEDS: dict[str, tuple[bytes, ...]] = {
+    "jsonl": (JSONL, gzip.compress(JSONL)),
+    "pubmed": (PUBMED, gzip.compress(PUBMED)),
+    "jats": (JATS, b"<pmc-articleset>" + JATS.split(b"\n", 2)[2] * 2 + b"</pmc-articleset>"),
+    "jats archive": (
+        _archive({"PMC/PMC70.nxml": JATS, "PMC/x.txt": b"x", "PMC/PMC1.nxml": b"<article>"}),
+    ),
+    "text": (TEXT, gzip.compress(TEXT)),
+    "pdf": (_pdf("Some words of a page. It ends here."),),
+}
+
+#: pieces that are put in
+PIECES: dict[str, tuple[bytes, ...]] = {
+    "xml": (
+        b"<PubmedArticle>", b"</PubmedArticle>", b"<PubmedArticleSet>", b"</PubmedArticleSet>", b"<PubmedArticle/>",
+        b"<DeleteCitation>", b"</DeleteCitation>", b"<PMID>3</PMID>", b'<PMID Version="3">11</PMID>', b"<!--",
+        b"-->", b"<![CDATA[", b"]]>", b"<?", b"?>", b"<!ENTITY a 'b'>", b"&a;", b"&#x1;", b"&#65;", b"&nbsp;",
+        b"<article>", b"</article>", b"<sec>", b"</sec>", b"<p>", b"</p>", b"<body>", b"</body>", b"<sup>2</sup>",
+        b"<AbstractText>", b"</AbstractText>", b"<Abstract>", b"</Abstract>", b"<mml:math>", b"<Year>9999</Year>",
+        b"<MedlineDate>", b"encoding='utf-16'", b"encoding='latin1'", b"xmlns='x'", b"RetractionIn",
+    ),
+    "json": (b'{"id": "x", "text": "y"}', b"\n", b'"id"', b'"text"', b"null", b"[]", b"{", b"}", b'\\ud800', b"1e999"),
+    "bytes": (b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b", b"\r\n", b"\x0c", b"\xc2\xa0", b"<", b">", b"%"),
+}  # fmt: skip

@@ -1,0 +1,258 @@
+"""SQuAD's paragraphs as one corpus, shared by the experiments on policies.
+
+As in Adaptive RAG's experiment (*Experiment details*): every paragraph is a passage, one question a
+paragraph is asked of all of them, and an answer is right when it holds the gold answer's stemmed words.
+The index is built once and kept under a folder of work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import re
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from posology.budget.prices.book import PriceBook, packaged
+from posology.index.embedders import DEFAULT, PACKAGED, load
+from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
+from posology.index.ingest import ingest
+from posology.index.retriever import Mode, Retriever
+from posology.index.schema import FORMAT, SPLITTER
+from posology.index.store import Index
+from posology.llm.offline import ExtractiveReader
+from posology.query import make_query
+from posology.seams import TokenCodec, TokenCounter, TokenEncoder
+from posology.text.tokens import wordpiece_counter
+from posology.types import Query, Retrieval, TokenVectors
+from strategies.compression.late.codec import LateCodec
+from strategies.compression.self_information import make_annotator
+
+FILE = "squad11_dev_part1.jsonl.gz"
+#: where indices and replies are kept between runs, unless a script is told otherwise
+WORK = Path(tempfile.gettempdir()) / "posology-evals"
+#: whose prices the offline reader's tokens are charged at
+SHADOW = "openai:gpt-4o-mini"
+#: texts whose token vectors are kept: all paragraphs, and many compressed ones
+_KEPT = 20_000
+#: a part's paragraphs and which of a paragraph's questions it asks
+_PARTS = {"train": (0, 0), "test": (1, 0), "router": (1, 1)}
+_WORD = re.compile(r"[^\W_]+")
+_STOP = frozenset(
+    _WORD.findall(
+        "a an and are as at be been by did do does for from had has have he her his how in into is it "
+        "its of on or she that the their them there these they this to was were what when where which "
+        "who whom whose why will with"
+    )
+)
+
+Part = Literal["train", "test", "router"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """A question with its gold answers."""
+
+    id: str
+    text: str
+    #: none: the paragraph does not answer it (SQuAD 2.0)
+    answers: tuple[str, ...]
+    #: the paragraph that it was written for
+    passage: str
+
+    @property
+    def query(self) -> Query:
+        """As it is asked."""
+        return make_query(self.text)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Pool:
+    """The paragraphs, indexed, and their questions."""
+
+    index: Index
+    retriever: Retriever
+    embedder: SentenceTransformerEmbedder
+    #: by paragraph, in the order of the file
+    questions: tuple[tuple[Question, ...], ...]
+    #: of the paragraphs and of what the index keeps of them
+    key: str = ""
+
+    def sample(self, part: Part, n: int, seed: int = 0) -> tuple[Question, ...]:
+        """Questions of different paragraphs. ``train`` shares no paragraph with the others.
+
+        Raises:
+            ValueError: the part has not as many.
+        """
+        half, nth = _PARTS[part]
+        # shuffled once, so that parts of one seed stay apart
+        order = list(range(len(self.questions)))
+        random.Random(seed).shuffle(order)
+        own = [i for place, i in enumerate(order) if place % 2 == half]
+        found = [self.questions[i][nth] for i in own if len(self.questions[i]) > nth]
+        if len(found) < n:
+            raise ValueError(f"{part} has {len(found)} questions, not {n}")
+        return tuple(found[:n])
+
+    async def retrieve(self, question: Question, k: int, mode: Mode = "fused") -> Retrieval:
+        """The passages for a question."""
+        return await self.retriever.retrieve(question.query, k, mode)
+
+
+class CachedEncoder:
+    """A :class:`~posology.seams.TokenEncoder` that encodes a text once."""
+
+    def __init__(self, encoder: TokenEncoder, kept: int = _KEPT) -> None:
+        self._encoder = encoder
+        self._kept = kept
+        self._known: OrderedDict[str, TokenVectors] = OrderedDict()
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """As the encoder's own."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        fresh = dict(zip(new, self._encoder.token_vectors(new), strict=True)) if new else {}
+        found = [fresh[text] if text in fresh else self._known[text] for text in texts]
+        self._known.update(fresh)
+        for text in texts:
+            self._known.move_to_end(text)
+        while len(self._known) > self._kept:
+            self._known.popitem(last=False)
+        return found
+
+
+def open_pool(data: Path, work: Path = WORK, file: str = FILE) -> Pool:
+    """The index of a file's paragraphs, built where it is not there yet (a minute or two)."""
+    path = data / file
+    rows = list(_rows(path))
+    made = f"{FORMAT}.{SPLITTER}.{make_annotator().name}.{codec().name}"
+    key = hashlib.sha256(path.read_bytes() + made.encode()).hexdigest()[:12]
+    embedder = load(None)
+    where = work / f"squad-{key}"
+    if not (where / "complete").exists():
+        _build(rows, where, embedder)
+    index = Index.open(where / "index")
+    return Pool(
+        index=index,
+        retriever=Retriever(index, embedder),
+        embedder=embedder,
+        questions=tuple(tuple(_questions(row, i)) for i, row in enumerate(rows)),
+        key=key,
+    )
+
+
+def codec() -> TokenCodec:
+    """What compresses tokens' vectors at ingest."""
+    return LateCodec.packaged()
+
+
+def arguments(name: str, doc: str | None, *, questions: int) -> argparse.ArgumentParser:
+    """What experiments over the pool ask for alike.
+
+    Args:
+        name: of the module.
+        doc: its docstring.
+        questions: how many are asked unless it is said.
+    """
+    parser = argparse.ArgumentParser(
+        prog=name, description=doc, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--work", type=Path, default=WORK, help="where indices are kept")
+    parser.add_argument("--questions", type=int, default=questions)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def offline_reader(encoder: TokenEncoder) -> ExtractiveReader:
+    """The offline reader, which encodes every shown text once in a run."""
+    return ExtractiveReader(CachedEncoder(encoder), counter())
+
+
+@cache
+def counter() -> TokenCounter:
+    """Counts as the packaged encoder does."""
+    return wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json")
+
+
+def prices() -> PriceBook:
+    """The packaged prices, of which :data:`SHADOW` is one."""
+    return packaged()
+
+
+def holds(answer: str, gold: Iterable[str]) -> bool:
+    """Whether an answer holds every stemmed word of one of the gold answers, stop words left out."""
+    said = _stems(answer)
+    return any(wanted <= said for text in gold if (wanted := _stems(text)))
+
+
+def interval(
+    values: Sequence[float] | np.ndarray, *, seed: int = 0, draws: int = 2_000
+) -> tuple[float, float]:
+    """A 95 % bootstrap interval of the mean."""
+    sample = np.asarray(values, dtype=float)
+    picked = np.random.default_rng(seed).integers(0, len(sample), (draws, len(sample)))
+    low, high = np.percentile(sample[picked].mean(axis=1), [2.5, 97.5])
+    return float(low), float(high)
+
+
+def shown(values: Sequence[float] | np.ndarray, form: str = ".3f") -> str:
+    """A mean with its interval."""
+    low, high = interval(values)
+    return f"{np.mean(values):{form}} [{low:{form}}, {high:{form}}]"
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def _questions(row: dict[str, Any], number: int) -> Iterator[Question]:
+    for asked in row["qas"]:
+        answers = tuple(dict.fromkeys(answer["text"] for answer in asked["answers"]))
+        yield Question(
+            id=asked["id"], text=asked["question"], answers=answers, passage=f"squad:{number}"
+        )
+
+
+def _build(
+    rows: Sequence[dict[str, Any]], where: Path, embedder: SentenceTransformerEmbedder
+) -> None:
+    where.mkdir(parents=True, exist_ok=True)
+    corpus = where / "corpus.jsonl"
+    lines = (
+        json.dumps({"id": f"squad:{i}", "title": row["title"], "text": row["context"]})
+        for i, row in enumerate(rows)
+    )
+    corpus.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # as ``posology ingest`` does, so that compressed RAG is what it is there
+    annotator, coding = make_annotator(), codec()
+    index = Index.open_or_create(
+        where / "index", embedder.name, embedder.dim, annotator=annotator.name, codec=coding
+    )
+    report = ingest([corpus], index, embedder, annotator=annotator, codec=coding)
+    if report.bad:
+        raise RuntimeError(f"{report.bad} paragraphs could not be read")
+    (where / "complete").touch()
+
+
+@cache
+def _stemmer() -> Callable[[str], str]:
+    from nltk.stem.porter import PorterStemmer
+
+    stem: Callable[[str], str] = PorterStemmer().stem
+    return stem
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = _WORD.findall(text.lower())
+    return frozenset(_stemmer()(word) for word in words if word not in _STOP)

@@ -1,0 +1,381 @@
+"""How well preflight predicts that the key document is lost in the middle, on real gold.
+
+Usage: ``python -m evals.preflight [--data PATH] [--index DIR] [--repeats N] [--write]``.
+
+The questions of PubMedQA and the claims of SciFact, over the 44,581 abstracts of the pool. The issue is the
+paper's (BriefContext, section 5.3): no key document among the first three shown. Three orders of showing:
+dense, which the paper evaluates; fused, which is the product's own; BM25.
+
+The calibrated predictor is judged on questions that it was not trained on: five folds, repeated with other
+folds; its threshold is chosen within the training folds, by folds of theirs. A question is in one fold with
+all of its numbers of passages. Intervals are the 2.5th and 97.5th percentiles over repetitions and over
+resampled questions. Last come questions of another kind, by the model of all these. ``--write`` trains on all questions and rewrites the packaged model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import anyio
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.pooled import WORK
+from evals.preflight_cases import DEPTHS, Cases, elsewhere, gather, likeliest_weights
+from policies.preflight import ORDERS, PREFIX, SPOTLIGHT, Calibrated, Model, Published, Term, write
+from policies.preflight_features import WEIGHTS
+from posology.index.schema import FORMAT, SPLITTER
+
+Flags: TypeAlias = "NDArray[np.bool_]"
+Shares: TypeAlias = "NDArray[np.float64]"
+
+#: what the model weighs: few enough that a thousand questions teach their weights
+TERMS = (
+    "beyond",
+    "iou_3",
+    "dense_gap_2",
+    "dense_gap_3",
+    "dense_gap_4",
+    "dense_gap_mean",
+    "passages",
+)
+#: recall that the threshold is chosen for, unless the published rule's own is higher
+RECALL = 0.92
+#: number of passages that everything is judged at
+K = 16
+SETS = ("PubMedQA", "SciFact", "both")
+PAPER = "paper (MedCPT, all of PubMed)  n  1118  TP 426  FP 423  FN  34  TN 235  precision .5018  recall .9261  F1 .6509"
+_FOLDS = 5
+_RESAMPLED = 200
+_ELSEWHERE = 400
+_INVERSE_PENALTY = 0.1
+_BINS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Judged:
+    """What was predicted of every question when it was in the fold that was left out."""
+
+    #: shape ``(repeats, n)``
+    probabilities: Shares
+    flags: Flags
+
+
+def logistic() -> Any:
+    """The calibrated predictor's learner. Unweighted, so that its probabilities are probabilities."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(C=_INVERSE_PENALTY, max_iter=2000))
+
+
+def boosted() -> Any:
+    """A learner that finds thresholds and interactions, for comparison only."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(max_iter=80, max_depth=3, learning_rate=0.06)
+
+
+def threshold_for(probabilities: Shares, issue: Flags, recall: float) -> float:
+    """The largest threshold at which that share of the issues is flagged."""
+    of_issues = np.sort(probabilities[issue])[::-1]
+    return float(of_issues[math.ceil(recall * len(of_issues) - 1e-9) - 1])
+
+
+def stacked(cases: Cases, order: str, names: Sequence[str], rows: NDArray[np.intp]) -> Shares:
+    """The features of some questions with every number of passages, one below the other."""
+    return np.vstack([cases.numbers(order, depth, names)[rows] for depth in DEPTHS])
+
+
+def held_out(
+    cases: Cases,
+    order: str,
+    names: Sequence[str],
+    learner: Callable[[], Any],
+    *,
+    seed: int,
+    rows: NDArray[np.intp] | None = None,
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Shares]]:
+    """Fold after fold: the rows trained on, the rows left out, and what is predicted of these."""
+    from sklearn.model_selection import StratifiedKFold
+
+    rows = np.arange(len(cases.sets)) if rows is None else rows
+    issue = cases.issue[order]
+    shown = cases.numbers(order, K, names)
+    strata = [f"{cases.sets[row]} {issue[row]}" for row in rows]
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
+    for inside, outside in folds.split(rows, strata):
+        train, test = rows[inside], rows[outside]
+        fitted = learner().fit(
+            stacked(cases, order, names, train), np.tile(issue[train], len(DEPTHS))
+        )
+        yield train, test, fitted.predict_proba(shown[test])[:, 1]
+
+
+def scores(
+    cases: Cases,
+    order: str,
+    names: Sequence[str],
+    learner: Callable[[], Any],
+    *,
+    seed: int,
+    rows: NDArray[np.intp] | None = None,
+) -> Shares:
+    """Each row's probability from a model that did not see its question; shape ``(len(rows),)``."""
+    found = np.full(len(cases.sets), np.nan)
+    for _, test, probabilities in held_out(cases, order, names, learner, seed=seed, rows=rows):
+        found[test] = probabilities
+    return found if rows is None else found[rows]
+
+
+def judge(cases: Cases, order: str, rule: Flags, *, repeats: int) -> Judged:
+    """Cross-validate the calibrated predictor, threshold and all."""
+    issue = cases.issue[order]
+    probabilities = np.zeros((repeats, len(issue)))
+    flags = np.zeros((repeats, len(issue)), bool)
+    for seed in range(repeats):
+        for train, test, of_test in held_out(cases, order, TERMS, logistic, seed=seed):
+            inner = scores(cases, order, TERMS, logistic, seed=seed, rows=train)
+            wanted = max(RECALL, rule[train][issue[train]].mean())
+            least = threshold_for(inner, issue[train], wanted)
+            probabilities[seed, test] = of_test
+            flags[seed, test] = of_test >= least
+    return Judged(probabilities=probabilities, flags=flags)
+
+
+def confusion(flags: Flags, issue: Flags) -> str:
+    """Counts and ratios in a line; with repeats, their means."""
+    flags = np.atleast_2d(flags)
+    tp, fp = (flags & issue).sum(1).mean(), (flags & ~issue).sum(1).mean()
+    fn, tn = (~flags & issue).sum(1).mean(), (~flags & ~issue).sum(1).mean()
+    return (
+        f"n {issue.size:5}  TP {tp:5.1f}  FP {fp:5.1f}  FN {fn:5.1f}  TN {tn:5.1f}  "
+        f"precision {tp / max(tp + fp, 1):.4f}  recall {tp / max(tp + fn, 1):.4f}  "
+        f"F1 {2 * tp / max(2 * tp + fp + fn, 1):.4f}  flagged {(tp + fp) / issue.size:.3f}"
+    )
+
+
+def interval(flags: Flags, issue: Flags, measure: Callable[[Flags, Flags], float]) -> str:
+    """Of a measure of flags and issues, over repeats and resampled questions."""
+    rng = np.random.default_rng(0)
+    flags = np.atleast_2d(flags)
+    found = []
+    for repeat in flags:
+        for _ in range(_RESAMPLED):
+            rows = rng.integers(0, issue.size, issue.size)
+            found.append(measure(repeat[rows], issue[rows]))
+    low, high = np.nanpercentile(found, [2.5, 97.5])
+    return f"{low:.3f}–{high:.3f}"
+
+
+def recall_of(flags: Flags, issue: Flags) -> float:
+    """Share of the issues that are flagged; NaN where there are none."""
+    return float(flags[issue].mean()) if issue.any() else math.nan
+
+
+def flagged_of(flags: Flags, issue: Flags) -> float:
+    """Share of all questions that are flagged."""
+    return float(flags.mean()) if issue.size else math.nan
+
+
+def of_set(cases: Cases, name: str) -> Flags:
+    """Which questions are of a set."""
+    return np.ones(len(cases.sets), bool) if name == "both" else cases.sets == name
+
+
+def report(cases: Cases, order: str, judged: Judged, rule: Flags) -> None:
+    """The confusion matrices and what they are held against, at :data:`K` passages."""
+    issue, absent = cases.issue[order], cases.absent[order, K]
+    print(f"\n{order} order, k = {K}: the issue is no key document among the first {SPOTLIGHT}")
+    print(f"  {PAPER}")
+    for name in SETS:
+        of = of_set(cases, name)
+        y, flags = issue[of], judged.flags[:, of]
+        reachable = of & ~absent
+        print(f"  {name}: prevalence {y.mean():.3f}; not retrieved at all {absent[of].mean():.3f}")
+        print(f"    published   {confusion(rule[of], y)}")
+        print(
+            f"      recall {interval(rule[of], y, recall_of)}, flagged {interval(rule[of], y, flagged_of)}"
+        )
+        print(f"    calibrated  {confusion(flags, y)}")
+        print(
+            f"      recall {interval(flags, y, recall_of)}, flagged {interval(flags, y, flagged_of)}"
+        )
+        print(
+            "      of the issues whose key document was retrieved, and can be mended "
+            f"({issue[reachable].sum()}): recall published {recall_of(rule[reachable], issue[reachable]):.3f}, "
+            f"calibrated {judged.flags[:, reachable & issue].mean():.3f}"
+        )
+
+
+def best(cases: Cases, order: str, judged: Judged, rule: Flags, *, repeats: int) -> None:
+    """The goal: half of the rule's flags at the recall; with each set's own threshold, found afterwards."""
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    issue = cases.issue[order]
+    names = [
+        name.removeprefix(PREFIX)
+        for name, value in cases.features[order, K][0].items()
+        if not isinstance(value, str)
+    ]
+
+    def averaged(learner: Callable[[], Any]) -> Shares:
+        found = [scores(cases, order, names, learner, seed=seed) for seed in range(repeats)]
+        return np.asarray(np.mean(found, axis=0), np.float64)
+
+    learners: dict[str, Shares] = {
+        "published IoU": -cases.numbers(order, K, ["iou_3"])[:, 0],
+        "beyond alone": cases.numbers(order, K, ["beyond"])[:, 0],
+        "calibrated": judged.probabilities.mean(axis=0),
+        "all features": averaged(logistic),
+        "boosting": averaged(boosted),
+    }
+    print(f"\n{order} order: the best that scores allow (threshold chosen on what is measured)")
+    for name in SETS:
+        of = of_set(cases, name)
+        y = issue[of]
+        wanted = max(RECALL, recall_of(rule[of], y))
+        half = rule[of].mean() / 2
+        print(f"  {name}: flags at recall {wanted:.3f}; half of the rule's flags: {half:.3f}")
+        for learner, score in learners.items():
+            flagged = (score[of] >= threshold_for(score[of], y, wanted)).mean()
+            print(
+                f"    {learner:14} {flagged:.3f} {'met' if flagged <= half else 'missed':6}"
+                f"  ROC area {roc_auc_score(y, score[of]):.3f}"
+                f"  precision–recall area {average_precision_score(y, score[of]):.3f}"
+            )
+
+
+def calibration(cases: Cases, order: str, judged: Judged) -> None:
+    """Whether probabilities are what they say."""
+    issue = cases.issue[order]
+    p = judged.probabilities.mean(axis=0)
+    print(f"\n{order} order: probabilities (Brier {np.mean((p - issue) ** 2):.4f}, always the "
+          f"prevalence {issue.mean() * (1 - issue.mean()):.4f})")  # fmt: skip
+    for low, high in pairwise(_BINS):
+        inside = (p >= low) & ((p < high) | (high == 1))
+        if inside.any():
+            print(f"    {low:.2f}–{high:.2f}  n {inside.sum():4}  "
+                  f"said {p[inside].mean():.3f}  was {issue[inside].mean():.3f}")  # fmt: skip
+
+
+def depths(cases: Cases, order: str, rule: dict[int, Flags], model: Model) -> None:
+    """Other numbers of passages, by the model that was trained on all questions."""
+    print(f"\n{order} order, other numbers of passages (a model that saw these questions)")
+    issue = cases.issue[order]
+    for depth in DEPTHS:
+        rows = cases.features[order, depth]
+        flags = np.array([model.probability(row) >= model.threshold for row in rows])
+        print(f"    k {depth:3}  published {confusion(rule[depth], issue)}")
+        print(f"           calibrated {confusion(flags, issue)}")
+
+
+def weights(cases: Cases) -> None:
+    """What the built-in weights of the log odds are rounded from."""
+    print(f"likeliest weights of {', '.join(WEIGHTS)}; built in: {tuple(WEIGHTS.values())}")
+    for name in SETS:
+        for depth in DEPTHS:
+            found = likeliest_weights(cases, depth, of_set(cases, name))
+            print(f"    {name:8}  k {depth:2}  {found.round(2).tolist()}")
+
+
+def train(cases: Cases, order: str, judged: Judged, rule: Flags) -> Model:
+    """The model of all questions, with the threshold that held-out questions ask for."""
+    issue = cases.issue[order]
+    fitted = logistic().fit(
+        stacked(cases, order, TERMS, np.arange(len(issue))), np.tile(issue, len(DEPTHS))
+    )
+    scaler, regression = fitted[0], fitted[1]
+    wanted = max(RECALL, recall_of(rule, issue))
+    least = [threshold_for(p, issue, wanted) for p in judged.probabilities]
+    return Model(
+        intercept=float(regression.intercept_[0]),
+        threshold=float(np.mean(least)),
+        terms=tuple(
+            Term(feature=name, weight=float(weight), mean=float(mean), scale=float(scale))
+            for name, weight, mean, scale in zip(
+                TERMS, regression.coef_[0], scaler.mean_, scaler.scale_, strict=True
+            )
+        ),
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print every table; write the model where that is asked for."""
+    parser = argparse.ArgumentParser(prog="evals.preflight", description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument(
+        "--index", type=Path, default=WORK / f"pool-vectors-{FORMAT}-{SPLITTER}",
+        help="where the index of the pool is kept, built if need be",
+    )  # fmt: skip
+    parser.add_argument("--repeats", type=int, default=10, help="repetitions of the five folds")
+    parser.add_argument("--write", action="store_true", help="rewrite the packaged model")
+    given = parser.parse_args(argv)
+    cases = anyio.run(partial(gather, given.data, given.index))
+    weights(cases)
+    models = {}
+    for order in ("dense", "fused", "bm25"):
+        published = Published()
+        rule = {
+            depth: np.array([published(row).issue for row in cases.features[order, depth]])
+            for depth in DEPTHS
+        }
+        judged = judge(cases, order, rule[K], repeats=given.repeats)
+        models[order] = train(cases, order, judged, rule[K])
+        report(cases, order, judged, rule[K])
+        best(cases, order, judged, rule[K], repeats=min(given.repeats, 3))
+        calibration(cases, order, judged)
+        depths(cases, order, rule, models[order])
+    anyio.run(transfer, given.data, models)
+    if given.write:
+        _write(cases, models)
+    return 0
+
+
+async def transfer(data: Path, models: dict[str, Model]) -> None:
+    """What becomes of both predictors on questions of another kind, in another index."""
+    for order in ("dense", "fused"):
+        asked, features = await elsewhere(data, _ELSEWHERE, K, order)
+        issue = np.array(asked)
+        calibrated = Calibrated(models={order: models[order]})
+        print(
+            f"\n{order} order, {_ELSEWHERE} questions of SQuAD over its own 913 paragraphs, k = {K}"
+        )
+        for predictor in (Published(), calibrated):
+            flags = np.array([predictor(row).issue for row in features])
+            print(f"    {predictor.name:11} {confusion(flags, issue)}")
+            print(f"      recall {interval(flags, issue, recall_of)}")
+
+
+def _write(cases: Cases, models: dict[str, Model]) -> None:
+    from sklearn import __version__
+
+    predictor = Calibrated(
+        models={order: models[order] for order in ORDERS},
+        trained={
+            "questions": {name: int(of_set(cases, name).sum()) for name in SETS[:2]},
+            "digest": cases.digest,
+            "passages": list(DEPTHS),
+            "pool": cases.pool,
+            "embedder": cases.embedder,
+            "recall": RECALL,
+            "scikit-learn": __version__,
+        },
+    )
+    path = Path(str(files("policies"))) / "models" / "preflight.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(write(predictor), encoding="utf-8")
+    print(f"\nwritten: {path.name}, version {predictor.version}")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

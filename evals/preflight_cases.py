@@ -1,0 +1,212 @@
+"""Questions whose key document is known, with what preflight sees of what was retrieved for them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.pooled import open_pool
+from evals.retrieval import Question, pubmedqa, scifact
+from policies.preflight import ORDERS, PREFIX, SPOTLIGHT, observe
+from policies.preflight_features import WEIGHTS, candidates
+from posology.index.bm25 import rerank
+from posology.index.embedders import load
+from posology.index.ingest import ingest
+from posology.index.retriever import Mode, Retriever
+from posology.index.store import Index
+from posology.query import make_query
+from posology.seams import Embedder, TokenCodec
+from posology.types import Encoded, Passage, Query, Retrieval, Retrieved, Sentence
+
+FILES = (
+    "pool.jsonl.gz",
+    "pool.minilm.f16.npy",
+    "pubmedqa_train.jsonl.gz",
+    "scifact_claims_train.jsonl.gz",
+)
+#: the numbers of passages that are looked at
+DEPTHS = (8, 16, 32)
+_MODES: tuple[Mode, ...] = ("fused", "dense", "bm25")
+#: questions whose cut retrievals are compared with the retriever's own
+_CHECKED = 5
+_STEPS = 12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Cases:
+    """n questions, each retrieved for with every number of passages and shown in every order."""
+
+    #: of each question, shape ``(n,)``, the set that it is of
+    sets: NDArray[np.str_]
+    #: by order, shape ``(n,)``: whether no key document is among the first three
+    issue: dict[str, NDArray[np.bool_]]
+    #: by order and number of passages, shape ``(n,)``: whether no key document was retrieved at all
+    absent: dict[tuple[str, int], NDArray[np.bool_]]
+    #: by order and number of passages: each question's features
+    features: dict[tuple[str, int], list[dict[str, Any]]]
+    #: by number of passages: each question's candidates in the dense order, shape ``(c, 3)``, by the methods
+    #: of ``WEIGHTS``, and whether each is a key document, shape ``(c,)``; perhaps none
+    candidates: dict[int, list[tuple[NDArray[np.float64], NDArray[np.bool_]]]]
+    #: of the questions and their key documents
+    digest: str
+    #: whose vectors the passages and questions have
+    embedder: str
+    #: passages in the index
+    pool: int
+
+    def numbers(self, order: str, depth: int, names: Sequence[str]) -> NDArray[np.float64]:
+        """Features as a matrix, shape ``(n, len(names))``."""
+        rows = self.features[order, depth]
+        return np.array([[row[PREFIX + name] for name in names] for row in rows], np.float64)
+
+
+class _WithoutSentences:
+    """An embedder of passages whose vectors are given: what it makes is replaced or empty."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dim = embedder.name, embedder.dim
+        self.embed_queries = embedder.embed_queries
+        self.encode_query = embedder.encode_query
+
+    def embed_passages(
+        self,
+        passages: Sequence[Passage],
+        sentences: Sequence[Sequence[Sentence]],  # noqa: ARG002 (the protocol's)
+        codec: TokenCodec | None = None,  # noqa: ARG002 (the protocol's)
+    ) -> list[Encoded]:
+        """Nothing but shapes."""
+        nothing = Encoded(
+            vector=np.zeros(self.dim, np.float32),
+            sentence_vectors=np.zeros((0, self.dim), np.float32),
+        )
+        return [nothing for _ in passages]
+
+
+async def gather(data: Path, index: Path) -> Cases:
+    """Retrieve for every question of both sets.
+
+    The first time, the index is built: passages with their given vectors, and none for their sentences,
+    which takes a minute or two where embedding the sentences would take forty. Answer no questions from it.
+    """
+    if missing := [name for name in FILES if not (data / name).exists()]:
+        sys.exit(f"{data} has no {missing[0]}: name the data sets' folder with --data")
+    embedder = load()
+    if not (index / "complete").exists():
+        build(data, index, embedder)
+    opened = Index.open(index / "index")
+    asked = {"PubMedQA": pubmedqa(data), "SciFact": scifact(data)}
+    retriever = Retriever(opened, embedder)
+    questions = [(name, question) for name, of in asked.items() for question in of]
+    issue: dict[str, list[bool]] = {order: [] for order in ORDERS}
+    absent: dict[tuple[str, int], list[bool]] = {(o, k): [] for o in ORDERS for k in DEPTHS}
+    features: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in absent}
+    among: dict[int, list[tuple[NDArray[np.float64], NDArray[np.bool_]]]] = {k: [] for k in DEPTHS}
+    for number, (_, question) in enumerate(questions):
+        query = make_query(question.text)
+        found = {mode: await retriever.retrieve(query, max(DEPTHS), mode) for mode in _MODES}
+        if number < _CHECKED:
+            await _check(retriever, query, found["fused"], found["dense"])
+        for order, retrieval in found.items():
+            for depth, cut in _cuts(retrieval, found["dense"]):
+                ids = [one.passage.id for one in cut.passages]
+                absent[order, depth].append(not question.gold & set(ids))
+                features[order, depth].append(observe(cut))
+                if order == "dense":
+                    names, by = candidates(cut)
+                    keys = np.array([name in question.gold for name in names])
+                    among[depth].append((np.array([by[m] for m in WEIGHTS]).T, keys))
+            issue[order].append(not question.gold & set(ids[:SPOTLIGHT]))
+    return Cases(
+        sets=np.array([name for name, _ in questions]),
+        issue={order: np.array(of) for order, of in issue.items()},
+        absent={key: np.array(of) for key, of in absent.items()},
+        features=features,
+        candidates=among,
+        digest=_digest([question for _, question in questions]),
+        embedder=embedder.name,
+        pool=opened.count(),
+    )
+
+
+def build(data: Path, where: Path, embedder: Embedder) -> None:
+    """Make the index of the pool with its given vectors."""
+    index = Index.open_or_create(where / "index", embedder.name, embedder.dim)
+    given = _WithoutSentences(embedder)
+    report = ingest([data / FILES[0]], index, given, batch=4096, vectors=data / FILES[1])
+    if report.bad or report.bad_files:
+        sys.exit(f"{report.bad} records and {len(report.bad_files)} files cannot be read")
+    (where / "complete").touch()
+
+
+async def elsewhere(data: Path, n: int, depth: int, order: Mode) -> tuple[list[bool], list[Any]]:
+    """Questions of another kind, SQuAD's over its pooled paragraphs: the issue and the features of each."""
+    pool = open_pool(data)
+    issue, features = [], []
+    for question in pool.sample("test", n):
+        retrieval = await pool.retrieve(question, depth, order)
+        shown = [one.passage.id for one in retrieval.passages[:SPOTLIGHT]]
+        issue.append(question.passage not in shown)
+        features.append(observe(retrieval))
+    return issue, features
+
+
+def _cuts(retrieval: Retrieval, dense: Retrieval) -> Iterator[tuple[int, Retrieval]]:
+    """What each smaller number of passages would have given."""
+    for depth in DEPTHS:
+        yield depth, _cut(retrieval, depth, dense.passages)
+
+
+def _cut(retrieval: Retrieval, depth: int, dense: Sequence[Retrieved]) -> Retrieval:
+    return replace(
+        retrieval,
+        passages=retrieval.passages[:depth],
+        dense=retrieval.dense.top(depth),
+        bm25=retrieval.bm25.top(depth),
+        fused=retrieval.fused.top(depth),
+        bm25_rerank=rerank(retrieval.query.text, [one.passage for one in dense[:depth]]),
+    )
+
+
+async def _check(retriever: Retriever, query: Query, fused: Retrieval, dense: Retrieval) -> None:
+    """That what is cut is what the retriever gives."""
+    for depth, cut in _cuts(fused, dense):
+        given = await retriever.retrieve(query, depth, "fused")
+        if observe(given) != observe(cut):
+            sys.exit(f"retrieving {depth} passages is not what was computed for {query.text!r}")
+
+
+def _digest(questions: Sequence[Question]) -> str:
+    content = json.dumps([[question.text, sorted(question.gold)] for question in questions])
+    return hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+
+
+def likeliest_weights(cases: Cases, depth: int, of: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The weights under which the key documents are likeliest among the candidates, by Newton's method.
+
+    A conditional logit over the questions ``of`` which a key document was retrieved; shape ``(3,)``, in the
+    order of ``WEIGHTS``.
+    """
+    asked = [pair for pair, wanted in zip(cases.candidates[depth], of, strict=True) if wanted]
+    # so that no step begins where every share is 0 or 1
+    weights = np.array([10.0, 0.1, 0.1])
+    for _ in range(_STEPS):
+        slope, curve = np.zeros(3), np.zeros((3, 3))
+        for scores, keys in asked:
+            if not keys.any():
+                continue
+            shares = np.exp(scores @ weights - (scores @ weights).max())
+            for some, sign in ((shares, 1), (shares * keys, -1)):
+                expected = some @ scores / some.sum()
+                slope -= sign * expected
+                apart = scores - expected
+                curve += sign * (apart.T * (some / some.sum())) @ apart
+        weights = weights + np.linalg.solve(curve, slope)
+    return weights

@@ -1,0 +1,94 @@
+"""How good the pruner is on documents kept aside: shares of gold sentences, one threshold, passages' ranks.
+
+``python -m evals.pruner --data DIR --work DIR``. Encodes what :mod:`evals.pruner_train` has not encoded yet, a
+quarter to half an hour on two cores. Figures: ``strategies/compression/models/MODEL_CARD.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from evals.pooled import WORK
+from evals.pruner_score import SHARES, Recorded, observed, together
+from evals.pruner_train import coded, open_corpora
+from posology.index.embedders import load
+from strategies.compression.late.codec import LateCodec
+from strategies.compression.late.features import NAMES
+from strategies.compression.late.head import Head
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Scorer: TypeAlias = Callable[
+    ["NDArray[np.float32]", "NDArray[np.int64]"],
+    "tuple[NDArray[np.float32], NDArray[np.float32]]",
+]
+
+
+def by(feature: str, of_passages: str) -> Scorer:
+    """Scores sentences by one feature, and passages by another."""
+    own, whole = NAMES.index(feature), NAMES.index(of_passages)
+    return lambda f, sizes: (f[:, own], f[np.cumsum(sizes) - sizes, whole])
+
+
+def table(name: str, records: Sequence[Recorded], scorer: Scorer, threshold: float | None) -> None:
+    """Print a line of shares, and what the threshold does; ``None``: the one that keeps .90."""
+    scores, chars, gold, ranks = [], [], [], []
+    emptied: dict[str, list[float]] = {"hard": [], "random": []}
+    for record in records:
+        features, sizes, rows = record.of(record.main)
+        of_sentences, of_passages = scorer(features, sizes)
+        scores.append(of_sentences)
+        chars.append(record.chars[rows])
+        gold.append(record.gold[rows])
+        kinds = [record.case.kinds[i] for i in record.main]
+        best = np.maximum.reduceat(of_sentences, np.cumsum(sizes) - sizes)
+        emptied["hard"] += [b for b, kind in zip(best, kinds, strict=True) if kind == "hard"]
+        order = np.argsort(-of_passages, kind="stable").tolist()
+        ranks.append(1 / (1 + min(order.index(i) for i, k in enumerate(kinds) if k == "gold")))
+        stranger = [i for i, k in enumerate(record.case.kinds) if k == "random"][-1:]
+        if stranger:
+            features, sizes, _ = record.of(stranger)
+            emptied["random"].append(float(scorer(features, sizes)[0].max()))
+    s, c, g = np.concatenate(scores), np.concatenate(chars), np.concatenate(gold)
+    order = np.argsort(-s, kind="stable")
+    at = int(np.searchsorted(np.cumsum(g[order]) / g.sum(), 0.9))
+    needed = np.cumsum(c[order])[at] / c.sum()
+    cut = float(s[order][at]) if threshold is None else threshold
+    shares = " ".join(f"{share:.2f}" for share in together(s, c, g))
+    nothing = ", ".join(f"{k} {np.mean(np.array(v) < cut):.1%}" for k, v in emptied.items() if v)
+    print(
+        f"  {name:10s} {shares} | .90 needs {needed:.1%} | keeps {g[s >= cut].sum() / g.sum():.3f} of gold"
+        f" in {c[s >= cut].sum() / c.sum():.1%}, empties {nothing} | MRR of 5 {np.mean(ranks):.3f}"
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="evals.pruner", description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--work", type=Path, default=WORK / "pruner")
+    given = parser.parse_args()
+    codec, head = LateCodec.packaged(), Head.packaged()
+    print(f"codec {codec.name}, head {head.version}, threshold {head.threshold:.3f}")
+    print("gold sentences kept in", " ".join(f"{s:.0%}" for s in SHARES), "of the characters")
+    for corpus in open_corpora(given.data, given.work, load(None)):
+        codes = coded(corpus.bank, codec)
+        for origin in dict.fromkeys(case.origin for case in corpus.cases):
+            cases = [c for c in corpus.cases if c.origin == origin and c.part == "test"]
+            if origin == "squad2" or not cases:
+                continue
+            records = [observed(case, corpus, codes, codec, head.weights) for case in cases]
+            print(f"{origin}, {len(records)} questions")
+            table("cosine", records, by("cosine", "cosine_passage"), None)
+            table("maxsim", records, by("maxsim_idf", "coverage"), None)
+            table("pruner", records, head, head.threshold)
+
+
+if __name__ == "__main__":
+    main()

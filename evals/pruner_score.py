@@ -1,0 +1,122 @@
+"""What the pruner's training and its measures share: records of cases, and shares of gold sentences kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evals.pruner_data import Case
+from strategies.compression.late.codec import LateCodec
+from strategies.compression.late.features import Asked, Coded, Weights, kind, observe
+from strategies.compression.late.head import Head
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from evals.pruner_train import Corpus
+
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.4)
+#: random passages of which the threshold leaves nothing, where it is chosen
+EMPTIED = 0.96
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Recorded:
+    """A case with the features of its sentences."""
+
+    case: Case
+    #: shape ``(sentences, features)``
+    features: NDArray[np.float32]
+    #: sentences of each passage
+    sizes: NDArray[np.int64]
+    #: which sentences bear the answer, and how long each is; shape ``(sentences,)``
+    gold: NDArray[np.bool_]
+    chars: NDArray[np.int32]
+
+    def of(
+        self, places: Sequence[int]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
+        """Features and sizes of some of its passages, and which sentences they are."""
+        wanted = np.zeros(len(self.sizes), np.bool_)
+        wanted[list(places)] = True
+        rows = np.repeat(wanted, self.sizes)
+        return self.features[rows], self.sizes[wanted], rows
+
+    @property
+    def main(self) -> list[int]:
+        """The gold passages, and those that were retrieved besides."""
+        most = 5 if self.case.origin.startswith("squad") else len(self.sizes)
+        return [i for i, kind_ in enumerate(self.case.kinds[:most]) if kind_ != "random"]
+
+
+def observed(
+    case: Case, corpus: Corpus, codes: NDArray[np.uint8], codec: LateCodec, weights: Weights
+) -> Recorded:
+    """The features of a case."""
+    bank, (tokens, whole) = corpus.bank, corpus.asked[case.question]
+    spans = [slice(bank.first_sentence[p], bank.first_sentence[p + 1]) for p in case.passages]
+    vectors = np.concatenate([bank.sentence_vectors[s] for s in spans]).astype(np.float32)
+    sizes = np.array([len(bank.counts[p]) - 1 for p in case.passages])
+    coded = Coded(
+        codes=np.concatenate([codes[bank.first[p] : bank.first[p + 1]] for p in case.passages]),
+        counts=np.concatenate([bank.counts[p] for p in case.passages]),
+        sizes=sizes,
+        cosines=vectors @ whole,
+        of_passages=bank.vectors[list(case.passages)].astype(np.float32) @ whole,
+    )
+    asked = Asked(vectors=tokens.vectors, ids=tokens.ids, kind=kind(case.question))
+    gold = [np.isin(np.arange(n), list(g)) for n, g in zip(sizes, case.gold, strict=True)]
+    return Recorded(
+        case=case,
+        features=observe(asked, coded, codec, weights),
+        sizes=sizes,
+        gold=np.concatenate(gold),
+        chars=np.concatenate([bank.chars[s] for s in spans]),
+    )
+
+
+def together(
+    scores: NDArray[np.float32], chars: NDArray[np.int32], gold: NDArray[np.bool_]
+) -> list[float]:
+    """Shares of gold sentences that are kept when sentences are taken by score up to :data:`SHARES`."""
+    order = np.argsort(-scores, kind="stable")
+    before = np.cumsum(chars[order]) - chars[order]
+    total = chars.sum()
+    return [float(gold[order[before < s * total]].sum() / gold.sum()) for s in SHARES]
+
+
+def calibrate(head: Head, records: Sequence[Recorded]) -> tuple[float, float, float, float]:
+    """Threshold, share of the characters that it leaves, and slope and offset, by the dev part.
+
+    The threshold is the lowest that empties :data:`EMPTIED` of random passages, each alone.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    logits, gold, alone, chars = [], [], [], []
+    for record in records:
+        if record.case.part != "dev":
+            continue
+        for i, kind_ in enumerate(record.case.kinds):
+            if kind_ == "random":
+                features, sizes, _ = record.of([i])
+                alone.append(_logit(head(features, sizes)[0]).max())
+                break
+        if record.case.origin != "squad2":
+            features, sizes, rows = record.of(record.main)
+            logits.append(_logit(head(features, sizes)[0]))
+            gold.append(record.gold[rows])
+            chars.append(record.chars[rows])
+    x, y, length = np.concatenate(logits), np.concatenate(gold), np.concatenate(chars)
+    fitted = LogisticRegression(C=1e6).fit(x[:, None], y)
+    slope, offset = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+    cut = float(np.quantile(alone, EMPTIED))
+    left = float(length[x >= cut].sum() / length.sum())
+    return 1 / (1 + float(np.exp(-(slope * cut + offset)))), left, slope, offset
+
+
+def _logit(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
+    p = np.clip(probabilities.astype(np.float64), 1e-12, 1 - 1e-7)
+    return np.asarray(np.log(p / (1 - p)))

@@ -1,0 +1,371 @@
+"""Trains the pruner that ships: the codec of token vectors, what answers look like, and the head.
+
+``python -m evals.pruner_train --data DIR --work DIR [--codec] [--write]``. Without ``--write`` nothing of the
+tree is changed. Token vectors are kept in the folder of work; about 40 minutes on two cores, of which
+encoding takes three quarters. A codec is fitted anew only with ``--codec``: an index of the old one would
+have to be made again. What it gave: ``strategies/compression/models/MODEL_CARD.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import pickle
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evals.pooled import WORK
+from evals.pruner_articles import covid, trials
+from evals.pruner_bank import Bank, encode
+from evals.pruner_data import Abstracts, Case, Texts, scifact, squad
+from evals.pruner_score import Recorded, calibrate, observed
+from posology.index.embedders import DEFAULT, PACKAGED, load
+from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
+from posology.types import TokenVectors
+from strategies.compression.late import codec as codecs
+from strategies.compression.late import head as heads
+from strategies.compression.late.codec import KEPT, MODELS, LateCodec
+from strategies.compression.late.features import Weights, kind
+from strategies.compression.late.head import Head
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
+
+#: token vectors that a word's centre is mixed with its prior as if it had been seen so often more
+_PRIOR = 4
+#: of the answers' network
+HIDDEN = 32
+NETWORKS = 3
+EPOCHS = 8
+#: of cases of these, CovidQA and Evidence Inference, that are encoded, by part
+TAKEN = {
+    "covid": {"train": 150, "dev": 40, "test": 47},
+    "trials": {"train": 220, "dev": 60, "test": 90},
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Corpus:
+    """Cases with their passages' and questions' vectors."""
+
+    texts: Texts
+    cases: list[Case]
+    bank: Bank
+    #: question → token vectors, and the vector of the whole
+    asked: dict[str, tuple[TokenVectors, NDArray[np.float32]]]
+
+
+def open_corpora(
+    data: Path,
+    work: Path,
+    embedder: SentenceTransformerEmbedder,
+    questions: int | None = None,
+) -> list[Corpus]:
+    """SQuAD, and the literature; of every set and part so many questions, or all."""
+    texts, cases = _few(*squad(data, embedder), questions)
+    found = [_corpus(texts, cases, embedder, work, "squad")]
+    pool = Abstracts.load(data)
+    texts = Texts()
+    cases = scifact(data, pool, texts, embedder)
+    rng = random.Random(0)
+    others = Texts()
+    more = [*covid(data, others, embedder), *trials(data, pool, others)]
+    for origin, parts in TAKEN.items():
+        for part, n in parts.items():
+            of = [c for c in more if c.origin == origin and c.part == part]
+            for case in rng.sample(of, min(n, len(of))):
+                first = case.passages[:3]
+                moved = tuple(
+                    texts.add(others.passages[p].title, others.passages[p].text) for p in first
+                )
+                cases.append(
+                    replace(case, passages=moved, gold=case.gold[:3], kinds=case.kinds[:3])
+                )
+    texts, cases = _few(texts, cases, questions)
+    found.append(_corpus(texts, cases, embedder, work, "literature"))
+    return found
+
+
+def _few(texts: Texts, cases: list[Case], questions: int | None) -> tuple[Texts, list[Case]]:
+    """The first cases of every set and part, with the passages that they have."""
+    if questions is None:
+        return texts, cases
+    seen: Counter[tuple[str, str]] = Counter()
+    kept, needed = [], Texts()
+    for case in cases:
+        seen[case.origin, case.part] += 1
+        if seen[case.origin, case.part] <= questions:
+            own = [texts.passages[p] for p in case.passages]
+            kept.append(replace(case, passages=tuple(needed.add(p.title, p.text) for p in own)))
+    return needed, kept
+
+
+def _corpus(
+    texts: Texts, cases: list[Case], embedder: SentenceTransformerEmbedder, work: Path, name: str
+) -> Corpus:
+    bank = encode(texts, embedder, work, name)
+    questions = list(dict.fromkeys(case.question for case in cases))
+    tokens, whole = embedder.token_vectors(questions), embedder.embed_queries(questions)
+    asked = dict(zip(questions, zip(tokens, whole, strict=True), strict=True))
+    return Corpus(texts=texts, cases=cases, bank=bank, asked=asked)
+
+
+def fit_codec(corpora: Sequence[Corpus], embedder: SentenceTransformerEmbedder) -> bytes:
+    """The file of a codec: centres of words, and the principal directions of what is left.
+
+    A word that is seldom or never seen gets the centre that a linear regression expects from its input
+    embedding and from its vector when it stands alone.
+    """
+    kept = [_training_tokens(corpus) for corpus in corpora]
+    vectors = np.concatenate([v for v, _ in kept])
+    ids = np.concatenate([i for _, i in kept])
+    alone, inputs = _words(embedder)
+    size, dim = alone.shape
+    count = np.bincount(ids, minlength=size).astype(np.float32)
+    sums = np.zeros((size, dim), np.float32)
+    for begin in range(0, len(ids), 100_000):
+        stop = begin + 100_000
+        np.add.at(sums, ids[begin:stop], vectors[begin:stop].astype(np.float32))
+    known = np.concatenate([_unit(inputs), alone, np.ones((size, 1), np.float32)], axis=1)
+    weight = np.minimum(count, 20)[:, None]
+    normal = (known * weight).T @ known + 30 * np.eye(known.shape[1])
+    slopes = np.linalg.solve(normal, (known * weight).T @ (sums / np.maximum(count, 1)[:, None]))
+    prior = (known @ slopes).astype(np.float32)
+    centres = (sums + _PRIOR * prior) / (count + _PRIOR)[:, None]
+    picked = np.random.default_rng(0).choice(len(ids), min(120_000, len(ids)), replace=False)
+    seen, of = vectors[picked].astype(np.float32), ids[picked]
+    # without itself, or rare words would seem to lie on their centres
+    without = (sums[of] - seen + _PRIOR * prior[of]) / (count[of] - 1 + _PRIOR)[:, None]
+    left = (seen - without).astype(np.float64)
+    variances, directions = np.linalg.eigh(left.T @ left / len(left))
+    rotation = np.ascontiguousarray(directions[:, ::-1]).astype(np.float32)
+    turned = centres @ rotation
+    scales = (np.abs(turned).max(axis=1) / 127 + 1e-9).astype(np.float32)
+    file = io.BytesIO()
+    np.savez_compressed(
+        file,
+        format=codecs.FORMAT,
+        embedder=embedder.name,
+        rotation=rotation.astype(np.float16),
+        centres=np.round(turned / scales[:, None]).astype(np.int8),
+        scales=scales,
+        deviations=np.sqrt(variances[::-1][:KEPT]).astype(np.float32),
+    )
+    return file.getvalue()
+
+
+def _training_tokens(corpus: Corpus) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
+    bank = corpus.bank
+    aside = {p for c in corpus.cases if c.part == "test" for p in c.passages}
+    passages = sorted({p for c in corpus.cases if c.part == "train" for p in c.passages} - aside)
+    rows = np.concatenate([np.arange(bank.first[p], bank.first[p + 1]) for p in passages])
+    return bank.tokens[rows], bank.ids[rows].astype(np.int64)
+
+
+def _words(
+    embedder: SentenceTransformerEmbedder,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Of every word of the vocabulary: its vector when it stands alone, and its input embedding."""
+    from safetensors.numpy import load_file
+
+    weights = load_file(str(next(PACKAGED[DEFAULT]().glob("*.safetensors"))))
+    inputs = next(w for name, w in weights.items() if "word_embeddings" in name).astype(np.float32)
+    tokenizer = _tokenizer()
+    texts = [(tokenizer.id_to_token(i) or "").removeprefix("##") for i in range(len(inputs))]
+    alone = np.zeros_like(inputs)
+    for begin in range(0, len(texts), 2_000):
+        for i, one in enumerate(embedder.token_vectors(texts[begin : begin + 2_000]), begin):
+            # the piece that is the word itself, where it is cut otherwise when it stands alone
+            if len(one.ids):
+                alone[i] = one.vectors.mean(axis=0)
+    return alone, inputs
+
+
+def _tokenizer() -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    found = Tokenizer.from_file(str(PACKAGED[DEFAULT]() / "tokenizer.json"))
+    found.no_truncation()
+    found.no_padding()
+    return found
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    return unit
+
+
+def coded(bank: Bank, codec: LateCodec) -> NDArray[np.uint8]:
+    """Codes of all tokens of a bank."""
+    parts = []
+    for begin in range(0, len(bank.ids), 50_000):
+        ids = bank.ids[begin : begin + 50_000].astype(np.int64)
+        vectors = bank.tokens[begin : begin + 50_000].astype(np.float32)
+        parts.append(codec(TokenVectors(vectors=vectors, ids=ids, starts=ids, ends=ids)))
+    return np.concatenate(parts)
+
+
+def rarity(data: Path, corpus: Corpus) -> NDArray[np.float32]:
+    """``-log`` of the share of texts with a token, between an encyclopaedia's and abstracts'."""
+    from evals.pruner_data import POOL, rows
+
+    tokenizer = _tokenizer()
+    size = tokenizer.get_vocab_size()
+    pool = rows(data / POOL)[::4]
+    abstracts = [f"{row.get('title') or ''}. {row['text']}" for row in pool]
+    share = np.zeros(size)
+    for encoding in tokenizer.encode_batch(abstracts, add_special_tokens=False):
+        share[np.unique(encoding.ids)] += 0.5 / len(abstracts)
+    passages = sorted({p for c in corpus.cases if c.part == "train" for p in c.passages})
+    for p in passages:
+        ids = corpus.bank.ids[corpus.bank.first[p] : corpus.bank.first[p + 1]]
+        share[np.unique(ids)] += 0.5 / len(passages)
+    return np.maximum(-np.log(share + 1e-3), 0.1).astype(np.float32)
+
+
+def digits() -> NDArray[np.bool_]:
+    """Which tokens have a digit."""
+    tokenizer = _tokenizer()
+    names = [tokenizer.id_to_token(i) or "" for i in range(tokenizer.get_vocab_size())]
+    return np.array([any(c.isdigit() for c in name) for name in names])
+
+
+def answers(
+    corpus: Corpus, codes: NDArray[np.uint8], codec: LateCodec, idf: NDArray[np.float32]
+) -> Iterator[tuple[NDArray[Any], ...]]:
+    """Of every training question of SQuAD: the gold paragraph's tokens, and which are of the answer."""
+    tokenizer = _tokenizer()
+    for case in corpus.cases:
+        if case.part != "train" or not case.spans:
+            continue
+        p = case.passages[0]
+        passage = corpus.texts.passages[p]
+        head = len(heading(passage))
+        places = np.array(
+            tokenizer.encode(head * " " + passage.text, add_special_tokens=False).offsets
+        )
+        begin, end = corpus.bank.first[p], corpus.bank.first[p + 1]
+        begin += int(corpus.bank.counts[p][0])
+        if len(places) != end - begin:
+            continue
+        wanted = np.zeros(len(places), np.bool_)
+        for a, b in case.spans:
+            wanted |= (places[:, 0] < b + head) & (places[:, 1] > a + head)
+        asked = corpus.asked[case.question][0]
+        vectors = codec.vectors(codes[begin:end])
+        best = (vectors @ asked.vectors.T).max(axis=1)
+        same = (corpus.bank.ids[begin:end, None] == asked.ids).any(axis=1)
+        weights = idf[asked.ids]
+        mean, rare = asked.vectors.mean(axis=0), weights @ asked.vectors / weights.sum()
+        yield vectors, wanted, best, same, np.concatenate([mean, rare, kind(case.question)])
+
+
+def fit_answers(
+    found: Sequence[tuple[NDArray[Any], ...]], *, epochs: int = 5, size: int = 64, batch: int = 32
+) -> dict[str, NDArray[np.float32]]:
+    """A small network that tells the answer's tokens from the paragraph's others."""
+    import torch
+    from torch import nn
+    from torch.nn import functional
+
+    torch.manual_seed(0)
+    rng = np.random.default_rng(0)
+    dim = found[0][0].shape[1]
+    token, question = nn.Linear(dim, HIDDEN, bias=False), nn.Linear(len(found[0][4]), HIDDEN)
+    nn.init.normal_(token.weight, 0, 0.5)
+    nn.init.normal_(question.weight, 0, 0.2)
+    echo, out = nn.Parameter(torch.zeros(2, HIDDEN)), nn.Parameter(torch.randn(HIDDEN) * 0.3)
+    parameters = [*token.parameters(), *question.parameters(), echo, out]
+    optimiser = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.02)
+    steps = epochs * (len(found) // batch + 1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 3e-3, total_steps=steps + 1)
+    drop = nn.Dropout(0.1)
+    for _ in range(epochs):
+        order = rng.permutation(len(found))
+        for begin in range(0, len(order), batch):
+            picked = [found[i] for i in order[begin : begin + batch]]
+            x = np.zeros((len(picked), size, dim), np.float32)
+            known = np.zeros((4, len(picked), size), np.float32)
+            for r, (vectors, wanted, best, same, _) in enumerate(picked):
+                rows = rng.permutation(len(vectors))[:size]
+                if not wanted[rows].any():
+                    rows[:8] = np.resize(np.flatnonzero(wanted), 8)[: len(rows[:8])]
+                x[r, : len(rows)] = vectors[rows]
+                for place, values in enumerate((wanted, best, same, np.ones(len(vectors)))):
+                    known[place, r, : len(rows)] = values[rows]
+            y, best, same, there = (torch.from_numpy(one) for one in known)
+            about = torch.from_numpy(np.stack([one[4] for one in picked]).astype(np.float32))
+            hidden = token(torch.from_numpy(x)) + question(drop(about))[:, None]
+            hidden = torch.relu(hidden + best[..., None] * echo[0] + same[..., None] * echo[1])
+            logits = (drop(hidden) @ out).masked_fill(there == 0, -30)
+            of_answer = torch.logsumexp(logits.masked_fill(y == 0, -30), 1)
+            loss: Any = (torch.logsumexp(logits, 1) - of_answer).mean()
+            loss = loss + 0.5 * functional.binary_cross_entropy_with_logits(
+                logits[there > 0], y[there > 0]
+            )
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+    made = {"token": token.weight, "question": question.weight.T, "bias": question.bias}
+    return {n: _array(w) for n, w in (made | {"echo": echo, "out": out}).items()}
+
+
+def _array(tensor: torch.Tensor) -> NDArray[np.float32]:
+    return tensor.detach().numpy().astype(np.float32).copy()
+
+
+def main() -> None:
+    """Train, and say how good it is on what choices are made on."""
+    from evals.pruner_head import fit_head, packed
+
+    parser = argparse.ArgumentParser(
+        prog="evals.pruner_train",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--work", type=Path, default=WORK / "pruner")
+    parser.add_argument("--codec", action="store_true", help="fit the codec anew")
+    parser.add_argument("--write", action="store_true", help="put what was learned into the tree")
+    parser.add_argument(
+        "--questions", type=int, help="of every set and part: a try of the whole, not to be shipped"
+    )
+    given = parser.parse_args()
+    if given.questions is not None and given.write:
+        parser.error("what is trained on a few questions is not for shipping")
+    given.work.mkdir(parents=True, exist_ok=True)
+    embedder = load(None)
+    corpora = open_corpora(given.data, given.work, embedder, given.questions)
+    content = fit_codec(corpora, embedder) if given.codec else (MODELS / codecs.FILE).read_bytes()
+    codec = LateCodec.read(content)
+    codes = [coded(corpus.bank, codec) for corpus in corpora]
+    idf = rarity(given.data, corpora[0])
+    learned = fit_answers(list(answers(corpora[0], codes[0], codec, idf)))
+    weights = Weights(idf=idf, digits=digits(), **learned)
+    records: list[Recorded] = []
+    for corpus, of in zip(corpora, codes, strict=True):
+        records += [observed(case, corpus, of, codec, weights) for case in corpus.cases]
+    (given.work / "records.pkl").write_bytes(pickle.dumps(records))
+    networks = [
+        fit_head([r for r in records if r.case.part == "train"], seed=seed, epochs=EPOCHS)
+        for seed in range(NETWORKS)
+    ]
+    head = Head.read(packed(networks, codec, weights))
+    file = packed(networks, codec, weights, chosen=calibrate(head, records))
+    print(f"codec {codec.name}, head {Head.read(file).version}")
+    if given.write:
+        (MODELS / codecs.FILE).write_bytes(content)
+        (MODELS / heads.FILE).write_bytes(file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""Summaries by a small model: what can be told of their length before, what is caught of their errors, what they cost.
+
+Usage: ``python -m evals.summarization [--data PATH] [--seed N] [--speed]``.
+
+Fine-tuned mT5 is not at hand here, so nothing below measures its summaries.
+
+1. The regression of section 5.6 (TCRA-LLM) from length, mean and accumulated information of the words to the share of
+   words that is left, over five folds. What compresses: the authors' own conclusions of 500 PubMedQA abstracts, which
+   are summaries that people wrote; Selective Context by phrases over contexts of 16 abstracts; and, to see
+   what the regression finds where there is nothing to find, a share that is drawn at random.
+2. The guard: how many sentences of the authors' conclusions it leaves out although they are true of their abstract, and
+   how many it lets through after a number, a denial or a drug in them was changed.
+3. The cost model of section 5.3 for the packaged prices: where one's own machine saves, and where not.
+4. With ``--speed``: seconds a summary of a model as large as the paper's (mT5 base), of random weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evals.pooled import prices, shown
+from posology.query import make_query
+from posology.text._edges import NEGATIONS
+from posology.text.sentences import split
+from posology.types import Passage, Ranking, Retrieval, Retrieved, Usage
+from strategies.compression.checked import check
+from strategies.compression.drugs import is_drug
+from strategies.compression.selective_context import SelectiveContext
+from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
+from strategies.compression.summarization.cost import CostModel, machine_dollars
+from strategies.compression.summarization.rate import Features, WordEntropy, fit
+
+_FOLDS = 5
+_CONTEXT = 16
+#: abstracts of the pool that Selective Context compresses, and that teach it what words tell
+_COMPRESSED, _LEARNED = 800, 8_000
+#: a word, its punctuation left out
+_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
+_NUMBER = re.compile(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.,]*\d)")
+#: what the models below are charged for: a question, a context of three abstracts, an answer
+_QUESTION, _AROUND, _ANSWER, _ABSTRACT, _PASSAGES = 32, 700, 150, 330, 3
+
+
+def main() -> None:
+    """Print all parts."""
+    parser = argparse.ArgumentParser(
+        prog="evals.summarization",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--speed", action="store_true", help="measure (3 GB of memory, minutes)")
+    given = parser.parse_args()
+    abstracts = list(_abstracts(given.data))
+    conclusions = list(_conclusions(given.data))
+    entropy = WordEntropy(one.text for one in abstracts[:_LEARNED])
+    _regress(abstracts, conclusions, entropy, given.seed)
+    _guarded(conclusions, given.seed)
+    _costs()
+    if given.speed:
+        _speed()
+
+
+def _regress(
+    abstracts: Sequence[Passage],
+    conclusions: Sequence[tuple[Passage, str]],
+    entropy: WordEntropy,
+    seed: int,
+) -> None:
+    print("\n1. share of the words that is left, predicted before (5 folds; R² and RMSE held out)")
+    print(
+        f"{'':34}{'n':>5} {'mean':>6} {'sd':>6} {'r':>6} {'R²':>7} {'RMSE':>6} {'R² in sample':>13}"
+    )
+    texts = [passage.text for passage, _ in conclusions]
+    rates = [_words(said) / _words(passage.text) for passage, said in conclusions]
+    features = [entropy.features(text) for text in texts]
+    _row("authors' conclusions", features, rates, seed)
+    left = _selected(abstracts)
+    known = [entropy.features(passage.text) for passage, _ in left]
+    _row("Selective Context, phrases, 50 %", known, [rate for _, rate in left], seed)
+    drawn = np.random.default_rng(seed).uniform(0.2, 0.8, len(known)).tolist()
+    _row("drawn at random", known, drawn, seed)
+    print("the paper's 30 % model: r 0.31, R² 9.6 %, RMSE 11.4 % (in sample, as far as it says)")
+
+
+def _row(name: str, features: Sequence[Features], rates: Sequence[float], seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(rates))
+    r2, rmse, correlations = [], [], []
+    for fold in range(_FOLDS):
+        aside = set(order[fold::_FOLDS].tolist())
+        train = [i for i in range(len(rates)) if i not in aside]
+        model = fit([features[i] for i in train], [rates[i] for i in train])
+        found = model.test([features[i] for i in aside], [rates[i] for i in aside])
+        r2.append(found.r2)
+        rmse.append(found.rmse)
+        correlations.append(found.correlation or 0.0)
+    whole = fit(features, rates).test(features, rates)
+    print(
+        f"{name:34}{len(rates):5} {np.mean(rates):6.3f} {np.std(rates):6.3f} {np.mean(correlations):6.2f} "
+        f"{np.mean(r2):7.3f} {np.mean(rmse):6.3f} {whole.r2:13.3f}"
+    )
+
+
+def _selected(abstracts: Sequence[Passage]) -> list[tuple[Passage, float]]:
+    """What Selective Context leaves of each abstract, of as many together as a question has."""
+    annotator = SelfInformationAnnotator(NgramScorer())
+    annotator.learn(abstracts[:_LEARNED])
+    aside = [
+        one for one in abstracts[_LEARNED : _LEARNED + 4 * _COMPRESSED] if _words(one.text) > 60
+    ]
+    chosen = aside[:_COMPRESSED]
+    found: list[tuple[Passage, float]] = []
+    compress = SelectiveContext()
+    for start in range(0, len(chosen) - _CONTEXT + 1, _CONTEXT):
+        passages = chosen[start : start + _CONTEXT]
+        retrieval = _retrieval(passages, annotator)
+        left = {e.passage.id: e for e in compress(retrieval, 0.5).excerpts}
+        for one in passages:
+            spans = left[one.id].sentences if one.id in left else ()
+            found.append((one, sum(_words(s.of(one.text)) for s in spans) / _words(one.text)))
+    return found
+
+
+def _retrieval(passages: Sequence[Passage], annotator: SelfInformationAnnotator) -> Retrieval:
+    sentences = [split(one.text) for one in passages]
+    phrases = annotator(passages, sentences)
+    nothing = np.zeros(4, np.float32)
+    ranking = Ranking(method="dense", hits=())
+    return Retrieval(
+        query=make_query("What does it say?"),
+        passages=tuple(
+            Retrieved(
+                passage=one,
+                sentences=own,
+                vector=nothing,
+                sentence_vectors=np.zeros((len(own), 4), np.int8),
+                phrases=told,
+            )
+            for one, own, told in zip(passages, sentences, phrases, strict=True)
+        ),
+        query_vector=nothing,
+        dense=ranking,
+        bm25_rerank=ranking,
+        bm25=ranking,
+        fused=ranking,
+        index_version="evals@1",
+    )
+
+
+def _guarded(conclusions: Sequence[tuple[Passage, str]], seed: int) -> None:
+    print("\n2. the guard, on sentences of authors' conclusions against their abstracts")
+    rng = random.Random(seed)
+    drugs = sorted({word for _, said in conclusions for word in _drugs(said)})
+    left_out: list[float] = []
+    caught: dict[str, list[float]] = {}
+    for passage, said in conclusions:
+        for sentence in (one.of(said) for one in split(said)):
+            dropped = bool(check(sentence, passage).added)
+            left_out.append(dropped)
+            if dropped:
+                continue
+            for kind, wrong in _corrupted(sentence, passage, drugs, rng):
+                caught.setdefault(kind, []).append(bool(check(wrong, passage).added))
+    print(f"left out although true: {shown(left_out)} of {len(left_out)} sentences")
+    for kind, flags in sorted(caught.items()):
+        print(f"left out after {kind}: {shown(flags)} of {len(flags)}")
+
+
+def _corrupted(
+    sentence: str, passage: Passage, drugs: Sequence[str], rng: random.Random
+) -> Iterator[tuple[str, str]]:
+    """The sentence with one thing in it changed, in each way that it can be."""
+    if numbers := list(_NUMBER.finditer(sentence)):
+        one = rng.choice(numbers)
+        wrong = f"{float(one[0]) * 10:g}"
+        yield "a number was changed", sentence[: one.start()] + wrong + sentence[one.end() :]
+    words = list(_WORD.finditer(sentence))
+    if denials := [w for w in words if w[0].lower() in ("not", "no", "never", "without")]:
+        one = rng.choice(denials)
+        cut = sentence[: one.start()] + sentence[one.end() :].lstrip()
+        yield "a denial was dropped", cut
+    elif (
+        verbs := [
+            w for w in words if w[0] in ("is", "was", "are", "were", "did", "does", "may", "can")
+        ]
+    ) and not any(w[0].lower() in NEGATIONS for w in words):
+        one = verbs[0]
+        yield "a denial was added", f"{sentence[: one.end()]} not{sentence[one.end() :]}"
+    if own := _drugs(sentence):
+        others = [name for name in drugs if name not in passage.text.lower()]
+        wrong = rng.choice(others)
+        yield (
+            "a drug was exchanged",
+            re.sub(re.escape(own[0]), wrong, sentence, flags=re.IGNORECASE),
+        )
+
+
+def _costs() -> None:
+    print(
+        f"\n3. dollars a question (section 5.3): {_PASSAGES} abstracts of {_ABSTRACT} tokens, {_AROUND} around them, "
+        f"{_ANSWER} of answer; 0.383 s a summary at $0.485 an hour, half of the time at work, 35 % left"
+    )
+    one = machine_dollars(0.383, Decimal("0.485"), 0.5)
+    print(f"a summary: ${one:.3e}")
+    print(f"{'':34}{'whole':>11} {'summaries':>11} {'saves':>7} {'kept for good':>14}")
+    book = prices()
+    for model in (
+        "openai:gpt-4o-mini",
+        "openai:gpt-4o",
+        "anthropic:claude-haiku-4-5",
+        "anthropic:claude-sonnet-4-5",
+    ):
+        costs = [
+            book.cost(model, Usage(input=i, output=o)) for i, o in ((1_000_000, 0), (0, 1_000_000))
+        ]
+        if None in costs:
+            continue
+        per = [cost / 1_000_000 for cost in costs if cost is not None]
+        own = CostModel(
+            dollars_per_hour=Decimal("0.485"), seconds=0.383, utilisation=0.5, summaries=_PASSAGES,
+            retrieval_price=Decimal(0), input_price=per[0], output_price=per[1],
+        )  # fmt: skip
+        context = _PASSAGES * _ABSTRACT
+        size: dict[str, int] = {
+            "question": _QUESTION, "tokens_in": context + _AROUND, "tokens_out": _ANSWER
+        }  # fmt: skip
+        whole = own.whole(**size)
+        less = own.compressed(**size, context=context, left=0.35)
+        kept = replace(own, summaries=0.0).compressed(**size, context=context, left=0.35)
+        print(
+            f"{model:34}{whole.total:11.3e} {less.total:11.3e} {less.saving(whole):7.1%} {kept.saving(whole):14.1%}"
+        )
+
+
+def _speed() -> None:
+    import torch
+    from transformers import MT5Config, MT5ForConditionalGeneration
+
+    torch.manual_seed(0)
+    torch.set_num_threads(2)
+    config = MT5Config(
+        vocab_size=250_112, d_model=768, d_kv=64, d_ff=2_048, num_layers=12, num_decoder_layers=12, num_heads=12,
+        tie_word_embeddings=False, decoder_start_token_id=0,
+    )  # fmt: skip
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model: Any = MT5ForConditionalGeneration(config)
+    model.eval().to(device)
+    size = sum(weights.numel() for weights in model.parameters())
+    print(
+        f"\n4. seconds a summary: mT5 base ({size / 1e6:.0f} million weights) on {device}, greedy"
+    )
+    for batch in (1, 8):
+        ids = torch.randint(5, 250_000, (batch, 300), device=device)
+        started, busy = time.perf_counter(), time.process_time()
+        with torch.inference_mode():
+            model.generate(
+                input_ids=ids, attention_mask=torch.ones_like(ids), min_new_tokens=90, max_new_tokens=90,
+                do_sample=False,
+            )  # fmt: skip
+        seconds, busy = time.perf_counter() - started, time.process_time() - busy
+        print(
+            f"batches of {batch}: {seconds / batch:6.2f}, of a core's time {busy / batch:6.2f}, of 300 tokens to 90",
+            flush=True,
+        )
+
+
+def _abstracts(data: Path) -> Iterator[Passage]:
+    with gzip.open(data / "pool.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            yield Passage(id=row["id"], text=row["text"], title=row.get("title") or "")
+
+
+def _conclusions(data: Path) -> Iterator[tuple[Passage, str]]:
+    """Abstracts without their conclusion, and the conclusion."""
+    with gzip.open(data / "pubmedqa_train.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            passage = Passage(
+                id=f"pmid:{row['pmid']}", text=" ".join(row["contexts"]), title=row["question"]
+            )
+            yield passage, row["long_answer"]
+
+
+def _drugs(text: str) -> list[str]:
+    found = Counter(w[0].lower() for w in _WORD.finditer(text) if is_drug(w[0]))
+    return sorted(found)
+
+
+def _words(text: str) -> int:
+    return len(text.split())
+
+
+if __name__ == "__main__":
+    main()

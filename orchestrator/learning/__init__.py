@@ -1,0 +1,1 @@
+"""What policies learn, outside of them: kept in files, shown, drawn, changed by feedback."""

@@ -1,0 +1,12 @@
+-- A worker could not encode a shard. ARGV: now, name, token, what was wrong, 1 where the worker lacks what it takes and 0
+-- where the shard is at fault, tries of each kind. Another gets it, unless that was the last try.
+local name, why, lacking, most = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local state, token = unpack(redis.call('HMGET', shard(name), 'state', 'token'))
+if state ~= 'held' or token ~= ARGV[3] then return 0 end
+local counted = redis.call('HINCRBY', shard(name), lacking == '1' and 'returns' or 'misses', 1)
+if counted >= most then
+  fail(name, why, lacking)
+else
+  queue(name)
+end
+return 1

@@ -1,0 +1,147 @@
+"""What preflight looks at: how far the rankings of one retrieval agree, and how their first stand out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
+
+from policies.rankings import correlation, iou, nearness, overlap
+from posology.types import Ranking, Retrieval
+
+#: what every feature's name begins with
+PREFIX = "preflight."
+#: how many first places are compared
+PLACES = (1, 2, 3, 5, 8)
+#: places at the top that a model reads well; a key document beyond them has the issue (section 5.3)
+SPOTLIGHT = 3
+#: orders in which passages can be shown; of two that show the same, the earlier is named
+ORDERS = ("fused", "dense", "bm25")
+#: the order of passages that come in none of these
+OTHER_ORDER = "other"
+#: by which the odds that a passage is the key document grow: e to the power of this times its score. Rounded
+#: maximum likelihood over PubMedQA and SciFact with MiniLM's vectors (``policies/models/README.md``)
+WEIGHTS: Mapping[str, float] = MappingProxyType({"dense": 20.0, "corpus": 0.2, "rerank": 0.2})
+
+#: log odds at which no more is made of differences
+_CERTAIN = 9.0
+
+
+def observe(retrieval: Retrieval) -> dict[str, float | str | int]:
+    """What a predictor may look at, flat: names to numbers, and the name of the order of showing.
+
+    Every feature is there and finite whatever was retrieved. Rankings that are compared: ``dense``;
+    ``bm25_rerank``, the same passages by BM25; ``bm25`` over the whole corpus; ``fused``.
+    """
+    dense, rerank = retrieval.dense, retrieval.bm25_rerank
+    corpus, fused = retrieval.bm25, retrieval.fused
+    seen: dict[str, float | str | int] = {
+        "order": _order(retrieval),
+        "passages": len(retrieval.passages),
+        "words": len(retrieval.query.text.split()),
+    }
+    for n in PLACES:
+        seen[f"iou_{n}"] = iou(dense.ids, rerank.ids, n)
+    seen["overlap"] = overlap(dense.ids, rerank.ids)
+    seen["correlation"] = correlation(dense.ids, rerank.ids)
+    seen["corpus_iou_3"] = iou(dense.ids, corpus.ids, 3)
+    seen["corpus_overlap"] = overlap(dense.ids, corpus.ids)
+    seen["fused_iou_3"] = iou(dense.ids, fused.ids, 3)
+    for name, ranking, other in (
+        ("dense_first_in_rerank", rerank, dense),
+        ("rerank_first_in_dense", dense, rerank),
+        ("dense_first_in_corpus", corpus, dense),
+        ("corpus_first_in_dense", dense, corpus),
+        ("fused_first_in_dense", dense, fused),
+        ("fused_first_in_rerank", rerank, fused),
+        ("fused_first_in_corpus", corpus, fused),
+    ):
+        seen[name] = nearness(ranking.ids, other.ids)
+    seen |= _beyond(retrieval)
+    seen |= _gaps("dense", dense)
+    seen |= _gaps("rerank", rerank)
+    seen |= _gaps("corpus", corpus)
+    seen |= _gaps("fused", fused)
+    return {PREFIX + name: value for name, value in seen.items()}
+
+
+def _order(retrieval: Retrieval) -> str:
+    shown = tuple(one.passage.id for one in retrieval.passages)
+    for name in ORDERS:
+        ranking: Ranking = getattr(retrieval, name)
+        if ranking.ids[: len(shown)] == shown:
+            return name
+    return OTHER_ORDER
+
+
+def _beyond(retrieval: Retrieval) -> dict[str, float | str | int]:
+    """Log odds that the key document is beyond the first places shown, were it one of those retrieved.
+
+    Of both methods together, and of each alone.
+    """
+    shown = {one.passage.id for one in retrieval.passages[:SPOTLIGHT]}
+    names, scores = candidates(retrieval)
+    return {
+        f"beyond{tag}": _log_odds(
+            names,
+            [math.fsum(WEIGHTS[by] * scores[by][i] for by in used) for i in range(len(names))],
+            shown,
+        )
+        for tag, used in (
+            ("", ("dense", "corpus", "rerank")),
+            ("_by_meaning", ("dense",)),
+            ("_by_words", ("corpus", "rerank")),
+        )
+    }
+
+
+def candidates(retrieval: Retrieval) -> tuple[list[str], dict[str, list[float]]]:
+    """The ids of what either method found or is shown first, and their scores by each of :data:`WEIGHTS`."""
+    rankings = {
+        "dense": retrieval.dense,
+        "corpus": retrieval.bm25,
+        "rerank": retrieval.bm25_rerank,
+    }
+    shown = {one.passage.id for one in retrieval.passages[:SPOTLIGHT]}
+    names = sorted({name for ranking in rankings.values() for name in ranking.ids} | shown)
+    return names, {by: _scores(ranking, names) for by, ranking in rankings.items()}
+
+
+def _scores(ranking: Ranking, names: Sequence[str]) -> list[float]:
+    """The score of each; what a ranking does not hold is at best as good as its last."""
+    scores = {hit.passage_id: hit.score for hit in ranking.hits if math.isfinite(hit.score)}
+    last = min(scores.values(), default=0.0)
+    return [scores.get(name, last) for name in names]
+
+
+def _log_odds(names: Sequence[str], utilities: Sequence[float], shown: Set[str]) -> float:
+    most = max(utilities, default=0.0)
+    shares = [math.exp(max(-700.0, utility - most)) for utility in utilities]
+    inside = math.fsum(s for name, s in zip(names, shares, strict=True) if name in shown)
+    outside = math.fsum(shares) - inside
+    # beyond e^9 the shares say less than what was never retrieved
+    least = math.exp(-_CERTAIN) * (inside + outside)
+    return math.log(max(outside, least) / max(inside, least)) if names else -_CERTAIN
+
+
+def _gaps(name: str, ranking: Ranking) -> dict[str, float | str | int]:
+    """The first score, and how far the first stands above the others, as shares of the first."""
+    scores = [hit.score for hit in ranking.hits if math.isfinite(hit.score)]
+    first = scores[0] if scores else 0.0
+    size = max(abs(first), 1e-9)
+
+    def gap(score: float) -> float:
+        # a score of another sign would make the share as large as you like
+        return max(-1.0, min(2.0, (first - score) / size))
+
+    def to(place: int) -> float:
+        return gap(scores[min(place, len(scores)) - 1]) if scores else 0.0
+
+    mean = math.fsum(scores) / len(scores) if scores else 0.0
+    return {
+        f"{name}_first": first,
+        f"{name}_gap_2": to(2),
+        f"{name}_gap_3": to(3),
+        f"{name}_gap_4": to(4),
+        f"{name}_gap_mean": gap(mean),
+    }

@@ -1,0 +1,97 @@
+"""Whether compressing pays: what it is expected to save at the model's price, against what it costs itself.
+
+After TCRA-LLM, section 5.3, where the machine that compresses is a part of a question's price.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from posology.errors import InvalidRecord
+from posology.types import Saving
+
+#: of what stands in this module; it grows when the same features are decided otherwise
+_RULE = "1"
+#: what :func:`observe` finds, all of it or nothing
+_FIELDS = ("dollars_whole", "left", "cost")
+#: digits of dollars that a reader is told
+_DIGITS = 2
+#: bytes of a version
+_VERSION = 8
+
+#: of the rule; a policy that weighs decides by it
+VERSION = hashlib.blake2b(_RULE.encode(), digest_size=_VERSION).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """Whether compressing pays."""
+
+    pays: bool
+    #: a sentence
+    reason: str
+
+
+def observe(saving: Saving | None) -> dict[str, Any]:
+    """What is looked at, for the record; empty where nothing can be saved, or nobody knows what."""
+    if saving is None:
+        return {}
+    return {
+        "saving.compressor": saving.compressor,
+        "saving.tokens": saving.tokens,
+        "saving.dollars_whole": float(saving.whole),
+        "saving.left": saving.left,
+        "saving.cost": float(saving.cost),
+        "saving.seconds": saving.seconds,
+    }
+
+
+def recorded(features: Mapping[str, Any]) -> Saving | None:
+    """What :func:`observe` made a record of; ``None``: there was nothing.
+
+    Raises:
+        InvalidRecord: a part of it is missing, or is no number.
+    """
+    name = features.get("saving.compressor")
+    if name is None:
+        return None
+    found = {field: _number(features, f"saving.{field}") for field in _FIELDS}
+    seconds = features.get("saving.seconds")
+    return Saving(
+        compressor=str(name),
+        tokens=round(_number(features, "saving.tokens")),
+        whole=Decimal(repr(found["dollars_whole"])),
+        left=found["left"],
+        cost=Decimal(repr(found["cost"])),
+        seconds=None if seconds is None else _number(features, "saving.seconds"),
+    )
+
+
+def weigh(saving: Saving) -> Verdict:
+    """Compressing pays where it saves no less than it costs."""
+    saved = saving.whole * (1 - Decimal(repr(saving.left)))
+    pays = saved >= saving.cost
+    end = "it pays" if pays else "skipped, and the passages are shown whole"
+    return Verdict(
+        pays=pays,
+        reason=f"{saving.compressor} would save about {dollars(saved)} and costs {dollars(saving.cost)}: {end}.",
+    )
+
+
+def _number(features: Mapping[str, Any], name: str) -> float:
+    value = features.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidRecord(f"the record does not say {name!r}: {value!r}", field=name)
+    return float(value)
+
+
+def dollars(amount: Decimal) -> str:
+    """An amount to the digits that matter, however small."""
+    if not amount:
+        return "$0"
+    places = max(_DIGITS, _DIGITS - 1 - amount.adjusted())
+    return f"${amount:.{places}f}"

@@ -1,0 +1,135 @@
+"""What is common to the readers of articles: drafts become items with places.
+
+Such a reader yields drafts in the order of the file; :func:`placed` numbers them, every one of them, so that a file
+that is read again from a place gives exactly what came after it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from posology.corpus.cutting import Piece
+from posology.corpus.items import Item, Notice, NoticeKind, Parts, Record, part_id
+from posology.errors import BadFile, BadRecord
+from posology.types import Passage
+
+_LONGEST = 400
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wrong:
+    """An article, or a part of a file, that cannot be read."""
+
+    reason: str
+    #: its id, if it has one that can be read
+    record: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Broken:
+    """The file ends here although it does not."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Whole:
+    """All parts of an article have come."""
+
+    id: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Warned:
+    """What the next draft's article says of another."""
+
+    target: str
+    kind: NoticeKind
+    #: id of the article's first part, with which it is read again and taken back
+    by: str
+
+
+Draft: TypeAlias = Passage | Warned | Whole | Wrong | Broken
+
+
+def placed(drafts: Iterable[Draft], *, path: Path, after: int) -> Iterator[Item]:
+    """Items with places 1, 2, 3, …, from the place after ``after``; notices have the place of what they stand before."""
+    row = place = 0
+    for draft in drafts:
+        if isinstance(draft, Broken):
+            yield BadFile(draft.reason, path=str(path), line=place or None)
+            return
+        if place + 1 > after:
+            yield _item(draft, path=path, line=place + 1, row=row)
+        row += isinstance(draft, Passage | Wrong)
+        place += not isinstance(draft, Warned)
+
+
+def counted(drafts: Iterable[Draft]) -> int:
+    """How many passages there are, those that cannot be read among them."""
+    return sum(isinstance(draft, Passage | Wrong) for draft in drafts)
+
+
+def parts(pieces: Iterable[Piece], *, of: Passage) -> Iterator[Draft]:
+    """The parts of an article, and then how many they are; nothing for an article without any.
+
+    Args:
+        pieces: its passages' texts, in order.
+        of: the article: its id becomes the parent, and its other fields, but for text and section, the parts'.
+    """
+    count = 0
+    for piece in pieces:
+        count += 1
+        yield replace(
+            of, id=part_id(of.id, count), text=piece.text, section=piece.section, parent=of.id
+        )
+    if count:
+        yield Whole(id=of.id, count=count)
+
+
+def file_id(path: Path) -> str:
+    """The id of an article that has none of its own: ``file:FOLDER/NAME``.
+
+    By the name, not by the content, so that a file that was edited replaces what it was; without the folders above,
+    so that it is the same on another machine. Two files of one name in folders of one name count as one.
+    """
+    full = path.resolve()
+    name = _readable(f"{full.parent.name}/{full.name}" if full.parent.name else full.name)
+    if len(name) > _LONGEST:
+        name = hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
+    return f"file:{name}"
+
+
+def file_title(path: Path, *suffixes: str) -> str:
+    """A file's name without the first of ``suffixes`` that it ends with, its underscores as spaces."""
+    name = path.name
+    for suffix in suffixes:
+        if name.lower().endswith(suffix):
+            name = name[: -len(suffix)]
+            break
+    return " ".join(_readable(name).replace("_", " ").split())
+
+
+def _readable(name: str) -> str:
+    shown = os.fsencode(name).decode(errors="replace")
+    return "".join(char if char.isprintable() else "\ufffd" for char in shown).strip()
+
+
+def _item(
+    draft: Passage | Warned | Whole | Wrong, *, path: Path, line: int, row: int
+) -> Record | Notice | Parts | BadRecord:
+    match draft:
+        case Passage():
+            return Record(passage=draft, path=path, line=line, row=row)
+        case Warned(target=target, kind=kind, by=by):
+            return Notice(target=target, kind=kind, by=by, path=path, line=line)
+        case Whole(id=article, count=count):
+            return Parts(id=article, count=count, path=path, line=line)
+        case Wrong(reason=reason, record=record):
+            return BadRecord(reason, path=str(path), line=line, record=record)

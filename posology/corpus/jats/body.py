@@ -1,0 +1,141 @@
+"""An article's text: the abstract, and the paragraphs of the body under the headings that they stand under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from posology.corpus.cutting import Piece, pack, words
+from posology.corpus.jats.text import FLOATS, flat, language, line
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+#: words up to which an abstract is one passage, as PubMed's are
+ABSTRACT_WORDS = 400
+#: between the headings of a path
+STEP = " > "
+#: heading of the main abstract
+ABSTRACT = "Abstract"
+#: heading of figures and tables that the publisher has put behind the text
+FLOATING = "Figures and tables"
+
+_NO_ABSTRACTS = frozenset({
+    "graphical", "graphic", "teaser", "toc", "web-summary", "video", "stereochemical", "editor",
+    "editors-summary", "trans-abstract",
+})  # fmt: skip
+_LEFT_OUT = frozenset({
+    "title", "label", "sec-meta", "ref-list", "ack", "supplementary-material", "glossary", "fn-group", "bio", "notes",
+    "sig-block", "table", "table-wrap-foot", "object-id", "alternatives", "graphic", "media", "permissions",
+    "related-article", "related-object", "sub-article", "response",
+})  # fmt: skip
+#: hold blocks themselves
+_HOLDERS = frozenset({"sec", "app", "app-group", "boxed-text", "fig-group", "table-wrap-group"})
+
+
+def abstract(article: Element) -> Iterator[Piece]:
+    """The passages of the abstracts in the article's language or in English, the main one first and whole.
+
+    One in another language is read where there is no other.
+
+    A section of an abstract is a line, ``Heading: words``.
+    """
+    found = [
+        (element, (element.get("abstract-type") or "").lower())
+        for element in article.findall("front/article-meta/abstract")
+    ]
+    told = [(element, kind) for element, kind in found if kind not in _NO_ABSTRACTS]
+    read = {"", "en", language(article)}
+    told = [one for one in told if language(one[0]) in read] or told[:1]
+    told.sort(key=lambda pair: bool(pair[1]))
+    for place, (element, kind) in enumerate(told):
+        text = "\n".join(_lines(element))
+        heading = ABSTRACT
+        if place:
+            own = line(element.find("title")) or kind.replace("-", " ").capitalize()
+            heading = own or heading
+        if words(text) <= ABSTRACT_WORDS:
+            if text:
+                yield Piece(text=text, section=heading)
+        else:
+            yield from pack(Piece(text=one, section=heading) for one in text.split("\n"))
+
+
+def body(article: Element) -> Iterator[Piece]:
+    """The passages of the body and the appendices, cut by :func:`~posology.corpus.cutting.pack`."""
+    return pack(_body(article))
+
+
+def _body(article: Element) -> Iterator[Piece]:
+    for element in article.findall("body"):
+        yield from _blocks(element, ())
+    for element in article.findall("back"):
+        for child in element.iterchildren("app-group", "app", "sec"):
+            if child.tag != "sec":
+                yield from _blocks(child, () if child.tag == "app-group" else _path(child, ()))
+    for element in article.findall("floats-group"):
+        yield from _blocks(element, (FLOATING,))
+
+
+def _lines(element: Element) -> Iterator[str]:
+    title = ""
+    for child in element:
+        if child.tag in ("title", "label"):
+            if child.tag == "title" and element.tag == "sec":
+                title = line(child)
+        elif child.tag == "sec":
+            yield from _lines(child)
+        elif child.tag not in FLOATS:
+            text = flat(child)
+            if title and text:
+                text = f"{title}{'' if title[-1] in ':.?!' else ':'} {text}"
+                title = ""
+            yield from filter(None, text.split("\n"))
+
+
+def _path(element: Element, above: tuple[str, ...]) -> tuple[str, ...]:
+    title = line(element.find("title")) or line(element.find("caption/title"))
+    if not title and element.tag == "app":
+        title = line(element.find("label")) or "Appendix"
+    return (*above, title) if title else above
+
+
+def _blocks(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
+    """The paragraphs of an element that holds blocks, in order, each with its path of headings."""
+    section = STEP.join(path) or None
+    for child in element:
+        tag = child.tag
+        if tag in _LEFT_OUT:
+            continue
+        if tag in _HOLDERS:
+            yield from _blocks(child, _path(child, path))
+        elif tag in FLOATS:
+            yield from _caption(child, section)
+        elif tag == "caption":
+            # a box's, of which the title is the heading; of a figure it was told already
+            yield from _blocks(child, path)
+        else:
+            if text := flat(child):
+                yield Piece(text=text, section=section)
+            yield from _floating(child, path)
+
+
+def _floating(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
+    """The captions of figures and tables that stand within a paragraph, and the boxes."""
+    for child in element:
+        if child.tag in _HOLDERS & FLOATS:
+            yield from _blocks(child, _path(child, path))
+        elif child.tag in FLOATS:
+            yield from _caption(child, STEP.join(path) or None)
+        else:
+            yield from _floating(child, path)
+
+
+def _caption(element: Element, section: str | None) -> Iterator[Piece]:
+    if element.tag == "supplementary-material":
+        return
+    text = flat(element.find("caption"))
+    label = line(element.find("label"))
+    if text:
+        stop = "" if not label or label[-1] in ".:" else "."
+        yield Piece(text=f"{label}{stop} {text}".strip().replace("\n", " "), section=section)

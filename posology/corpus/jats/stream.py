@@ -1,0 +1,202 @@
+"""Articles out of a stream of XML, one after the other, and past those that are no XML.
+
+A parser stops for good at the first wrong tag. Of a set the bytes since the last whole article are therefore held, and
+another parser goes on where the next article begins, so that what is wrong in one article costs that one.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedIOBase
+from typing import TYPE_CHECKING, cast
+
+from posology.corpus.reasons import sentence
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+#: bytes of one article's XML; a longer one ends the reading of its file
+LONGEST = 50_000_000
+#: bytes of a file that are parsed a second time, behind broken articles: each could hide all that follow it
+TWICE = 10 * LONGEST
+#: how a stream of bytes says that it cannot be read further
+FAULTS = (OSError, EOFError, zlib.error)
+
+_CHUNK = 65_536
+_LINE_END = "\n"
+#: bytes that are kept while the next article is looked for: a tag's name fits into them
+_TAG = 64
+_START = re.compile(rb"<(?:[\w.-]+:)?article(?=[\s>])")
+_END = re.compile(rb"</(?:[\w.-]+:)?article\s*>")
+_CLOSING = re.compile(rb"\s*(?:</[^<>]*>\s*)*")
+#: bounded, so that what is never closed is not looked through from each of its words
+_ID = re.compile(
+    rb"<article-id\b[^<>]{0,200}?\b(pmcid|pmc|pmid|doi)\"[^<>]{0,200}>\s*([!-~]{1,100}?)\s*<"
+)
+#: What a parser is told that goes on within a set: entities are the DTD's, and prefixes may be the set's.
+_AROUND = (
+    b'<!DOCTYPE set SYSTEM "JATS.dtd"><set xmlns:xlink="http://www.w3.org/1999/xlink" '
+    b'xmlns:mml="http://www.w3.org/1998/Math/MathML" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
+    b'xmlns:ali="http://www.niso.org/schemas/ali/1.0/">'
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Torn:
+    """An article that is no well-formed XML."""
+
+    reason: str
+    #: the first of its identifiers; ``None``: none can be read
+    record: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The stream cannot be read further."""
+
+    reason: str
+
+
+def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
+    """Every ``<article>`` of a stream, whatever stands around it; each is gone when the next is asked for."""
+    parser = _Parser(b"")
+    held = bytearray()
+    again = False
+    twice = 0
+    while True:
+        try:
+            chunk = stream.read1(_CHUNK)
+        except FAULTS as error:
+            yield Ended(reason=said(error))
+            return
+        held += chunk
+        reason = parser.feed(chunk)
+        while True:
+            whole = 0
+            for element in parser.articles():
+                whole += 1
+                yield element
+            _drop(held, whole)
+            reason = parser.torn or reason
+            if reason is None:
+                break
+            broken = _START.search(held)
+            lost = bytes(held[broken.start() :] if broken else held)
+            if not _to_next(held, stream, broken.end() if broken else 0):
+                if not (again and _CLOSING.fullmatch(lost)):
+                    yield Ended(reason=reason)
+                return
+            yield Torn(reason=reason, record=_record(lost))
+            again = True
+            twice += len(held)
+            if twice > TWICE:
+                yield Ended(reason=f"more than {TWICE:,} bytes of broken articles")
+                return
+            parser = _Parser(_AROUND)
+            reason = parser.feed(bytes(held))
+            if reason is None and not chunk:
+                reason = parser.feed(b"")
+        if not chunk:
+            return
+        if len(held) > LONGEST:
+            yield Ended(reason=f"an article of more than {LONGEST:,} bytes")
+            return
+
+
+class _Parser:
+    def __init__(self, before: bytes) -> None:
+        from lxml import etree
+
+        self._faults = (etree.XMLSyntaxError, ValueError, LookupError)
+        self._open = False
+        #: what is wrong with an article although it may yet be well-formed; ``None``: nothing
+        self.torn: str | None = None
+        self._parser = etree.XMLPullParser(
+            events=("start", "end"),
+            tag="{*}article",
+            resolve_entities=False,
+            load_dtd=False,
+            no_network=True,
+            remove_comments=True,
+            remove_pis=True,
+            huge_tree=False,
+        )
+        if before:
+            self._parser.feed(before)
+
+    def feed(self, chunk: bytes) -> str | None:
+        """Go on with some bytes, or none at the end; why that cannot be, or ``None``."""
+        try:
+            if chunk:
+                self._parser.feed(chunk)
+            else:
+                self._parser.close()
+        except self._faults as error:
+            # some of its messages go on with the file's words
+            return f"no valid XML: {sentence(str(error).partition(_LINE_END)[0])}"
+        return None
+
+    def articles(self) -> Iterator[Element]:
+        """Those that have ended since, up to one that another begins in: no article holds another."""
+        for event, found in self._parser.read_events():
+            if event == "start" and self._open:
+                self.torn = "is not closed before the next begins"
+                return
+            self._open = event == "start"
+            if not self._open:
+                element = cast("Element", found)
+                yield element
+                _forget(element)
+
+
+def _forget(element: Element) -> None:
+    """Free an article that has been read, and what stands before it."""
+    element.clear()
+    parent = element.getparent()
+    while parent is not None and element.getprevious() is not None:
+        del parent[0]
+
+
+def _drop(held: bytearray, whole: int) -> None:
+    """Let go of so many articles from the beginning."""
+    for _ in range(whole):
+        end = _END.search(held)
+        # written in an encoding whose bytes say nothing: then nothing can be found in it later
+        del held[: end.end() if end else len(held)]
+
+
+def _to_next(held: bytearray, stream: BufferedIOBase, since: int) -> bool:
+    """Let go of everything before the next article that begins behind ``since``; whether there is one."""
+    while True:
+        found = _START.search(held, since)
+        if found is not None:
+            del held[: found.start()]
+            return True
+        del held[: max(0, len(held) - _TAG)]
+        since = 0
+        try:
+            chunk = stream.read1(_CHUNK)
+        except FAULTS:
+            return False
+        if not chunk:
+            return False
+        held += chunk
+
+
+def _record(lost: bytes) -> str | None:
+    found = _ID.search(_END.split(lost, maxsplit=1)[0])
+    if found is None:
+        return None
+    kind, name = found[1].decode(), found[2].decode()
+    if kind.startswith("pmc"):
+        return f"pmcid:PMC{name.upper().removeprefix('PMC')}"
+    return f"{kind}:{name}"
+
+
+def said(error: BaseException) -> str:
+    """Why a stream cannot be read further."""
+    reason = error.strerror if isinstance(error, OSError) else None
+    return sentence(reason or str(error))

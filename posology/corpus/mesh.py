@@ -1,0 +1,119 @@
+"""NLM's MeSH descriptors: the headings, and the words that mean the same.
+
+``desc2026.xml`` and those of other years, plain or gzipped; https://www.nlm.nih.gov/databases/download/mesh.html,
+DTD nlmdescriptorrecordset.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from posology.corpus.pubmed.words import plain
+from posology.corpus.reasons import sentence
+from posology.errors import BadFile
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+_GZIP = b"\x1f\x8b"
+_ROOT = "DescriptorRecordSet"
+_RECORD = "DescriptorRecord"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heading:
+    """A MeSH heading with its entry terms, each once."""
+
+    #: as records of PubMed name it: ``Myocardial Infarction``
+    name: str
+    #: terms of its preferred concept, which mean the same: ``Heart Attack``
+    synonyms: tuple[str, ...]
+    #: terms of its other concepts, narrower or broader, which MeSH keeps under the one heading
+    related: tuple[str, ...]
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """All entry terms."""
+        return self.synonyms + self.related
+
+
+def read_terms(path: Path) -> Iterator[Heading]:
+    """The headings of a file of descriptors, in its order, in constant memory.
+
+    Terms that are others with their words turned round ("Infarction, Myocardial") are left out: nobody asks
+    so, and they hold the same words.
+
+    Args:
+        path: XML, plain or gzipped, which is told from its first bytes. No entity is expanded and nothing
+            is fetched.
+
+    Raises:
+        BadFile: it cannot be read, or holds no descriptors; after the headings before that place.
+    """
+    from lxml import etree
+
+    read = 0
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            with gzip.open(raw, "rb") if packed else raw as stream:
+                for element in _records(stream):  # type: ignore[arg-type]  # GzipFile reads like a file
+                    read += 1
+                    if (heading := _heading(element)) is not None:
+                        yield heading
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise BadFile(sentence(reason or str(error)), path=str(path), line=read or None) from error
+    except etree.XMLSyntaxError as error:
+        raise BadFile(
+            f"no well-formed XML: {sentence(error.msg or '')}", path=str(path), line=read or None
+        ) from error
+    if not read:
+        raise BadFile(
+            "holds no MeSH descriptor: NLM's files are named desc2026.xml", path=str(path)
+        )
+
+
+def _records(stream: BinaryIO) -> Iterator[_Element]:
+    from lxml import etree
+
+    events = etree.iterparse(
+        stream,
+        events=("end",),
+        tag=_RECORD,
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+    )
+    for _, element in events:
+        yield element
+        element.clear(keep_tail=False)
+        while element.getprevious() is not None:
+            del element.getparent()[0]
+
+
+def _heading(element: _Element) -> Heading | None:
+    name = plain(element.findtext("DescriptorName/String"))
+    if not name:
+        return None
+    synonyms: dict[str, None] = {}
+    related: dict[str, None] = {}
+    for concept in element.iterfind("ConceptList/Concept"):
+        preferred = concept.get("PreferredConceptYN", "Y") == "Y"
+        for term in concept.iterfind("TermList/Term"):
+            if term.get("IsPermutedTermYN", "N") == "Y":
+                continue
+            if (text := plain(term.findtext("String"))) and text != name:
+                (synonyms if preferred else related)[text] = None
+    return Heading(
+        name=name,
+        synonyms=tuple(synonyms),
+        related=tuple(term for term in related if term not in synonyms),
+    )

@@ -1,0 +1,223 @@
+"""Reads PDF through pypdf, an optional dependency: its pages' text becomes the passages of one article.
+
+The text is what pypdf reads, which may not be what the page shows: columns, ligatures and tables can come apart. A
+quote verifies against what was read.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from posology.corpus.cutting import Piece, pack
+from posology.corpus.drafts import Broken, Draft, Wrong, counted, file_id, file_title, parts, placed
+from posology.corpus.items import Item
+from posology.corpus.lines import joined
+from posology.corpus.pubmed.words import plain
+from posology.corpus.reasons import sentence
+from posology.errors import ReaderUnavailable
+from posology.text.sentences import split
+from posology.types import Passage
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
+
+SUFFIXES = (".pdf",)
+
+#: A longer file is reported and not read: pypdf holds what it has parsed.
+MAX_BYTES = 200_000_000
+MAX_PAGES = 5_000
+#: Characters of all pages' text, which are held to find the lines that repeat.
+MAX_CHARACTERS = 50_000_000
+#: A line at the edge of a page is a running head if it stands on as many pages, and on half of all.
+REPEATED = 3
+#: lines of a page, from its top and from its foot, that may be running heads
+EDGE = 2
+#: characters of a line that may be a page's number and no more: "— Page 3 of 12 —"
+LONGEST_NUMBER = 60
+
+_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"\W*(?:page\W*)?\d{1,5}(?:\W*(?:of|/)\W*\d{1,5})?\W*", re.IGNORECASE)
+#: pypdf shows where in memory it holds the file, which tells nobody anything
+_REFERENCE = re.compile(r"IndirectObject\((\d+), \d+, \d+\)")
+_ENDED = re.compile(r"""[.!?…]["'”’)\]\d,–-]*\Z""")
+
+
+def read(path: Path, *, after: int = 0) -> Iterator[Item]:
+    """The passages of one PDF; see :mod:`posology.corpus.items`.
+
+    Its id is :func:`~posology.corpus.drafts.file_id`; its title what the file gives as its title if the first page
+    shows that, else the file's name. ``section`` is the page, ``page 3``, counted from 1 as viewers do. A sentence that
+    goes on over a page's end counts as the next page's. A page that cannot be read is a ``BadRecord``.
+
+    Raises:
+        ReaderUnavailable: pypdf is not installed.
+    """
+    _require()
+    return placed(_drafts(path), path=path, after=after)
+
+
+def count(path: Path) -> int:
+    """How many passages the file makes; 0 where pypdf is not installed."""
+    try:
+        _require()
+    except ReaderUnavailable:
+        return 0
+    return counted(_drafts(path))
+
+
+def _require() -> None:
+    try:
+        import pypdf  # noqa: F401 - asked for, not used
+    except ImportError as error:
+        raise ReaderUnavailable(
+            "PDF files are read with pypdf, which is not installed: pip install 'posology[pdf]'",
+            package="pypdf",
+        ) from error
+    # it tells of every oddity of a file; what could not be read is told by the items
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+
+
+class _Unreadable(Exception):
+    """Why a file cannot be read."""
+
+
+def _drafts(path: Path) -> Iterator[Draft]:
+    wrong: list[Wrong] = []
+    try:
+        with path.open("rb") as stream:
+            if path.stat().st_size > MAX_BYTES:
+                raise _Unreadable(f"larger than {MAX_BYTES:,} bytes")
+            reader = _opened(stream)
+            pages = _texts(reader, wrong)
+            title = _title(reader, pages) or file_title(path, *SUFFIXES)
+    except _Unreadable as error:
+        yield Broken(reason=str(error))
+        return
+    except OSError as error:
+        yield Broken(reason=sentence(error.strerror or str(error)))
+        return
+    yield from wrong
+    article = Passage(id=file_id(path), text="", title=title, source="pdf")
+    yield from parts(pack(_pieces(_without_heads(pages))), of=article)
+
+
+def _opened(stream: object) -> PdfReader:
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError
+
+    try:
+        reader = PdfReader(stream)  # type: ignore[arg-type]  # a binary file
+        # many are encrypted only so that they cannot be changed: anybody may read them
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise _Unreadable("encrypted: remove its password")
+        pages = len(reader.pages)
+    except _Unreadable:
+        raise
+    except DependencyError:
+        raise _Unreadable("encrypted: pip install 'posology[pdf]' to read it") from None
+    except Exception as error:  # noqa: BLE001 - pypdf lets anything through, as its documentation says
+        raise _Unreadable(f"damaged: {_said(error)}") from None
+    if pages > MAX_PAGES:
+        raise _Unreadable(f"has {pages:,} pages, more than {MAX_PAGES:,}")
+    return reader
+
+
+def _texts(reader: PdfReader, wrong: list[Wrong]) -> list[list[str]]:
+    """The lines of every page; none of those that cannot be read, which are told in ``wrong``."""
+    pages: list[list[str]] = []
+    size = 0
+    for number in range(len(reader.pages)):
+        try:
+            text = reader.pages[number].extract_text()
+        except Exception as error:  # noqa: BLE001 - see `_opened`
+            wrong.append(Wrong(reason=f"cannot be read: {_said(error)}", record=_page(number + 1)))
+            text = ""
+        size += len(text)
+        if size > MAX_CHARACTERS:
+            raise _Unreadable(f"holds more than {MAX_CHARACTERS:,} characters")
+        # what no UTF-8 can hold, no index can
+        clean = text.encode(errors="replace").decode().replace("\0", "")
+        # invisible elsewhere, a soft hyphen at a line's end was printed
+        lines = [re.sub("\u00ad\\s*\\Z", "-", line) for line in clean.splitlines()]
+        pages.append([line for line in map(plain, lines) if line])
+    if not wrong and not any(pages):
+        raise _Unreadable("holds no text: pages that are pictures need OCR first")
+    return pages
+
+
+def _title(reader: PdfReader, pages: Sequence[Sequence[str]]) -> str:
+    """The title of the file's own data, if the first page shows it: else it is often another's."""
+    try:
+        said = plain(str((reader.metadata and reader.metadata.title) or ""))
+    except Exception:  # noqa: BLE001 - see `_opened`
+        return ""
+    shown = " ".join(pages[0]) if pages else ""
+    return said if len(said) > 8 and _bare(said) in _bare(shown) else ""
+
+
+def _bare(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())
+
+
+def _without_heads(pages: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """The pages without running heads, feet and page numbers.
+
+    A line goes only where it is certain: it stands at an edge, and the same line, numbers aside, stands at that edge of
+    :data:`REPEATED` pages and of half of all. Numbers alone go where most pages have one. Where nothing would be left of
+    any page, everything stays.
+    """
+    tops = Counter(_key(line) for page in pages for line in {*page[:EDGE]})
+    feet = Counter(_key(line) for page in pages for line in {*page[-EDGE:]})
+    filled = sum(map(bool, pages))
+
+    def runs(line: str, edges: Counter[str]) -> bool:
+        return edges[_key(line)] >= max(REPEATED, filled / 2)
+
+    kept: list[Sequence[str]] = []
+    for page in pages:
+        start, end = 0, len(page)
+        while start < min(EDGE, end) and runs(page[start], tops):
+            start += 1
+        while end > max(start, len(page) - EDGE) and runs(page[end - 1], feet):
+            end -= 1
+        kept.append(page[start:end])
+    return kept if any(kept) else pages
+
+
+def _key(line: str) -> str:
+    numbers = len(line) <= LONGEST_NUMBER and _NUMBER.fullmatch(line)
+    return "#" if numbers else _DIGITS.sub("#", line)
+
+
+def _pieces(pages: Sequence[Sequence[str]]) -> Iterator[Piece]:
+    """A paragraph a page: where paragraphs end, PDF does not say."""
+    known: Counter[str] = Counter()
+    carried: list[str] = []
+    number = 0
+    for number, page in enumerate(pages, start=1):
+        text = joined([*carried, *page], known)
+        carried = []
+        if text and not _ENDED.search(text):
+            last = split(text)[-1]
+            # a heading or a table's end would travel on over page after page
+            if last.start > 0 and last.end - last.start < 2_000:
+                carried = [last.of(text)]
+                text = text[: last.start]
+        if text.strip():
+            yield Piece(text=text, section=_page(number))
+    if carried:
+        yield Piece(text=carried[0], section=_page(number))
+
+
+def _page(number: int) -> str:
+    return f"page {number}"
+
+
+def _said(error: BaseException) -> str:
+    said = _REFERENCE.sub(r"object \1", " ".join(str(error).split()))
+    return sentence(said[:200] or type(error).__name__)

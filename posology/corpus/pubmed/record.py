@@ -1,0 +1,257 @@
+"""One record of PubMed's as a passage: an article, or a chapter of a book.
+
+Which field is taken from which element: ``docs/decisions/0018-pubmed-xml.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from posology.corpus.pubmed.dates import Date, best_known, date_of
+from posology.corpus.pubmed.relations import Warned, pmid_of, relations
+from posology.corpus.pubmed.trials import trials
+from posology.corpus.pubmed.words import plain, words
+from posology.types import Passage
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+SOURCE = "pubmed"
+
+#: labels that say that there is none
+_NO_LABEL = frozenset({"", "unlabelled", "unlabeled", "unassigned"})
+#: what stands in place of a title
+_NO_TITLE = frozenset({"not available", "in process citation"})
+#: the dates of a record's history that are of its publication, the most telling first
+_PUBLISHED = ("ppublish", "epublish", "ecollection", "aheadofprint")
+#: and those on which it came into PubMed: better than none
+_ENTERED = ("pubmed", "entrez")
+_DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(10\.[0-9]{4,9}/\S+)", re.IGNORECASE)
+_PMCID = re.compile(r"PMC[0-9]+")
+_LANGUAGE = re.compile(r"[a-z]{3}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parsed:
+    """What a record says."""
+
+    #: ``pmid:N``; ``None``: it has no number
+    id: str | None = None
+    #: ``None``: it is none
+    passage: Passage | None = None
+    #: why it is none
+    reason: str = ""
+    #: what it says of other records, and of itself: there may be copies, and an earlier one of its own
+    warned: tuple[Warned, ...] = ()
+
+
+def article(citation: _Element, data: _Element | None) -> Parsed:
+    """A ``MedlineCitation`` with its ``PubmedData``, which may be missing."""
+    number = pmid_of(citation.find("PMID"))
+    if number is None:
+        return Parsed(reason=_no_number(citation))
+    own = f"pmid:{number}"
+    found = citation.find("Article")
+    types = _texts(found, "PublicationTypeList/PublicationType")
+    uis = _attributes(found, "PublicationTypeList/PublicationType", "UI")
+    said = relations(citation, own, (*types, *uis))
+    if found is None:
+        text, reason = "", "has no Article"
+    else:
+        text, reason = _abstract(found, citation)
+    # of itself, too: an earlier copy of the record, a full text or another collection's may be in an index
+    warned = said.of_others + said.of_itself
+    if not text:
+        return Parsed(id=own, reason=reason, warned=warned)
+    assert found is not None
+    published = _published(
+        date_of(found.find("Journal/JournalIssue/PubDate")),
+        *(date_of(date) for date in found.iterfind("ArticleDate")),
+        data=data,
+    )
+    mesh = _texts(
+        citation, "MeshHeadingList/MeshHeading/DescriptorName", "SupplMeshList/SupplMeshName"
+    )
+    passage = Passage(
+        id=own,
+        text=text,
+        title=_title(found),
+        pmid=number,
+        journal=_first(
+            citation.find("MedlineJournalInfo/MedlineTA"),
+            found.find("Journal/ISOAbbreviation"),
+            found.find("Journal/Title"),
+        ),
+        year=None if published is None else published.year,
+        published=None if published is None else str(published),
+        publication_types=types,
+        mesh=mesh,
+        retracted=said.retracted,
+        concern=said.concern,
+        source=SOURCE,
+        doi=_doi(_valid_locations(found), _identifiers(data, "doi")),
+        pmcid=_pmcid(_identifiers(data, "pmc", "pmcid"), _texts(citation, "OtherID")),
+        languages=_languages(found),
+        trials=trials(found),
+        same_work=said.same_work,
+    )
+    return Parsed(id=own, passage=passage, warned=warned)
+
+
+def chapter(document: _Element, data: _Element | None) -> Parsed:
+    """A ``BookDocument`` with its ``PubmedBookData``: a chapter, or a book of one piece."""
+    number = pmid_of(document.find("PMID"))
+    if number is None:
+        return Parsed(reason=_no_number(document))
+    own = f"pmid:{number}"
+    text, reason = _abstract(document, document)
+    if not text:
+        return Parsed(id=own, reason=reason)
+    book = document.find("Book")
+    name = "" if book is None else words(book.find("BookTitle"))
+    published = _published(
+        date_of(document.find("ContributionDate")),
+        date_of(document.find("Book/PubDate")),
+        date_of(document.find("Book/BeginningDate")),
+        data=data,
+    )
+    types = _texts(document, "PublicationType")
+    passage = Passage(
+        id=own,
+        text=text,
+        title=_title(document) or name,
+        pmid=number,
+        journal=name or None,
+        year=None if published is None else published.year,
+        published=None if published is None else str(published),
+        publication_types=types,
+        source=SOURCE,
+        doi=_doi(
+            _identifiers(document, "doi"),
+            _identifiers(data, "doi"),
+        ),
+        pmcid=_pmcid(_identifiers(document, "pmc", "pmcid"), _identifiers(data, "pmc", "pmcid")),
+        languages=_languages(document),
+    )
+    return Parsed(id=own, passage=passage)
+
+
+def _no_number(element: _Element) -> str:
+    found = element.find("PMID")
+    if found is None:
+        return "has no PMID"
+    return f"its PMID is no number: {plain(found.text)[:40]!r}"
+
+
+def _abstract(article: _Element, citation: _Element) -> tuple[str, str]:
+    """The text of the abstract, a line a section, or why there is none."""
+    text = _sections(article.find("Abstract"))
+    if text:
+        return text, ""
+    # those that NLM or the publisher wrote instead; what is written for patients comes last
+    others = sorted(
+        citation.iterfind("OtherAbstract"),
+        key=lambda other: other.get("Type") == "plain-language-summary",
+    )
+    for other in others:
+        if other.get("Language", "eng") == "eng" and (text := _sections(other)):
+            return text, ""
+    languages = ", ".join(dict.fromkeys(other.get("Language", "eng") for other in others))
+    return "", f"has no abstract in English, one in {languages}" if others else "has no abstract"
+
+
+def _sections(abstract: _Element | None) -> str:
+    lines = []
+    for section in () if abstract is None else abstract.iterfind("AbstractText"):
+        text = words(section)
+        label = plain(section.get("Label")).rstrip(": ")
+        if text:
+            lines.append(text if label.lower() in _NO_LABEL else f"{label}: {text}")
+    return "\n".join(lines)
+
+
+def _title(article: _Element) -> str:
+    """The title in English, which stands in brackets where it is a translation; else the original one."""
+    title = words(article.find("ArticleTitle"))
+    if title.startswith("[") and title.rstrip(".").endswith("]"):
+        inside = title.rstrip(".")[1:-1]
+        if _balanced(inside):
+            stop = "" if inside.endswith((".", "?", "!")) or not title.endswith(".") else "."
+            title = inside.strip() + stop
+    if title.lower().rstrip(".") in _NO_TITLE:
+        title = ""
+    return title or words(article.find("VernacularTitle"))
+
+
+def _balanced(inside: str) -> bool:
+    depth = 0
+    for character in inside:
+        depth += (character == "[") - (character == "]")
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _texts(element: _Element | None, *paths: str) -> tuple[str, ...]:
+    """The texts of the elements at some paths, each once."""
+    if element is None:
+        return ()
+    found = (plain(one.text) for path in paths for one in element.iterfind(path))
+    return tuple(dict.fromkeys(text for text in found if text))
+
+
+def _attributes(element: _Element | None, path: str, name: str) -> tuple[str, ...]:
+    return () if element is None else tuple(one.get(name, "") for one in element.iterfind(path))
+
+
+def _first(*elements: _Element | None) -> str | None:
+    texts = (plain(element.text) for element in elements if element is not None)
+    return next((text for text in texts if text), None)
+
+
+def _published(*stated: Date | None, data: _Element | None) -> Date | None:
+    """The first of the stated dates that is one; else one of the record's history."""
+    dates: dict[str | None, Date | None] = {}
+    if data is not None:
+        found = data.iterfind("History/PubMedPubDate")
+        dates = {date.get("PubStatus"): date_of(date) for date in found}
+    published = best_known((*stated, *map(dates.get, _PUBLISHED)))
+    return published or best_known(map(dates.get, _ENTERED))
+
+
+def _languages(article: _Element) -> tuple[str, ...]:
+    codes = (code.lower() for code in _texts(article, "Language"))
+    return tuple(dict.fromkeys(code for code in codes if _LANGUAGE.fullmatch(code)))
+
+
+def _valid_locations(article: _Element) -> tuple[str, ...]:
+    return tuple(
+        plain(one.text)
+        for one in article.iterfind("ELocationID")
+        if one.get("EIdType") == "doi" and one.get("ValidYN", "Y") != "N"
+    )
+
+
+def _identifiers(data: _Element | None, *kinds: str) -> tuple[str, ...]:
+    """The record's own: those of its references stand elsewhere."""
+    if data is None:
+        return ()
+    found = data.iterfind("ArticleIdList/ArticleId")
+    return tuple(plain(one.text) for one in found if one.get("IdType") in kinds)
+
+
+def _doi(*candidates: Iterable[str]) -> str | None:
+    for text in (text for texts in candidates for text in texts):
+        if found := _DOI.fullmatch(text):
+            return found[1].lower()
+    return None
+
+
+def _pmcid(*candidates: Iterable[str]) -> str | None:
+    for text in (text for texts in candidates for text in texts):
+        if found := _PMCID.search(text.upper()):
+            return found[0]
+    return None

@@ -1,0 +1,119 @@
+"""What a record says of other records, and of itself: retractions, concern, other records of the same work.
+
+DTD pubmed_250101, element CommentsCorrections; https://www.nlm.nih.gov/bsd/policy/errata.html.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from posology.corpus.items import NoticeKind
+from posology.corpus.pubmed.words import plain
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
+#: publication type of a retracted article; that of its notice is another, and a notice is not retracted
+RETRACTED_TYPE = "Retracted Publication"
+RETRACTED_UI = "D016441"
+
+#: the record was retracted, says the other
+_RETRACTED = frozenset({"RetractionIn", "RetractedandRepublishedIn"})
+#: the record says what of the other
+_WARNS = {
+    "RetractionOf": NoticeKind.RETRACTION,
+    "RetractedandRepublishedFrom": NoticeKind.RETRACTION,
+    "ExpressionOfConcernFor": NoticeKind.CONCERN,
+}
+#: both are of one work. A preprint and its article are each other's UpdateIn and UpdateOf, and so are a
+#: Cochrane review and its next version
+_SAME_WORK = frozenset(
+    {
+        "UpdateIn",
+        "UpdateOf",
+        "RepublishedIn",
+        "RepublishedFrom",
+        "CorrectedandRepublishedIn",
+        "CorrectedandRepublishedFrom",
+        "RetractedandRepublishedIn",
+        "RetractedandRepublishedFrom",
+        "ReprintIn",
+        "ReprintOf",
+    }
+)
+_PMID = re.compile(r"[1-9][0-9]{0,11}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Warned:
+    """What one record says of another, which may be itself."""
+
+    kind: NoticeKind
+    #: id of the record that is warned of
+    target: str
+    #: id of the record that says so
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Relations:
+    """What a record's list of comments and corrections says."""
+
+    #: it was retracted
+    retracted: bool
+    #: an expression of concern was published about it
+    concern: bool
+    #: what it says of others
+    of_others: tuple[Warned, ...]
+    #: what others say of it, as it says itself
+    of_itself: tuple[Warned, ...]
+    #: ids of other records of the same work, each once
+    same_work: tuple[str, ...]
+
+
+def pmid_of(element: _Element | None) -> str | None:
+    """The number in a ``PMID``; ``None``: there is none, or it is no number."""
+    text = plain(None if element is None else element.text)
+    return text if _PMID.fullmatch(text) else None
+
+
+def relations(citation: _Element, own: str, types: Collection[str]) -> Relations:
+    """What ``CommentsCorrectionsList`` and the publication types say.
+
+    Args:
+        citation: a ``MedlineCitation``.
+        own: the record's id.
+        types: its publication types, names or identifiers.
+    """
+    retracted = RETRACTED_TYPE in types or RETRACTED_UI in types
+    concern = False
+    of_others: dict[Warned, None] = {}
+    same: dict[str, None] = {}
+    for said in citation.iterfind("CommentsCorrectionsList/CommentsCorrections"):
+        kind = said.get("RefType", "")
+        number = pmid_of(said.find("PMID"))
+        other = own if number is None else f"pmid:{number}"
+        if kind in _RETRACTED:
+            retracted = True
+        elif kind == "ExpressionOfConcernIn":
+            concern = True
+        elif kind in _WARNS and other != own:
+            of_others[Warned(kind=_WARNS[kind], target=other, by=own)] = None
+        if kind in _SAME_WORK and other != own:
+            same[other] = None
+    of_itself = (
+        (NoticeKind.RETRACTION, retracted),
+        (NoticeKind.CONCERN, concern),
+    )
+    return Relations(
+        retracted=retracted,
+        concern=concern,
+        of_others=tuple(of_others),
+        of_itself=tuple(
+            Warned(kind=kind, target=own, by=own) for kind, holds in of_itself if holds
+        ),
+        same_work=tuple(same),
+    )

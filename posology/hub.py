@@ -1,0 +1,92 @@
+"""Models of Hugging Face on this machine: where their files are, which weights they hold, how they load quietly."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from posology.errors import ModelUnavailable
+
+
+def find(model: str) -> Path | None:
+    """The folder of a model's files, never over the network; ``None``: there is none.
+
+    Args:
+        model: a folder, or a hub name whose files are in the local cache.
+    """
+    if Path(model).is_dir():
+        return Path(model)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(model, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError):
+        return None
+
+
+def locate(model: str, *, kind: str = "model") -> Path:
+    """The folder of the files of a model that a compressor or a re-ranker runs.
+
+    Args:
+        model: as :func:`find` takes it.
+        kind: what it is, for whoever is told that it is missing.
+
+    Raises:
+        ModelUnavailable: there is none.
+    """
+    folder = find(model)
+    if folder is None:
+        raise ModelUnavailable(
+            f"no {kind} {model!r} on this machine: give the folder of one, or fetch it once with "
+            f"`hf download {model}`",
+            model=model,
+        )
+    return folder
+
+
+def digest(folder: Path) -> str:
+    """The first 12 hex digits of the SHA-256 of the weights."""
+    files = sorted(folder.rglob("*.safetensors")) or sorted(folder.rglob("*.bin"))
+    found = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()[:12]
+
+
+def best_device() -> str:
+    """``cuda`` where there is one, else ``cpu``."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@contextmanager
+def without_progress_bars() -> Iterator[None]:
+    """A progress bar over a load of half a second would end up in workers' logs."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def without_reports() -> Iterator[None]:
+    """What a checkpoint has besides, or lacks, is looked at by whoever loads it, and told where it matters."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity(logging.log_levels["error"])
+    try:
+        with without_progress_bars():
+            yield
+    finally:
+        logging.set_verbosity(before)

@@ -1,0 +1,119 @@
+"""What a batch of the literature changes in an index: passages that come, go, and are warned of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
+from posology.index.batches import Batch
+from posology.index.making import Making
+from posology.index.report import Tally
+from posology.index.schema import digest
+from posology.index.store import Index
+from posology.index.vectors import GivenVectors
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Changes:
+    """What is left to do of several items, where later ones undo earlier ones."""
+
+    #: by the passage's id
+    records: Mapping[str, Record]
+    #: ids of passages and articles that go, unless they are among :attr:`records`
+    deleted: tuple[str, ...]
+    #: articles that have no other parts than these, by id
+    parts: Mapping[str, Parts]
+    #: by whom, then of what
+    said: Mapping[str, Mapping[str, frozenset[NoticeKind]]]
+    #: records that a later item took the place of
+    replaced: int
+
+
+def changes(items: Iterable[Record | Deletion | Notice | Parts]) -> Changes:
+    """The same as these items one after the other.
+
+    A record that is read again takes back what it said of others before, as far as it does not say it again.
+    """
+    latest: dict[str, Record] = {}
+    deleted: dict[str, None] = {}
+    parts: dict[str, Parts] = {}
+    said: dict[str, dict[str, set[NoticeKind]]] = {}
+    #: the place in the file at which each said it
+    places: dict[str, int] = {}
+    records = 0
+
+    def speaks(by: str, line: int) -> dict[str, set[NoticeKind]]:
+        if places.get(by) != line:
+            places[by], said[by] = line, {}
+        return said[by]
+
+    for item in items:
+        match item:
+            case Record(passage=passage):
+                records += 1
+                latest.pop(passage.id, None)
+                latest[passage.id] = item
+                speaks(passage.id, item.line)
+            case Deletion():
+                for name in [n for n, r in latest.items() if item.id in (n, r.passage.parent)]:
+                    del latest[name]
+                deleted[item.id] = None
+                parts.pop(item.id, None)
+                speaks(item.id, item.line)
+            case Parts():
+                for name in [n for n, r in latest.items() if r.passage.parent == item.id]:
+                    if not item.keep(name):
+                        del latest[name]
+                parts[item.id] = item
+            case Notice():
+                speaks(item.by, item.line).setdefault(item.target, set()).add(item.kind)
+    return Changes(
+        records=latest,
+        deleted=tuple(deleted),
+        parts=parts,
+        said={by: {t: frozenset(k) for t, k in targets.items()} for by, targets in said.items()},
+        replaced=records - len(latest),
+    )
+
+
+def apply(
+    part: Batch, index: Index, maker: Making, given: GivenVectors | None, tally: Tally
+) -> int:
+    """Commit a batch. Doing it twice, wholly or in part, does no more than doing it once.
+
+    Args:
+        part: the batch.
+        index: where to; the caller holds its lock.
+        maker: computes rows.
+        given: the vectors that came with the file; ``None``: none did.
+        tally: is told what was done.
+
+    Returns:
+        How many good records are not in the index, since no row of them could be made.
+    """
+    net = changes(part.items)
+    removed = index.delete(net.deleted, but=net.records) if net.deleted else 0
+    for article in net.parts.values():
+        old = [n for n in index.parts(article.id) if not article.keep(n) and n not in net.records]
+        removed += index.delete(old) if old else 0
+    warned = index.warn(net.said) if net.said else 0
+    known = index.digests(list(net.records)) if net.records else {}
+    changed: list[tuple[Record, str]] = []
+    for name, record in net.records.items():
+        found = digest(record.passage, given.raw(record.row) if given else b"")
+        if known.get(name) != found:
+            changed.append((record, found))
+    if changed:
+        index.upsert(tuple(maker.rows(changed, given)))
+    refused = maker.refused()
+    tally.add(
+        written=len(changed) - len(refused),
+        unchanged=part.passed + len(net.records) - len(changed),
+        replaced=net.replaced,
+        removed=removed,
+        warned=warned,
+        bad=(*part.bad, *refused),
+        broken=part.broken,
+    )
+    return len(refused)

@@ -1,0 +1,97 @@
+"""Forward passes through ONNX Runtime: no torch is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from posology.index.embedders.card import Card
+
+#: the two ways to pool that are done here
+POOLINGS = ("mean", "cls")
+#: padded tokens a batch
+TOKENS = 2_048
+
+
+class NotExported(Exception):
+    """This encoder has no faithful ONNX model, for the reason given."""
+
+
+def pools(pooling: str) -> bool:
+    """Whether a model of this pooling can do without torch."""
+    return pooling in POOLINGS
+
+
+class OnnxForward:
+    """A :class:`~posology.index.embedders.card.Forward` over an exported encoder.
+
+    Args:
+        model: the file, or its content. It takes ``input_ids``, ``attention_mask`` and perhaps
+            ``token_type_ids``, int64, and gives the token vectors first.
+        card: of the model; its pooling is one of :data:`POOLINGS`.
+        threads: of one pass; ``None``: one a core.
+        arithmetic: of the model, for people.
+    """
+
+    few_shapes = False
+    budget = TOKENS
+
+    def __init__(
+        self,
+        model: Path | bytes,
+        card: Card,
+        *,
+        threads: int | None = None,
+        arithmetic: str = "int8",
+    ) -> None:
+        self._session = open_session(model, threads=threads)
+        self._takes = {given.name for given in self._session.get_inputs()}
+        self._gives = self._session.get_outputs()[0].name
+        self._card = card
+        self.describes = f"onnx {arithmetic} on cpu"
+
+    def __call__(
+        self, ids: NDArray[np.int64], mask: NDArray[np.int64], prompt_tokens: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """See :class:`~posology.index.embedders.card.Forward`."""
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        wanted = {name: value for name, value in feed.items() if name in self._takes}
+        tokens: NDArray[np.float32] = self._session.run([self._gives], wanted)[0]
+        if self._card.pooling == "cls":
+            return tokens[:, 0], tokens
+        counted = mask.astype(np.float32)
+        if prompt_tokens and not self._card.pools_prompt:
+            counted[:, :prompt_tokens] = 0
+        # a product instead of a masked sum: it makes no copy of the token vectors
+        sums = (counted[:, None, :] @ tokens)[:, 0]
+        return sums / np.maximum(counted.sum(axis=1, keepdims=True), np.float32(1e-9)), tokens
+
+
+def open_session(model: Path | bytes, *, threads: int | None = None) -> Any:
+    """An inference session on the CPU, whose idle threads sleep."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or cores()
+    options.inter_op_num_threads = 1
+    # spinning threads starve other processes on the same cores, see docs/decisions/0005
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # a plan of memory is kept for every shape of a batch, and shapes are many
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    given = model if isinstance(model, bytes) else str(model)
+    return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    import os
+
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,26 @@
+"""How an embedder computes: what may change without another index. Figures: docs/decisions/0021."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+#: arithmetic of the forward passes: torch has float32 and bfloat16, ONNX float32 and int8
+Precision: TypeAlias = Literal["auto", "float32", "bfloat16", "int8"]
+#: what runs the forward passes
+Backend: TypeAlias = Literal["auto", "torch", "onnx"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """What a loader is told besides the model's name. A loader passes over what it has no use for."""
+
+    precision: Precision = "auto"
+    backend: Backend = "auto"
+    #: where exported models are kept; ``None``: nowhere, and ``auto`` exports nothing
+    cache: Path | None = None
+    #: threads of one forward pass of ONNX; ``None``: one a core
+    threads: int | None = None
+    #: torch's name of a device, or ``auto``: an accelerator if there is one
+    device: str = "cpu"

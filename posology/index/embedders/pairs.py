@@ -1,0 +1,159 @@
+"""Runs a BERT over texts and pairs of texts, by length, on the best device. Safe to call from several threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import torch
+
+from posology.errors import ModelUnavailable
+from posology.hub import best_device, locate, without_reports
+from posology.index.embedders.models import has_native_bfloat16
+from posology.index.embedders.windows import batches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from posology.index.embedders.options import Precision
+
+#: a text, or two that the model reads as one input of two segments
+Text: TypeAlias = str | tuple[str, str]
+
+#: padded tokens of one forward pass: on CPUs few enough for the activations to stay in the cache, on
+#: accelerators enough to keep one busy
+TOKEN_BUDGET, TOKEN_BUDGET_ACCELERATED = 2_048, 32_768
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Checkpoint:
+    """A model and its tokenizer as they lie in a folder."""
+
+    #: on :attr:`device`, for evaluation
+    model: Any
+    #: a fast one of transformers
+    tokenizer: Any
+    #: of the weights and all else
+    folder: Path
+    #: where it runs
+    device: str
+
+
+def load_checkpoint(
+    model: str, *, architecture: str, precision: Precision, what: str
+) -> Checkpoint:
+    """Load a checkpoint in the hub's format. Blocking, never over the network; no code of its own is run.
+
+    Args:
+        model: a folder, or a hub name whose files are in the local cache.
+        architecture: name of one of transformers' auto classes.
+        precision: ``auto``: float16 on accelerators, bfloat16 on CPUs that have it in hardware, else float32.
+        what: it is to be, for whoever is told that it is not.
+
+    Raises:
+        ModelUnavailable: there are no such files, they are damaged, lack some of the model's weights, or
+            have no fast tokenizer.
+    """
+    folder, device = locate(model, kind=what), best_device()
+    try:
+        import transformers
+
+        with without_reports():
+            loaded, report = getattr(transformers, architecture).from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                output_loading_info=True,
+                dtype=_dtype(precision, device),
+                # on CPUs it is faster than the fused kernel for texts this short
+                **({"attn_implementation": "eager"} if device == "cpu" else {}),
+            )
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+    # damaged files surface as whatever the parser of that file raises
+    except Exception as error:
+        raise ModelUnavailable(
+            f"{folder} does not load as a {what}: {error}", model=model
+        ) from error
+    # no published use of these models reads BERT's pooler
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise ModelUnavailable(
+            f"{folder} is no {what}: it has no {', '.join(missing[:3])}", model=model
+        )
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelUnavailable(f"the tokenizer of {folder} is not a fast one", model=model)
+    loaded.eval()
+    return Checkpoint(model=loaded.to(device), tokenizer=tokenizer, folder=folder, device=device)
+
+
+class Reader:
+    """A checkpoint as a function from texts to one row of numbers each.
+
+    Texts are cut as transformers cuts them (``truncation=True``): of a pair, the longer one first.
+
+    Args:
+        checkpoint: model and tokenizer.
+        limit: tokens of an input, special ones included; fewer where the model takes fewer.
+        head: from the model's output to one row an input, shape ``(rows, width)``.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, *, limit: int, head: Callable[[Any], torch.Tensor]
+    ) -> None:
+        from tokenizers import Tokenizer
+
+        given = checkpoint.tokenizer
+        stated = (checkpoint.model.config.max_position_embeddings, given.model_max_length)
+        #: tokens of an input, special ones included
+        self.limit = min(limit, *(int(n) for n in stated))
+        # a copy of its own: truncation and padding of the shared one change under other threads
+        self._tokenizer = Tokenizer.from_str(given.backend_tokenizer.to_str())
+        self._tokenizer.enable_truncation(max_length=self.limit, strategy="longest_first")
+        self._tokenizer.no_padding()
+        self._pad = int(given.pad_token_id or 0)
+        self._model, self._head, self._device = checkpoint.model, head, checkpoint.device
+        self._budget = TOKEN_BUDGET if checkpoint.device == "cpu" else TOKEN_BUDGET_ACCELERATED
+        # one pass uses every core; two at once only slow each other down
+        self._turn = threading.Lock()
+
+    def __call__(self, texts: Sequence[Text], width: int) -> NDArray[np.float32]:
+        """One row a text, shape ``(len(texts), width)``, in the order of the texts."""
+        found = np.zeros((len(texts), width), np.float32)
+        inputs = self._tokenizer.encode_batch(list(texts))
+        lengths = [len(one.ids) for one in inputs]
+        for batch in batches(lengths, budget=self._budget, limit=self.limit):
+            shape = (batch.rows, batch.width)
+            ids = torch.full(shape, self._pad, dtype=torch.long)
+            kinds, mask = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
+            # a row of padding still attends to one token
+            mask[len(batch.items) :, 0] = 1
+            for row, item in enumerate(batch.items):
+                one = inputs[item]
+                ids[row, : len(one.ids)] = torch.tensor(one.ids)
+                kinds[row, : len(one.ids)] = torch.tensor(one.type_ids)
+                mask[row, : len(one.ids)] = 1
+            with self._turn, torch.inference_mode():
+                output = self._model(
+                    input_ids=ids.to(self._device),
+                    attention_mask=mask.to(self._device),
+                    token_type_ids=kinds.to(self._device),
+                )
+                rows = self._head(output).float().cpu().numpy()
+            found[list(batch.items)] = rows[: len(batch.items)]
+        return found
+
+
+def _dtype(precision: Precision, device: str) -> torch.dtype:
+    if precision == "float32":
+        return torch.float32
+    if precision == "bfloat16":
+        return torch.bfloat16
+    if device != "cpu":
+        return torch.float16
+    return torch.bfloat16 if has_native_bfloat16() else torch.float32

@@ -1,0 +1,1 @@
+"""Re-rankers that the kernel has; compressors that re-rank are with the compressors."""

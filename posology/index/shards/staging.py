@@ -1,0 +1,187 @@
+"""Where shards lie between the writer and the workers: two small tables beside the index's own.
+
+They are tables of the index's connection, not files, so that an index on object storage needs no second place and no
+second set of keys, and so that nobody reads half of one: a table is there when its first version is committed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from posology.index.faults import translated
+from posology.index.schema import FORMAT, STORED, Meta, Row, arrow_schema, from_arrow, to_arrow
+from posology.types import Passage, Retrieved
+
+_PREFIX = "shard-"
+_META = b"posology.shard"
+#: names that one look at the index's tables gives
+_PAGE = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Texts:
+    """What a worker is given of a shard."""
+
+    passages: tuple[Passage, ...]
+    #: of :func:`learned_id`: what the annotator has to know; ``None``: nothing that was learned
+    learned: str | None
+
+
+def key(passage: Passage) -> bytes:
+    """Identity of what is computed of a passage: equal keys, equal vectors, sentences and phrases.
+
+    Whether it is retracted or there is concern about it is no part of it: a notice may say so after it was encoded.
+    """
+    content = asdict(replace(passage, retracted=False, concern=False))
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def learned_id(data: bytes | None) -> str | None:
+    """Identity of what an annotator has learned; ``None``: nothing."""
+    return None if data is None else hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+def shard_name(keys: Iterable[bytes], meta: Meta, learned: str | None) -> str:
+    """The name of a shard: equal names, equal rows, whoever makes them and whenever.
+
+    Args:
+        keys: of its passages, in order.
+        meta: of the index.
+        learned: see :func:`learned_id`.
+    """
+    found = hashlib.blake2b(digest_size=16)
+    recipe = [FORMAT, meta.splitter, meta.embedder, meta.dim, meta.annotator, meta.codec, learned]
+    found.update(json.dumps(recipe).encode())
+    for one in keys:
+        found.update(one)
+    return found.hexdigest()
+
+
+class Staging:
+    """The shards beside one index. Blocking.
+
+    Args:
+        connection: the index's.
+        meta: the index's.
+    """
+
+    def __init__(self, connection: Any, meta: Meta) -> None:
+        self._connection = connection
+        self._schema = arrow_schema(meta)
+        self._uri = str(connection.uri)
+
+    def put_texts(self, name: str, texts: Texts) -> None:
+        """Lay a shard out for the workers.
+
+        Raises:
+            IndexFault: it cannot be written.
+        """
+        import pyarrow as pa
+
+        lines = [json.dumps(asdict(passage), ensure_ascii=False) for passage in texts.passages]
+        schema = pa.schema(
+            [pa.field("passage", pa.large_string(), nullable=False)],
+            metadata={_META: json.dumps({"learned": texts.learned}).encode()},
+        )
+        self._put(_texts(name), pa.table({"passage": lines}, schema=schema))
+
+    def texts(self, name: str) -> Texts | None:
+        """What a shard was laid out with; ``None``: nobody wants it any more."""
+        table = self._read(_texts(name))
+        if table is None:
+            return None
+        said = json.loads(table.schema.metadata[_META])
+        return Texts(
+            passages=tuple(_passage(json.loads(line)) for line in table["passage"].to_pylist()),
+            learned=said["learned"],
+        )
+
+    def put_rows(self, name: str, rows: Sequence[Row]) -> None:
+        """Lay out what was encoded. Whoever does so first or last: it is the same.
+
+        Raises:
+            IndexFault: it cannot be written.
+        """
+        self._put(_rows(name), to_arrow(rows, self._schema))
+
+    def rows(self, name: str) -> list[Retrieved] | None:
+        """What was encoded, in the order of the texts; ``None``: nothing was."""
+        table = self._read(_rows(name))
+        return None if table is None else from_arrow(table.select(STORED))
+
+    def encoded(self, name: str) -> bool:
+        """Whether the rows are there."""
+        return self._open(_rows(name)) is not None
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Take shards away; those that are not there are no matter."""
+        for name in names:
+            for table in (_texts(name), _rows(name)):
+                self._drop(table)
+
+    def clear(self) -> None:
+        """Take all shards away, also those that an ingest left which never went on."""
+        for table in self._tables():
+            self._drop(table)
+
+    def names(self) -> set[str]:
+        """The shards of which anything is there."""
+        return {name.removeprefix(_PREFIX).partition("-")[0] for name in self._tables()}
+
+    def _tables(self) -> list[str]:
+        found: list[str] = []
+        token: str | None = None
+        with translated(self._uri):
+            while True:
+                page = self._connection.list_tables(page_token=token, limit=_PAGE)
+                found += [name for name in page.tables if name.startswith(_PREFIX)]
+                token = page.page_token
+                if not token:
+                    return found
+
+    def _put(self, table: str, data: Any) -> None:
+        with translated(self._uri):
+            try:
+                self._connection.create_table(table, data=data, mode="overwrite")
+            except (OSError, RuntimeError, ValueError):
+                # another worker may have written the same at the same time
+                if self._open(table) is None:
+                    raise
+
+    def _read(self, table: str) -> Any | None:
+        opened = self._open(table)
+        if opened is None:
+            return None
+        with translated(self._uri):
+            return opened.to_arrow()
+
+    def _open(self, table: str) -> Any | None:
+        with translated(self._uri):
+            try:
+                return self._connection.open_table(table)
+            except ValueError as error:
+                if "was not found" in str(error):
+                    return None
+                raise
+
+    def _drop(self, table: str) -> None:
+        with translated(self._uri):
+            self._connection.drop_table(table, ignore_missing=True)
+
+
+def _texts(name: str) -> str:
+    return f"{_PREFIX}{name}-texts"
+
+
+def _rows(name: str) -> str:
+    return f"{_PREFIX}{name}-rows"
+
+
+def _passage(fields: dict[str, Any]) -> Passage:
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+    return Passage(**values)

@@ -1,0 +1,49 @@
+"""The seams: where a new provider, strategy, policy or embedder plugs in.
+
+A seam of one method is a callable protocol. Each has one contract suite under ``tests/contract``
+that runs over every implementation.
+"""
+
+from __future__ import annotations
+
+from posology.seams.answering import (
+    Complete,
+    Compressor,
+    Memory,
+    Policy,
+    Recall,
+    Rewriter,
+    Strategy,
+)
+from posology.seams.literature import (
+    Annotator,
+    Embedder,
+    PaidEmbedder,
+    Reranker,
+    TokenCodec,
+    TokenEncoder,
+    Unnormalised,
+)
+from posology.seams.money import Bound, Journal, Meter, Prices, TokenCounter
+
+__all__ = [
+    "Annotator",
+    "Bound",
+    "Complete",
+    "Compressor",
+    "Embedder",
+    "Journal",
+    "Memory",
+    "Meter",
+    "PaidEmbedder",
+    "Policy",
+    "Prices",
+    "Recall",
+    "Reranker",
+    "Rewriter",
+    "Strategy",
+    "TokenCodec",
+    "TokenCounter",
+    "TokenEncoder",
+    "Unnormalised",
+]

@@ -1,0 +1,152 @@
+"""How a question is answered: by calls, strategies, policies and compressors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from posology.types import (
+    Answer,
+    Call,
+    Completion,
+    Compressed,
+    Decision,
+    Refusal,
+    Retrieval,
+    Situation,
+    Task,
+)
+
+
+class Complete(Protocol):
+    """The only way to spend: sends one call and returns its completion.
+
+    Raises:
+        ProviderError: in one of its kinds, when the call did not lead to a usable completion.
+    """
+
+    async def __call__(self, call: Call) -> Completion: ...
+
+
+class Strategy(Protocol):
+    """Answers a task, spending only through ``complete``."""
+
+    async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal: ...
+
+
+class Policy(Protocol):
+    """A pure function from a situation to a decision."""
+
+    @property
+    def version(self) -> str:
+        """Identity of its settings and of what it has learned: equal versions decide alike."""
+        ...
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Versions of what it is made of, by name: they tell what changed where :attr:`version` did."""
+        ...
+
+    def __call__(self, situation: Situation) -> Decision: ...
+
+    def again(self, record: Decision) -> Decision:
+        """Decide from what a decision of a policy of this name says that it looked at.
+
+        ``again(decision) == decision`` for its own decisions, but for ``versions`` and ``then``, which
+        are not its own.
+
+        Raises:
+            PosologyError: the record does not say what this policy looks at.
+        """
+        ...
+
+
+class Compressor(Protocol):
+    """Leaves of retrieved passages what bears on the question. Blocking, and spends nothing.
+
+    What needs a model's answer to compress is a :class:`Rewriter`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Which it is, for the record."""
+        ...
+
+    @property
+    def extractive(self) -> bool:
+        """Whether all that it shows are the passages' own words; else it may give summaries."""
+        ...
+
+    def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+        """Compress the passages of a retrieval.
+
+        Args:
+            retrieval: passages with what was computed of them at ingest, and the query's vectors.
+            keep: share that is left, 0 to 1: of the sentences, which are left whole, or of the words, for
+                what works on words; ``None``: as much as the compressor finds right.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+        """
+        ...
+
+    def left(self, keep: float | None) -> float:
+        """The share of the words that it is expected to leave, 0 to 1, as measured."""
+        ...
+
+    def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+        """About how long it takes on two cores, as measured."""
+        ...
+
+
+@runtime_checkable
+class Rewriter(Protocol):
+    """Writes the passages anew, shorter, by a model that is paid for: a compressor that spends.
+
+    Whoever holds either tells them apart by ``isinstance(one, Rewriter)``: this one says its :meth:`calls`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Which it is, for the record."""
+        ...
+
+    async def __call__(self, task: Task, keep: float | None, complete: Complete) -> Compressed:
+        """Compress the passages of a task.
+
+        Args:
+            task: question, passages and model.
+            keep: share of the words that is left, 0 to 1; ``None``: as much as it finds right.
+            complete: spends.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+            ProviderError: a call failed; what failed is not read in full instead.
+        """
+        ...
+
+    def calls(self, task: Task, keep: float | None) -> tuple[Call, ...]:
+        """The calls that it makes; empty where there is nothing to compress. Blocking."""
+        ...
+
+    def left(self, keep: float | None) -> float:
+        """The share of the words that it is expected to leave, 0 to 1."""
+        ...
+
+
+class Memory(Protocol):
+    """Keeps for good what was computed once. Blocking; safe for several threads and processes."""
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """What is kept of these keys."""
+        ...
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        """Keep; what is there already stays as it is."""
+        ...
+
+
+class Recall(Protocol):
+    """Gives the reply that a call of the same content had earlier, for the same work."""
+
+    async def __call__(self, key: str, /) -> Completion | None: ...

@@ -1,0 +1,48 @@
+"""The prompt that writes passages anew in as few words as can hold what they mean, whatever is asked.
+
+The idea is Gilbert et al.'s (*Semantic Compression With Large Language Models*, 2023, LeanContext's baseline 3): a
+text for another model rather than for people. The wording is our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from posology.types import Excerpt
+from prompts.fence import fence, label
+from prompts.template import Rendered, render
+
+
+class Rewritten(BaseModel):
+    """One passage in other words."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passage: str = Field(description="label of the passage, e.g. P1")
+    text: str = Field(description="what it says, its main result copied, the rest in few words")
+
+
+class RewriteReply(BaseModel):
+    """What a model replies to the prompt."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passages: list[Rewritten] = Field(description="all passages, one entry each")
+
+
+def render_rewrite(excerpts: Sequence[Excerpt], *, words: Sequence[int]) -> Rendered:
+    """Render the messages for excerpts, labelled P1, P2, … in their order.
+
+    Args:
+        excerpts: what is to be written anew.
+        words: that each may have.
+    """
+    fenced = fence(excerpts)
+    return render(
+        "rewrite",
+        limits=", ".join(f"{label(i)} {n}" for i, n in enumerate(words)),
+        code=fenced.code,
+        passages=fenced.text,
+    )

@@ -1,0 +1,52 @@
+"""The prompt that shortens passages to what bears on a question.
+
+The idea is CQSumDP's (Laskar et al. 2023, as LeanContext's baseline 2 asks it): a document and its query, and
+the most reasonable summary for both. The wording is our own, and the summaries stay with their passages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from posology.types import Excerpt, Query
+from prompts.answer import render_choices
+from prompts.fence import fence
+from prompts.template import Rendered, render
+
+
+class Summary(BaseModel):
+    """What one passage says on the question."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    passage: str = Field(description="label of the passage, e.g. P1")
+    summary: str = Field(description="what it says on the question, key sentences copied")
+
+
+class SummaryReply(BaseModel):
+    """What a model replies to the prompt."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    summaries: list[Summary] = Field(description="of the passages that bear on the question")
+
+
+def render_summarise(query: Query, excerpts: Sequence[Excerpt], *, words: int) -> Rendered:
+    """Render the messages for excerpts, labelled P1, P2, … in their order.
+
+    Args:
+        query: the question.
+        excerpts: what is to be shortened.
+        words: that all summaries together may have.
+    """
+    fenced = fence(excerpts)
+    return render(
+        "summarise",
+        question=query.text,
+        choices=render_choices(query),
+        words=str(words),
+        code=fenced.code,
+        passages=fenced.text,
+    )

@@ -1,0 +1,15 @@
+"""Provence: a cross-encoder that prunes passages and re-ranks them in one pass."""
+
+from __future__ import annotations
+
+from strategies.compression.provence.pruning import (
+    NAME,
+    THRESHOLD,
+    Provence,
+    ProvenceReranker,
+    judge,
+    make,
+    make_reranker,
+)
+
+__all__ = ["NAME", "THRESHOLD", "Provence", "ProvenceReranker", "judge", "make", "make_reranker"]

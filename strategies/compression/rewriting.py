@@ -1,0 +1,249 @@
+"""What rewriters share: one call for all passages, and what becomes of the texts that it gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import anyio.to_thread
+from pydantic import BaseModel
+
+from posology.errors import UnusableReply
+from posology.seams import Complete
+from posology.text.quotes import Span, locate
+from posology.text.sentences import split
+from posology.types import (
+    Call,
+    Compressed,
+    Excerpt,
+    Query,
+    Retrieval,
+    Retrieved,
+    Sentence,
+    Stage,
+    Task,
+)
+from prompts.fence import position
+from prompts.lengths import text_tokens, text_words
+from prompts.template import Rendered
+from strategies.compression.checked import check
+from strategies.compression.results import of_spans, share_of
+from strategies.evidence import whole
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Text:
+    """What a model wrote of a passage."""
+
+    #: as the model wrote it, e.g. ``P1``
+    label: str
+    text: str
+
+
+class PassageRewriter(ABC):
+    """Asks a model once for shorter texts, one a passage, and shows of them what the passages bear out.
+
+    As a :class:`~posology.seams.Rewriter`. A sentence of the reply that stands word for word in its passage is
+    shown as the passage's own, so that it can be quoted; the rest is a summary. What
+    :mod:`strategies.compression.checked` does not let pass is left out, as are passages without a text.
+    """
+
+    #: for the record
+    name: ClassVar[str]
+    #: share of the words that is asked for where nobody says
+    default_keep: ClassVar[float]
+    #: the reply's form
+    schema: ClassVar[type[BaseModel]]
+    #: whether a text of every passage is asked for
+    of_all: ClassVar[bool]
+
+    @abstractmethod
+    def render(self, query: Query, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
+        """The messages.
+
+        Args:
+            query: what is asked.
+            excerpts: what is to be shortened.
+            words: that the text of each may have.
+        """
+
+    @abstractmethod
+    def read(self, reply: BaseModel) -> Iterable[Text]:
+        """The texts of a reply of :attr:`schema`."""
+
+    async def __call__(self, task: Task, keep: float | None, complete: Complete) -> Compressed:
+        """Compress the passages of a task; all or nothing takes no call.
+
+        Args:
+            task: question, passages and model.
+            keep: share of the words that is asked for, 0 to 1; a model may write more or less;
+                ``None``: :attr:`default_keep`.
+            complete: spends.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+            ProviderError: the call failed, or the provider's safety system declined it.
+        """
+        calls = await anyio.to_thread.run_sync(self.calls, task, keep)
+        if not calls:
+            share = share_of(keep, self.default_keep)
+            left = [one.sentences if share == 1 else () for one in task.retrieval.passages]
+            return of_spans(task.retrieval, left, compressor=self.name)
+        (call,) = calls
+        completion = await complete(call)
+        if completion.parsed is None:
+            raise UnusableReply(
+                f"the model declined to shorten the passages for {self.name}: choose another "
+                "compressor, or strategy direct",
+                provider=call.model.partition(":")[0],
+                model=call.model,
+                request_id=completion.request_id,
+                usage=completion.usage,
+            )
+        # of long passages the check takes seconds, in which the event loop has others to serve
+        merged = await anyio.to_thread.run_sync(self._merged, task.retrieval, completion.parsed)
+        return Compressed(
+            excerpts=merged.excerpts,
+            kept=sum(len(excerpt.sentences) for excerpt in merged.excerpts),
+            sentences=sum(len(one.sentences) for one in task.retrieval.passages),
+            compressor=self.name,
+            usage=completion.usage,
+            remarks=tuple(merged.remarks(of_all=self.of_all)),
+        )
+
+    def calls(self, task: Task, keep: float | None) -> tuple[Call, ...]:
+        """The one call that it makes; none where all or nothing is to be left. Blocking.
+
+        Its bound on output tokens grows with the words that are asked for; where the task's own bound is
+        smaller, fewer words are asked for.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+        """
+        share = share_of(keep, self.default_keep)
+        passages = _readable(task.retrieval)
+        if share in (0, 1) or not passages:
+            return ()
+        excerpts = whole(passages)
+        words = [max(1, round(share * _words(one))) for one in passages]
+        bound = text_tokens(sum(words), len(words))
+        if task.max_tokens is not None and task.max_tokens < bound:
+            bound = task.max_tokens
+            fits = text_words(bound, len(words)) / sum(words)
+            words = [max(1, int(fits * n)) for n in words]
+        rendered = self.render(task.query, excerpts, words)
+        return (
+            Call(
+                stage=Stage.COMPRESS,
+                model=task.model,
+                query=task.query,
+                excerpts=excerpts,
+                messages=rendered.messages,
+                prompt=rendered.prompt,
+                schema=self.schema,
+                strategy=self.name,
+                max_tokens=bound,
+            ),
+        )
+
+    def left(self, keep: float | None) -> float:
+        """The share that is asked for."""
+        return share_of(keep, self.default_keep)
+
+    def _merged(self, retrieval: Retrieval, reply: BaseModel) -> _Merged:
+        return _Merged.of(retrieval, list(self.read(reply)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Merged:
+    """What a reply leaves of the passages."""
+
+    excerpts: tuple[Excerpt, ...]
+    #: texts under no label of a passage
+    unknown: int
+    #: passages that there is no text of
+    missing: int
+    #: sentences that were left out
+    dropped: int
+
+    @classmethod
+    def of(cls, retrieval: Retrieval, texts: Sequence[Text]) -> _Merged:
+        """Put texts to their passages; several of one passage are one."""
+        passages = _readable(retrieval)
+        written: dict[int, list[str]] = {}
+        unknown = dropped = 0
+        for one in texts:
+            place = position(one.label)
+            if place is None or place >= len(passages):
+                unknown += 1
+            else:
+                written.setdefault(place, []).append(one.text)
+        excerpts = []
+        for place, parts in sorted(written.items()):
+            checked = check(" ".join(parts), passages[place].passage)
+            dropped += checked.dropped
+            excerpt = _excerpt(passages[place], checked.text)
+            if excerpt.sentences or excerpt.summary is not None:
+                excerpts.append(excerpt)
+        return cls(
+            excerpts=tuple(excerpts),
+            unknown=unknown,
+            missing=len(passages) - len(written),
+            dropped=dropped,
+        )
+
+    def remarks(self, *, of_all: bool) -> Iterable[str]:
+        """What a reader must know of what was left out.
+
+        Args:
+            of_all: whether a text of every passage was asked for.
+        """
+        if of_all and self.missing:
+            yield f"The model wrote nothing of {self.missing} of the passages, which were left out."
+        if self.unknown:
+            yield f"{self.unknown} of the summaries named no passage that was given, and were left out."
+        if self.dropped:
+            yield (
+                f"{self.dropped} sentences of summaries were left out: numbers, names or denials in them are "
+                "not those of their passages."
+            )
+
+
+def _readable(retrieval: Retrieval) -> tuple[Retrieved, ...]:
+    """The passages that are sent: those with any text."""
+    return tuple(one for one in retrieval.passages if one.sentences)
+
+
+def _words(retrieved: Retrieved) -> int:
+    return sum(len(s.of(retrieved.passage.text).split()) for s in retrieved.sentences)
+
+
+def _excerpt(retrieved: Retrieved, text: str) -> Excerpt:
+    """The sentences of a text that are the passage's own, and as a summary the others."""
+    own: set[Sentence] = set()
+    others = []
+    for part in split(text):
+        sentence = _copied(part.of(text), retrieved)
+        if sentence is None:
+            others.append(part.of(text))
+        else:
+            own.add(sentence)
+    return Excerpt(
+        passage=retrieved.passage,
+        sentences=tuple(s for s in retrieved.sentences if s in own),
+        summary=" ".join(others) or None,
+    )
+
+
+def _copied(words: str, retrieved: Retrieved) -> Sentence | None:
+    """The sentence of a passage that these words are; ``None``: they are none, or a part of one."""
+    found = locate(words, retrieved.passage.text)
+    if not isinstance(found, Span):
+        return None
+    for sentence in retrieved.sentences:
+        # a final full stop may be missing
+        if sentence.start == found.start and 0 <= sentence.end - found.end <= 1:
+            return sentence
+    return None

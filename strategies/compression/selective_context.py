@@ -1,0 +1,250 @@
+"""Selective Context: what a language model could have guessed is left out (Li 2023), whatever is asked.
+
+The units are words, phrases or sentences; a unit's measure is the mean self-information of its words. Of all
+units of the context those above one percentile are left. Two things are not the paper's. The
+language model is that of the index, or any causal one: phrases and sentences take what it told at ingest, so that
+no model runs at question time. And of words and phrases none is left without what its clause may not be shown
+without: its negations, numbers and doses, which count against the share.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from posology.errors import ConfigurationError
+from posology.types import Compressed, Retrieval, Sentence
+from strategies.compression.parts import Parts
+from strategies.compression.phrases import segment
+from strategies.compression.reducing import Layout, spans_of
+from strategies.compression.results import of_sentences, of_spans, rounded_up, share_of
+from strategies.compression.runs import choose_runs
+from strategies.compression.self_information.remembered import RememberedScorer
+from strategies.compression.words import Words, spans
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from strategies.compression.self_information.annotator import Scorer
+
+NAME = "selective_context"
+SENTENCE_NAME = "selective_context_sentence"
+WORD_NAME = "selective_context_word"
+#: Share that is left where nobody says: LeanContext's tables 1 and 2 leave out half ("SC (reduction = 0.50)").
+DEFAULT_KEEP = 0.5
+#: Seconds for each sentence on one core: phrases, sentences, and words by n-grams.
+_PHRASE_SECONDS, _SENTENCE_SECONDS, _WORD_SECONDS = 2e-5, 1e-5, 6e-4
+#: The same for words by a causal model of GPT-2's size, on two cores, where nothing is remembered: an estimate.
+_CAUSAL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectiveContext:
+    """Filters phrases, as LeanContext's baseline does: the percentile is that of words.
+
+    A passage without :class:`~posology.types.Phrases`, of an index without an annotator, is left whole,
+    since nothing is known of it; but for a share of 0, which leaves nothing.
+    """
+
+    name: str = NAME
+
+    @property
+    def extractive(self) -> bool:
+        """It shows the sources' own words."""
+        return True
+
+    def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+        """Compress the passages of a retrieval.
+
+        Args:
+            retrieval: passages with their phrases.
+            keep: share of their words that is left at most, 0 to 1; ``None``: :data:`DEFAULT_KEEP`.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+        """
+        share = share_of(keep, DEFAULT_KEEP)
+        left: list[list[Sentence]] = [
+            list(one.sentences) if share and one.phrases is None else []
+            for one in retrieval.passages
+        ]
+        count = sum(len(one.sentences) for one in retrieval.passages)
+        layout = Layout.of(retrieval.passages, np.zeros(count, np.bool_)) if share else None
+        if layout is not None:
+            for place, span in spans_of(_told(layout, share), layout, retrieval.passages):
+                left[place].append(span)
+        return of_spans(retrieval, left, compressor=self.name)
+
+    def left(self, keep: float | None) -> float:
+        """The share itself."""
+        return share_of(keep, DEFAULT_KEEP)
+
+    def seconds(self, retrieval: Retrieval, keep: float | None) -> float:  # noqa: ARG002 - hardly matters
+        """Grows with the sentences."""
+        return _PHRASE_SECONDS * sum(len(one.sentences) for one in retrieval.passages)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectiveSentences:
+    """Filters whole sentences, by what their words tell on average.
+
+    Sentences without :class:`~posology.types.Phrases` are left, as with :class:`SelectiveContext`.
+    """
+
+    name: str = SENTENCE_NAME
+
+    @property
+    def extractive(self) -> bool:
+        """It shows the sources' own words."""
+        return True
+
+    def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+        """Compress the passages of a retrieval.
+
+        Args:
+            retrieval: passages with their phrases.
+            keep: share of their sentences, rounded up to whole ones; ``None``: :data:`DEFAULT_KEEP`.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+        """
+        share = share_of(keep, DEFAULT_KEEP)
+        count = sum(len(one.sentences) for one in retrieval.passages)
+        layout = Layout.of(retrieval.passages, np.zeros(count, np.bool_))
+        kept = np.full(count, share > 0)
+        if layout is not None:
+            words, bits = (
+                np.bincount(layout.sentence, weights=each, minlength=count)
+                for each in (layout.words, layout.bits)
+            )
+            known = np.flatnonzero(words)
+            order = known[np.argsort(-bits[known] / words[known], kind="stable")]
+            kept[order[rounded_up(share, len(known)) :]] = False
+        return of_sentences(retrieval, kept, compressor=self.name)
+
+    def left(self, keep: float | None) -> float:
+        """The share itself."""
+        return share_of(keep, DEFAULT_KEEP)
+
+    def seconds(self, retrieval: Retrieval, keep: float | None) -> float:  # noqa: ARG002 - hardly matters
+        """Grows with the sentences."""
+        return _SENTENCE_SECONDS * sum(len(one.sentences) for one in retrieval.passages)
+
+
+class SelectiveWords:
+    """Filters words ("tokens" in the paper, which for its model are pieces of words).
+
+    What each word tells is asked of a language model at question time; one that takes long is to be
+    wrapped by :class:`~strategies.compression.self_information.remembered.RememberedScorer`.
+
+    Args:
+        scorer: makes the language model, once, when it is first asked.
+        seconds: for each sentence, on two cores.
+    """
+
+    name = WORD_NAME
+    extractive = True
+
+    def __init__(self, scorer: Callable[[], Scorer], *, seconds: float = _WORD_SECONDS) -> None:
+        self._make = scorer
+        self._scorer: Scorer | None = None
+        self._lock = threading.Lock()
+        self._seconds = seconds
+
+    def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+        """Compress the passages of a retrieval.
+
+        Args:
+            retrieval: passages.
+            keep: share of their words that is left at most, 0 to 1; ``None``: :data:`DEFAULT_KEEP`.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+            ScorerUnavailable: the language model does not load.
+        """
+        share = share_of(keep, DEFAULT_KEEP)
+        passages = retrieval.passages
+        if share in (0, 1) or not passages:
+            whole = [one.sentences if share else () for one in passages]
+            return of_spans(retrieval, whole, compressor=self.name)
+        scorer = self._loaded()
+        texts = [one.passage.text for one in passages]
+        segments = [segment(one.passage.text, one.sentences) for one in passages]
+        words = [[Words.of(one.passage.text, s) for s in one.sentences] for one in passages]
+        bits = [
+            part
+            for own, told in zip(words, scorer.bits(texts, segments), strict=True)
+            for part in np.split(told, np.cumsum([len(one) for one in own])[:-1])
+            if own
+        ]
+        kept = iter(choose_runs(list(chain.from_iterable(words)), bits, share))
+        left = [
+            list(chain.from_iterable(spans(text, one, next(kept)) for one in own))
+            for text, own in zip(texts, words, strict=True)
+        ]
+        return of_spans(retrieval, left, compressor=self.name)
+
+    def left(self, keep: float | None) -> float:
+        """The share itself."""
+        return share_of(keep, DEFAULT_KEEP)
+
+    def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+        """Grows with the sentences; all or nothing takes no time."""
+        if share_of(keep, DEFAULT_KEEP) in (0, 1):
+            return 0.0
+        return self._seconds * sum(len(one.sentences) for one in retrieval.passages)
+
+    def _loaded(self) -> Scorer:
+        # of several first questions, one loads
+        with self._lock:
+            if self._scorer is None:
+                self._scorer = self._make()
+            return self._scorer
+
+
+def make_words(parts: Parts) -> SelectiveWords:
+    """The filter of words by the causal model that is configured for it, else by the index's language model.
+
+    Raises:
+        ConfigurationError: there is neither.
+    """
+    model = parts.models.get(WORD_NAME)
+    if model is None:
+        if parts.scorer is None:
+            raise ConfigurationError(
+                f"{WORD_NAME} needs a language model: give the name or folder of a causal one, "
+                f"POSOLOGY_COMPRESSOR_MODEL={WORD_NAME}=NAME, or choose {NAME}"
+            )
+        return SelectiveWords(parts.scorer)
+
+    def load_remembered() -> Scorer:
+        from strategies.compression.self_information.causal import load
+
+        scorer = load(model)
+        return RememberedScorer(scorer, parts.memory()) if parts.memory else scorer
+
+    return SelectiveWords(load_remembered, seconds=_CAUSAL_SECONDS)
+
+
+def _told(layout: Layout, share: float) -> NDArray[np.bool_]:
+    """The phrases that tell the most, with what is protected in their clauses, within a share of the words.
+
+    The more is left, the more of the same is left.
+    """
+    if share == 1:
+        return np.ones(len(layout.words), np.bool_)
+    order = np.argsort(-layout.bits / layout.words, kind="stable")
+    rank = np.empty(len(order), np.intp)
+    rank[order] = np.arange(len(order))
+    # what is protected comes with the first phrase of its clause
+    opening = np.full(layout.clause[-1] + 1, len(order))
+    np.minimum.at(opening, layout.clause, rank)
+    rank = np.where(layout.protected, opening[layout.clause], rank)
+    words = np.cumsum(np.bincount(rank, weights=layout.words, minlength=len(order)))
+    fits = int(np.searchsorted(words, share * words[-1] + 1e-9, side="right"))
+    return rank < fits

@@ -1,0 +1,198 @@
+"""Self-information by any causal language model of Hugging Face, as in Selective Context (Li 2023)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from posology.errors import ScorerUnavailable
+from posology.hub import digest, find, without_progress_bars
+from strategies.compression.phrases import Segments
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: tokens of one window at most, whatever the model takes: what is further away tells little
+MOST_CONTEXT = 1_024
+#: tokens of one forward pass: with a vocabulary of 50,000, its logits are 0.2 GB
+TOKENS_A_PASS = 1_024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Window:
+    """Part of a text's tokens that the model reads at once."""
+
+    text: int
+    #: its first token
+    start: int
+    #: the first token that is scored in it; those before it are context
+    scored: int
+    end: int
+
+
+class CausalScorer:
+    """The bits of a word are the sum of its tokens'. Each text is read on its own, its sentences in order.
+
+    A text that is longer than the model's context is read in windows that overlap by half.
+    As a :class:`~strategies.compression.self_information.annotator.Scorer`; build it with :func:`load`.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
+        """Put a model and its tokenizer together.
+
+        Args:
+            model: of ``AutoModelForCausalLM``, for evaluation.
+            tokenizer: a fast one.
+            name: identity of both.
+        """
+        self._model = model
+        self._tokenizer = tokenizer
+        self._name = name
+        self._limit = _limit(model.config)
+        self._begin = _first(tokenizer.bos_token_id, tokenizer.eos_token_id, 0)
+
+    @property
+    def name(self) -> str:
+        """Kind of model, digest of its weights, and its context."""
+        return f"{self._name}:{self._limit}"
+
+    def learn(self, texts: Iterable[str]) -> None:
+        """Nothing: the model was trained before."""
+
+    def dump(self) -> bytes | None:
+        """Nothing was learned."""
+        return None
+
+    def restore(self, learned: bytes) -> None:
+        """Nothing can be.
+
+        Raises:
+            ValueError: whatever it is.
+        """
+        raise ValueError(f"{self.name} does not learn: {len(learned)} bytes are not its own")
+
+    def bits(self, texts: Sequence[str], segments: Sequence[Segments]) -> list[NDArray[np.float32]]:
+        """Of each text, the bits of each of its words."""
+        if not texts:
+            return []
+        read = self._tokenizer(
+            list(texts), add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )
+        tokens: list[list[int]] = read["input_ids"]
+        bits = [np.zeros(len(ids), dtype=np.float32) for ids in tokens]
+        for batch in self._batches(tokens):
+            for window, scored in zip(batch, self._score(batch, tokens), strict=True):
+                bits[window.text][window.scored : window.end] = scored
+        return [
+            _of_words(found, told, offsets)
+            for found, told, offsets in zip(segments, bits, read["offset_mapping"], strict=True)
+        ]
+
+    def _batches(self, tokens: list[list[int]]) -> Iterator[list[_Window]]:
+        """Windows of about one length together, so that little is padded."""
+        windows = sorted(
+            (w for i, ids in enumerate(tokens) for w in _windows(i, len(ids), self._limit - 1)),
+            key=lambda w: w.end - w.start,
+        )
+        batch: list[_Window] = []
+        for window in windows:
+            # the longest comes last, and all are padded to it
+            if batch and (len(batch) + 1) * (window.end - window.start + 1) > TOKENS_A_PASS:
+                yield batch
+                batch = []
+            batch.append(window)
+        if batch:
+            yield batch
+
+    def _score(
+        self, batch: list[_Window], tokens: list[list[int]]
+    ) -> Iterator[NDArray[np.float32]]:
+        """Of each window, the bits of the tokens that are scored in it."""
+        import torch
+
+        width = 1 + max(w.end - w.start for w in batch)
+        ids = torch.full((len(batch), width), self._begin, dtype=torch.long)
+        mask = torch.zeros((len(batch), width), dtype=torch.long)
+        for row, w in enumerate(batch):
+            # something stands in front, so that the first token has a probability too
+            size = 1 + w.end - w.start
+            ids[row, 1:size] = torch.tensor(tokens[w.text][w.start : w.end])
+            mask[row, :size] = 1
+        with torch.inference_mode():
+            logits = self._model(input_ids=ids, attention_mask=mask).logits[:, :-1].float()
+            chosen = logits.gather(-1, ids[:, 1:, None]).squeeze(-1)
+            nats = (logits.logsumexp(-1) - chosen).clamp(min=0)
+        found = np.asarray(nats.numpy() / math.log(2), dtype=np.float32)
+        for row, w in enumerate(batch):
+            yield found[row, w.scored - w.start : w.end - w.start]
+
+
+def load(model: str) -> CausalScorer:
+    """Load a causal language model. Blocking, and it never reaches the network.
+
+    Args:
+        model: the folder of a model, or a name on the Hugging Face hub whose files are in the local cache.
+
+    Raises:
+        ScorerUnavailable: there are no such files, or they are no causal language model with a fast tokenizer.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = find(model)
+    if folder is None:
+        raise ScorerUnavailable(
+            f"no language model {model!r} on this machine: give the folder of one, or fetch it once "
+            f"with `hf download {model}`",
+            model=model,
+        )
+    try:
+        with without_progress_bars():
+            loaded = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    # damaged files surface as whatever the parser of that file raises
+    except Exception as error:
+        raise ScorerUnavailable(
+            f"{folder} does not load as a causal language model: {error}", model=model
+        ) from error
+    if not tokenizer.is_fast:
+        raise ScorerUnavailable(
+            f"the tokenizer of {folder} does not say where its tokens are: a fast one is needed",
+            model=model,
+        )
+    loaded.eval()  # type: ignore[no-untyped-call]
+    return CausalScorer(loaded, tokenizer, name=f"{loaded.config.model_type}:{digest(folder)}")
+
+
+def _limit(config: Any) -> int:
+    """Tokens that the model takes, at most :data:`MOST_CONTEXT`."""
+    stated = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
+    return min([int(n) for n in stated if n] + [MOST_CONTEXT])
+
+
+def _windows(text: int, size: int, limit: int) -> Iterator[_Window]:
+    """Cover a text's tokens; each but the first window begins with half a window of context."""
+    start = scored = 0
+    while scored < size:
+        end = min(start + limit, size)
+        yield _Window(text=text, start=start, scored=scored, end=end)
+        start, scored = end - limit // 2, end
+
+
+def _of_words(
+    found: Segments, bits: NDArray[np.float32], offsets: Sequence[tuple[int, int]]
+) -> NDArray[np.float32]:
+    """Add the tokens of each word up; white space in front of a word is part of it."""
+    words = np.zeros(len(found.starts), dtype=np.float32)
+    if len(words) and len(bits):
+        ends = np.fromiter((end for _, end in offsets), dtype=np.int64, count=len(bits))
+        at = np.searchsorted(np.array(found.ends), ends - 1, side="right")
+        np.add.at(words, np.minimum(at, len(words) - 1), bits)
+    return words
+
+
+def _first(*numbers: int | None) -> int:
+    return next(n for n in numbers if n is not None)

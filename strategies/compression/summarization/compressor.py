@@ -1,0 +1,228 @@
+"""Summaries in place of passages, by models that were fine-tuned for shares of their length."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from posology.errors import ConfigurationError
+from posology.hub import best_device, locate
+from posology.seams import Memory
+from posology.types import Compressed, Excerpt, Retrieval, Retrieved
+from strategies.compression.checked import check
+from strategies.compression.parts import Parts
+from strategies.compression.results import share_of
+from strategies.compression.summarization.card import Card, read_card
+from strategies.compression.summarization.model import Summarizer, load
+
+NAME = "summarization"
+#: share of the words that is expected of a model that does not say for which it was made
+UNKNOWN_SHARE = 0.5
+#: Seconds a word of the source on two cores, where a model's card does not say: ``evals.summarization --speed`` found
+#: 50 s of a core's time for 200 words by a model as large as mT5 base, one at a time.
+SECONDS_A_WORD = 0.12
+#: words of a summary that a card's seconds are of: an abstract
+_ABSTRACT = 200
+#: between the folders of several models, as in a search path
+SEPARATOR = ":"
+
+
+class Summarization:
+    """Writes each passage anew by a small model of one's own; as a :class:`~posology.seams.Compressor`.
+
+    Of several models the one answers that was fine-tuned for the share that is nearest to the one asked for.
+    What a summary says and its passage does not is left out, sentence by sentence (:func:`check`); a passage of
+    whose summary nothing is left is left out itself; one that is no longer than its summary is shown as it is.
+    Summaries do not depend on the question: each is made once, where there is a memory once for good.
+    """
+
+    name = NAME
+    extractive = False
+
+    def __init__(
+        self,
+        models: Sequence[str],
+        *,
+        memory: Memory | None = None,
+        device: str | None = None,
+    ) -> None:
+        """Name the models; each is loaded when it is first needed.
+
+        Args:
+            models: folders, or names on the hub; at least one.
+            memory: keeps summaries for good; ``None``: for as long as this lives.
+            device: ``cpu``, ``cuda`` or one of several; ``None``: ``cuda`` where there is one.
+
+        Raises:
+            ModelUnavailable: one is not there.
+            ValueError: none is named.
+        """
+        if not models:
+            raise ValueError("summaries need a model")
+        self._cards = {name: read_card(locate(name, kind="summarization model")) for name in models}
+        self._memory = memory or _Own()
+        self._device = device
+        self._lock = threading.Lock()
+        self._loaded: dict[str, Summarizer] = {}
+
+    def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+        """Summarise the passages of a retrieval.
+
+        Args:
+            retrieval: passages.
+            keep: share of the words, 0 to 1; 1: nothing is summarised. ``None``: the first model's own.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+            ModelUnavailable: the model does not load.
+        """
+        if share_of(keep, 0.0) == 1:
+            return _compressed(retrieval, [_whole(one) for one in retrieval.passages])
+        written = self._summaries(self._nearest(keep), retrieval.passages)
+        shown, dropped = [], 0
+        for one in retrieval.passages:
+            text = one.passage.text
+            raw = written.get(text, "")
+            if len(raw.split()) >= len(text.split()) or len(raw) >= len(text):
+                shown.append(_whole(one))
+                continue
+            found = check(raw, one.passage)
+            dropped += found.dropped
+            shown.append(Excerpt(passage=one.passage, sentences=(), summary=found.text or None))
+        return _compressed(retrieval, shown, dropped)
+
+    def left(self, keep: float | None) -> float:
+        """The share of the words that it is expected to leave: as measured when the model was fine-tuned.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+        """
+        if share_of(keep, 0.0) == 1:
+            return 1.0
+        # of a greater share never less is expected, whatever was measured
+        shares = sorted(self._cards.values(), key=_share)
+        nearest = _share(self._cards[self._nearest(keep)])
+        return min(1.0, max(_left(card) for card in shares if _share(card) <= nearest))
+
+    def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+        """About how long it takes: as measured when the model was fine-tuned; what is known takes no time.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+        """
+        if share_of(keep, 0.0) == 1:
+            return 0.0
+        name = self._nearest(keep)
+        card = self._cards[name]
+        a_word = SECONDS_A_WORD if card.seconds is None else card.seconds / _ABSTRACT
+        known = self._known(name, retrieval.passages)
+        unknown = {one.passage.text for one in retrieval.passages} - known.keys()
+        return a_word * sum(len(text.split()) for text in unknown)
+
+    def _nearest(self, keep: float | None) -> str:
+        if keep is None:
+            return next(iter(self._cards))
+        shares = {name: _share(card) for name, card in self._cards.items()}
+        # of two that are as near, the shorter; 0.4 is as near to 0.3 as to 0.5, whatever floats say
+        return min(shares, key=lambda name: (round(abs(shares[name] - keep), 9), shares[name]))
+
+    def _summaries(self, name: str, passages: Iterable[Retrieved]) -> dict[str, str]:
+        """Text → what the model writes of it."""
+        texts = list(dict.fromkeys(one.passage.text for one in passages))
+        if not texts:
+            return {}
+        model = self._model(name)
+        keys = {text: _key(model.name, text) for text in texts}
+        kept = self._memory.get(list(keys.values()))
+        missing = [text for text in texts if keys[text] not in kept]
+        written = dict(zip(missing, model(missing), strict=True)) if missing else {}
+        if written:
+            self._memory.put(
+                {
+                    keys[text]: said.encode("utf-8", "surrogatepass")
+                    for text, said in written.items()
+                }
+            )
+        return {
+            text: written[text] if text in written else _text(kept[keys[text]]) for text in texts
+        }
+
+    def _known(self, name: str, passages: Sequence[Retrieved]) -> Mapping[str, bytes]:
+        """The texts whose summaries are there; of a model that is not loaded, none is looked for."""
+        model = self._loaded.get(name)
+        if model is None:
+            return {}
+        keys = {_key(model.name, one.passage.text): one.passage.text for one in passages}
+        return {keys[key]: value for key, value in self._memory.get(list(keys)).items()}
+
+    def _model(self, name: str) -> Summarizer:
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = load(name, device=self._device or best_device())
+            return self._loaded[name]
+
+
+def make(parts: Parts) -> Summarization:
+    """With the models that are configured for this compressor, several as in a search path.
+
+    Raises:
+        ConfigurationError: none is configured.
+        ModelUnavailable: one is not there.
+    """
+    named = [one.strip() for one in parts.models.get(NAME, "").split(SEPARATOR)]
+    models = [one for one in named if one]
+    if not models:
+        raise ConfigurationError(
+            f"the compressor {NAME} needs a model: make one with `posology compressor finetune`, and set "
+            f"POSOLOGY_COMPRESSOR_MODEL={NAME}=DIR, or {NAME}=DIR:DIR for several shares"
+        )
+    return Summarization(models, memory=parts.memory() if parts.memory else None)
+
+
+class _Own:
+    """A :class:`~posology.seams.Memory` that ends with its owner."""
+
+    def __init__(self) -> None:
+        self._values: dict[bytes, bytes] = {}
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        return {key: self._values[key] for key in keys if key in self._values}
+
+    def put(self, values: Mapping[bytes, bytes]) -> None:
+        for key, value in values.items():
+            self._values.setdefault(key, value)
+
+
+def _compressed(retrieval: Retrieval, shown: Sequence[Excerpt], dropped: int = 0) -> Compressed:
+    excerpts = tuple(one for one in shown if one.sentences or one.summary)
+    remark = f"{dropped} sentences of summaries were left out: the passages do not bear them out."
+    return Compressed(
+        excerpts=excerpts,
+        kept=sum(len(one.sentences) for one in excerpts),
+        sentences=sum(len(one.sentences) for one in retrieval.passages),
+        compressor=NAME,
+        remarks=(remark,) if dropped else (),
+    )
+
+
+def _whole(one: Retrieved) -> Excerpt:
+    return Excerpt(passage=one.passage, sentences=one.sentences)
+
+
+def _share(card: Card) -> float:
+    return UNKNOWN_SHARE if card.share is None else card.share
+
+
+def _left(card: Card) -> float:
+    return _share(card) if card.left is None else card.left
+
+
+def _key(model: str, text: str) -> bytes:
+    digest = hashlib.sha256(f"{NAME}\0{model}\0".encode())
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+def _text(kept: bytes) -> str:
+    return kept.decode("utf-8", "surrogatepass")

@@ -1,0 +1,101 @@
+"""The data set that a model is fine-tuned on: passages with what they were shortened to (figure 4)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from posology.errors import BadFile, InputError
+
+Split: TypeAlias = Literal["train", "validation", "test"]
+#: of 500 passages 400, 50 and 50 (section 4.2.1)
+SHARES = (0.8, 0.1)
+
+
+class Pair(BaseModel):
+    """A passage and its summary: a row of the file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    #: of the passage
+    id: str
+    split: Split
+    text: str = Field(min_length=1)
+    summary: str = Field(min_length=1)
+    #: of the passage's words that the summary was to have
+    share: float = Field(gt=0, lt=1)
+    #: replies that it took, 1 or more
+    rounds: int = Field(ge=1)
+    #: ``provider:name`` of the model that wrote it
+    model: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pairs:
+    """A data set for one share."""
+
+    share: float
+    train: tuple[Pair, ...]
+    validation: tuple[Pair, ...]
+    test: tuple[Pair, ...]
+    #: SHA-256 of the file, the first 16 hex digits
+    digest: str
+
+
+def split_of(place: int, count: int) -> Split:
+    """Which part the pair at a place belongs to, of as many in an order that says nothing of them."""
+    train, validation = (round(count * share) for share in SHARES)
+    return "train" if place < train else "validation" if place < train + validation else "test"
+
+
+def write_pairs(pairs: Sequence[Pair], path: Path) -> None:
+    """Write a data set, a row a pair; whoever reads meanwhile has the old one or the new one whole.
+
+    Raises:
+        BadFile: the file system does not take it.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        part.write_text("".join(f"{one.model_dump_json()}\n" for one in pairs), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise BadFile(error.strerror or str(error), path=str(path)) from None
+
+
+def read_pairs(path: Path) -> Pairs:
+    """Read a data set.
+
+    Raises:
+        BadFile: it cannot be read, or a row is no pair.
+        InputError: it has rows of several shares, or none to train on or to validate by.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BadFile(error.strerror or str(error), path=str(path)) from None
+    found: dict[Split, list[Pair]] = {"train": [], "validation": [], "test": []}
+    shares = set()
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            pair = Pair.model_validate_json(line)
+        except ValidationError:
+            reason = "it is no row of a file of `posology compressor dataset`"
+            raise BadFile(reason, path=str(path), line=number) from None
+        found[pair.split].append(pair)
+        shares.add(pair.share)
+    if len(shares) != 1:
+        raise InputError(f"{path} holds rows of {len(shares)} shares: a model is made for one")
+    if not found["train"] or not found["validation"]:
+        raise InputError(f"{path} has no row to train on, or none to validate by")
+    return Pairs(
+        share=shares.pop(),
+        train=tuple(found["train"]),
+        validation=tuple(found["validation"]),
+        test=tuple(found["test"]),
+        digest=hashlib.sha256(content).hexdigest()[:16],
+    )

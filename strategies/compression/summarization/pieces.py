@@ -1,0 +1,51 @@
+"""A text as pieces that a model takes whole: nothing is cut off unseen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from posology.text.sentences import split
+
+#: tokens of each text
+Count = Callable[[Sequence[str]], list[int]]
+
+
+def pieces(text: str, count: Count, limit: int) -> tuple[str, ...]:
+    """The text's sentences, as many together as a model takes, white space in a row as one space.
+
+    Args:
+        text: of any length.
+        count: a sentence alone has hardly fewer tokens than among others.
+        limit: tokens of a piece, 1 or more. A sentence of more is parted between words, a word within.
+    """
+    parts = [" ".join(sentence.of(text).split()) for sentence in split(text)]
+    fitting = [
+        part for sentence in _counted(parts, count) for part in _fit(*sentence, count, limit)
+    ]
+    found: list[str] = []
+    size = limit
+    for part, tokens in fitting:
+        if size + tokens > limit:
+            found.append(part)
+            size = tokens
+        else:
+            found[-1] += f" {part}"
+            size += tokens
+    return tuple(found)
+
+
+def _fit(part: str, tokens: int, count: Count, limit: int) -> Iterator[tuple[str, int]]:
+    """A part in halves, and so on, until each fits."""
+    if tokens <= limit or len(part) < 2:
+        yield part, tokens
+        return
+    middle = len(part) // 2
+    space = part.rfind(" ", 1, middle + 1)
+    at = space if space > 0 else middle
+    halves = [half for half in (part[:at].strip(), part[at:].strip()) if half]
+    for half in _counted(halves, count):
+        yield from _fit(*half, count, limit)
+
+
+def _counted(parts: Sequence[str], count: Count) -> list[tuple[str, int]]:
+    return list(zip(parts, count(parts), strict=True)) if parts else []

@@ -1,0 +1,197 @@
+"""TCRA-LLM's semantic compression: words whose loss moves a sentence's vector least are left out, whatever is asked.
+
+Each word's weight is the distance between the vectors of its sentence with and without it (Liu et al. 2023,
+section 4.2.2, equation 2; theirs is Euclidean, and so is this). The paper takes a percentile of a text of its
+data base at a time; here the share is of the words of all passages together, so that what tells little gives way
+to what tells much, wherever it stands. Two things are not the paper's. No clause is shown without its negations,
+its numbers with their units, and its drugs' names, which count against the share
+(:mod:`strategies.compression.words`). And words stay in runs, since each gap is marked, which costs about two
+words, and counts as such (:mod:`strategies.compression.runs`): marked one by one, the paper's choice of 70 % of the
+words would be more tokens than all of them.
+
+Distances do not depend on the question: those of a sentence are computed once and kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from hashlib import blake2b
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from posology.errors import ConfigurationError
+from posology.seams import Embedder, Memory, PaidEmbedder
+from posology.store.memory import ProcessMemory
+from posology.types import Compressed, Retrieval
+from strategies.compression.parts import Parts
+from strategies.compression.removal import Distances, approximate, exact
+from strategies.compression.results import of_spans, share_of
+from strategies.compression.runs import choose_runs
+from strategies.compression.words import Words, choose, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+NAME = "tcra_semantic"
+FAST_NAME = "tcra_semantic_fast"
+#: Share of the words that is left where nobody says: the mildest of the paper's 30, 50 and 70 % (5.1).
+DEFAULT_KEEP = 0.7
+#: Seconds for each sentence on two cores that is not yet known (``python -m evals.tcra``); and for one that is.
+_SECONDS = {NAME: 0.07, FAST_NAME: 0.007}
+_KNOWN_SECONDS = 2e-3
+
+
+class TcraSemantic:
+    """Filters words by what their removal does to their sentence's vector.
+
+    Args:
+        embedder: loads the encoder in whose space distances are measured; asked for once.
+        memory: keeps distances; asked for once.
+        distances: computes them.
+        name: for the record; other distances have another.
+        guard: whether numbers, negations and drugs' names are protected, and gaps counted; without, for
+            experiments, it is the paper's filter.
+    """
+
+    extractive = True
+
+    def __init__(
+        self,
+        embedder: Callable[[], Embedder],
+        memory: Callable[[], Memory] = ProcessMemory,
+        *,
+        distances: Distances = exact,
+        name: str = NAME,
+        guard: bool = True,
+    ) -> None:
+        self.name = name
+        self._load, self._open = embedder, memory
+        self._embedder: Embedder | None = None
+        self._memory: Memory | None = None
+        self._lock = threading.Lock()
+        self._distances = distances
+        self._words = Words.of if guard else Words.bare
+        self._choose = choose_runs if guard else choose
+
+    def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+        """Compress the passages of a retrieval.
+
+        Args:
+            retrieval: passages.
+            keep: share of their words that is left at most, 0 to 1, marks of what is left out included;
+                ``None``: :data:`DEFAULT_KEEP`.
+
+        Raises:
+            ValueError: ``keep`` is not 0 to 1.
+            EmbedderUnavailable: the encoder does not load.
+            ConfigurationError: its vectors are paid for.
+        """
+        share = share_of(keep, DEFAULT_KEEP)
+        passages = retrieval.passages
+        if share in (0, 1):
+            whole = [one.sentences if share else () for one in passages]
+            return of_spans(retrieval, whole, compressor=self.name)
+        texts = [one.passage.text for one in passages]
+        words = [
+            [self._words(text, sentence) for sentence in one.sentences]
+            for text, one in zip(texts, passages, strict=True)
+        ]
+        every = list(chain.from_iterable(words))
+        found = self.weights(
+            [
+                tuple(text[a:b] for a, b in zip(each.starts, each.ends, strict=True))
+                for text, own in zip(texts, words, strict=True)
+                for each in own
+            ]
+        )
+        kept = iter(self._choose(every, found, share))
+        left = [
+            list(chain.from_iterable(spans(text, each, next(kept)) for each in own))
+            for text, own in zip(texts, words, strict=True)
+        ]
+        return of_spans(retrieval, left, compressor=self.name)
+
+    def weights(self, sentences: Sequence[tuple[str, ...]]) -> list[NDArray[np.float32]]:
+        """Of each word of each sentence, how far the vector moves without it; computed where it is not known.
+
+        Args:
+            sentences: the words of each, in order.
+
+        Raises:
+            EmbedderUnavailable: the encoder does not load.
+            ConfigurationError: its vectors are paid for.
+        """
+        # of several first questions, one loads
+        with self._lock:
+            if self._embedder is None or self._memory is None:
+                self._embedder, self._memory = self._load(), self._open()
+            embedder, memory = self._embedder, self._memory
+        if isinstance(embedder, PaidEmbedder):
+            raise ConfigurationError(
+                f"{self.name} embeds each sentence without each of its words, and those of {embedder.name} are "
+                "paid for: choose another compressor (POSOLOGY_COMPRESSOR)"
+            )
+        keys = [self._key(embedder.name, words) for words in sentences]
+        known = memory.get(list(dict.fromkeys(keys)))
+        new = {key: words for key, words in zip(keys, sentences, strict=True) if key not in known}
+        if new:
+            computed = self._distances(embedder, list(new.values()))
+            fresh = {
+                key: one.astype(np.float16).tobytes()
+                for key, one in zip(new, computed, strict=True)
+            }
+            memory.put(fresh)
+            known = {**known, **fresh}
+        return [np.frombuffer(known[key], np.float16).astype(np.float32) for key in keys]
+
+    def left(self, keep: float | None) -> float:
+        """The share itself."""
+        return share_of(keep, DEFAULT_KEEP)
+
+    def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+        """As if no sentence were known yet; all or nothing takes no time."""
+        if share_of(keep, DEFAULT_KEEP) in (0, 1):
+            return 0.0
+        sentences = sum(len(one.sentences) for one in retrieval.passages)
+        return (_SECONDS[self.name] + _KNOWN_SECONDS) * sentences
+
+    def _key(self, embedder: str, words: tuple[str, ...]) -> bytes:
+        digest = blake2b(digest_size=20, key=self.name.encode())
+        for part in (embedder, *words):
+            data = part.encode("utf-8", "surrogatepass")
+            digest.update(len(data).to_bytes(4, "big") + data)
+        return digest.digest()
+
+
+def make_exact(parts: Parts) -> TcraSemantic:
+    """The paper's, which encodes a sentence once for each of its words.
+
+    Raises:
+        ConfigurationError: there is no embedder.
+    """
+    return _make(parts, NAME, exact)
+
+
+def make_fast(parts: Parts) -> TcraSemantic:
+    """The one that encodes a sentence once.
+
+    Raises:
+        ConfigurationError: there is no embedder.
+    """
+    return _make(parts, FAST_NAME, approximate)
+
+
+def _make(parts: Parts, name: str, distances: Distances) -> TcraSemantic:
+    if parts.embedder is None:
+        raise ConfigurationError(
+            f"{name} measures words in an embedder's space, and there is none at hand: choose another "
+            "compressor (POSOLOGY_COMPRESSOR)"
+        )
+    return TcraSemantic(
+        parts.embedder, parts.memory or ProcessMemory, distances=distances, name=name
+    )

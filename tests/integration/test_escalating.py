@@ -1,0 +1,237 @@
+"""A ladder that is refused to the last: what is decided then, what ends it, and what a lost worker leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from posology.published.jobs import JobOutput
+from posology.query import make_query
+from posology.seams import Complete
+from posology.testing.prices import by_bytes
+from posology.types import (
+    Decision,
+    Dose,
+    JobState,
+    Outcome,
+    Refusal,
+    Stage,
+    Task,
+    Usage,
+)
+from strategies.direct import Direct
+from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench
+from tests.integration.jobs_store.local import Gate, Local, killed
+from tests.integration.stepping import (
+    BRIEF,
+    COST,
+    DEAR,
+    DECLINED,
+    LADDER,
+    MAX_TOKENS,
+    MILLI,
+    PRICES,
+    QUESTION,
+    Disputed,
+    InProcess,
+    K,
+    asked,
+    audited,
+    considered,
+    limit,
+    pipeline,
+    price,
+    refusing,
+    run,
+    scripted,
+    submit,
+    worker,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+pytestmark = pytest.mark.anyio
+
+RUNGS = (2, 4, 8, 16)
+
+
+@pytest.fixture
+async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
+    async with open_bench(redis_url, tenant) as opened:
+        yield opened
+
+
+def escalated(decision: Decision | None) -> Decision:
+    """Both decisions are in the record."""
+    assert decision is not None
+    assert decision.dose == Dose(strategy="direct", rungs=RUNGS, escalate=True)
+    assert decision.then is not None
+    assert decision.then.dose == BRIEF
+    assert decision.then.features["tried"] == K
+    return decision.then
+
+
+async def test_a_ladder_that_was_refused_to_the_last_escalates_in_this_process() -> None:
+    run = InProcess(model=scripted(refusing), cap=Decimal(1_000), policy=LADDER)
+    report = await run.ask()
+    then = escalated(report.decision)
+    assert then.remaining == run.cap - len(RUNGS) * COST
+    assert [rung.passages for rung in report.outcome.rungs] == list(RUNGS)
+    assert report.outcome.strategy == "briefcontext"
+    assert report.outcome.coverage is not None
+    assert report.outcome.coverage.found == report.outcome.coverage.partitions == 6
+    stages = [call.stage for call in run.model.calls]
+    assert stages == [Stage.ANSWER] * 4 + [Stage.EXTRACT] * 6 + [Stage.REDUCE]
+    run.check()
+
+
+async def test_a_ladder_that_was_refused_to_the_last_escalates_through_the_records(
+    bench: Bench,
+) -> None:
+    model = scripted(refusing)
+    out = await run(bench, model, policy=LADDER, max_cost_usd="1000")
+    assert out.state is JobState.SUCCEEDED
+    then = escalated(out.decision)
+    assert then.remaining == 1_000 - len(RUNGS) * COST
+    assert out.result is not None
+    assert out.result.decision == out.decision
+    assert [rung.passages for rung in out.result.rungs] == list(RUNGS)
+    assert out.result.strategy == "briefcontext"
+    assert out.result.coverage is not None
+    assert (out.result.coverage.partitions, out.result.coverage.found) == (6, 6)
+    assert len(out.spending.attempts) == len(model.calls) == 11
+    await audited(bench, out)
+
+
+async def short_of_more() -> Decimal:
+    """A cap that pays for the ladder, and not for BriefContext after it."""
+    last = await price(Dose(strategy="direct"))
+    cap = 3 * COST + last
+    assert cap - 4 * COST < await price(BRIEF)
+    return cap
+
+
+async def test_where_nothing_more_is_paid_for_the_refusal_stands_and_says_so() -> None:
+    run = InProcess(model=scripted(refusing), cap=await short_of_more(), policy=LADDER)
+    report = await run.ask()
+    then = report.decision.then
+    assert then is not None
+    assert then.dose == DECLINED
+    assert considered(then) == (BRIEF,)
+    assert isinstance(report.outcome, Refusal)
+    assert [rung.passages for rung in report.outcome.rungs] == list(RUNGS)
+    assert then.reason in report.outcome.notes
+    assert [call.stage for call in run.model.calls] == [Stage.ANSWER] * 4
+    run.check()
+
+
+async def test_where_nothing_more_is_paid_for_the_job_succeeds_with_the_refusal(
+    bench: Bench,
+) -> None:
+    model = scripted(refusing)
+    out = await run(bench, model, policy=LADDER, max_cost_usd=str(await short_of_more()))
+    assert out.state is JobState.SUCCEEDED
+    assert out.result is not None
+    assert out.result.status == "refused"
+    assert out.decision is not None
+    assert out.decision.then is not None
+    assert out.decision.then.dose == DECLINED
+    assert out.decision.then.reason in out.result.notes
+    assert len(model.calls) == 4
+    await audited(bench, out)
+
+
+async def test_a_ladder_that_the_money_ends_does_not_escalate(bench: Bench) -> None:
+    """The first rung was paid for at its worst, repair and all; the last is not, even without one."""
+    query = make_query(QUESTION)
+    retrieval = await Disputed().retrieve(query, k=K)
+    task = Task(query=query, retrieval=retrieval, model=MODEL, max_tokens=MAX_TOKENS)
+    last = Direct().call(task)
+    assert last is not None
+    reserved = PRICES.worst(MODEL, input_tokens=by_bytes(last), output_tokens=MAX_TOKENS)
+    cap = 3 * DEAR + reserved - MILLI
+    assert cap >= await price(Dose(strategy="direct", passages=2))
+    model = scripted(refusing, usage=Usage(input=1_500, output=300))
+    out = await run(bench, model, policy=LADDER, max_cost_usd=str(cap))
+    assert out.state is JobState.SUCCEEDED
+    assert out.decision is not None
+    assert out.decision.then is None
+    assert out.result is not None
+    assert out.result.status == "refused"
+    assert [rung.passages for rung in out.result.rungs] == [2, 4, 8]
+    assert any("budget ended the ladder" in note for note in out.result.notes)
+    await audited(bench, out)
+
+
+async def lost(bench: Bench, job: str, model: Complete, *, policy: str) -> JobOutput:
+    """Another worker, which is given what the sweep finds when the first one's lease has ended."""
+    bench.clock.forward(LEASE)
+    other = Local(bench=bench, runner=worker(bench, model, policy=policy, name="other"))
+    await other.carry(await bench.sweep_all())
+    return await bench.store.get(job, tenant=bench.tenant)
+
+
+@pytest.mark.parametrize("rung", [2, 4])
+async def test_a_ladder_whose_worker_is_lost_pays_for_no_rung_twice(
+    bench: Bench, rung: int
+) -> None:
+    job = await submit(bench, max_cost_usd="1000")
+    inner = scripted(refusing)
+    gate = Gate(inner, holds=lambda call: len(call.excerpts) == RUNGS[rung - 1])
+    first = Local(bench=bench, runner=worker(bench, gate, policy=LADDER))
+    await killed(first.until_nothing_is_sent, lambda: gate.until(1))
+    before = (await bench.store.get(job, tenant=bench.tenant)).decision
+    assert before is not None
+    again = scripted(refusing)
+    out = await lost(bench, job, again, policy=LADDER)
+    assert out.state is JobState.SUCCEEDED
+    assert len(inner.calls) == rung - 1
+    shown = [len(call.excerpts) for call in again.calls if call.stage is Stage.ANSWER]
+    assert shown == list(RUNGS[rung - 1 :])
+    paid = [a for a in out.spending.attempts if a.outcome is Outcome.OK]
+    assert len(paid) == len(inner.calls) + len(again.calls) == 11
+    escalated(out.decision)
+    assert out.decision is not None
+    assert replace(out.decision, then=None) == before
+    assert out.result is not None
+    assert [r.passages for r in out.result.rungs] == list(RUNGS)
+    await audited(bench, out)
+
+
+async def test_what_was_decided_stands_when_the_money_has_gone_meanwhile(bench: Bench) -> None:
+    """A tenant's limit falls while the worker is lost: the ladder goes on as far as it is paid for."""
+    job = await submit(bench)
+    gate = Gate(scripted(refusing), holds=lambda call: len(call.excerpts) == RUNGS[1])
+    first = Local(bench=bench, runner=worker(bench, gate, policy=LADDER))
+    await killed(first.until_nothing_is_sent, lambda: gate.until(1))
+    await limit(bench, total=COST)
+    out = await lost(bench, job, scripted(refusing), policy=LADDER)
+    assert out.state is JobState.SUCCEEDED
+    assert out.result is not None
+    assert [rung.passages for rung in out.result.rungs] == [2]
+    assert any("budget ended the ladder" in note for note in out.result.notes)
+
+
+async def test_a_worker_that_is_lost_after_the_second_decision_leaves_it_standing(
+    bench: Bench,
+) -> None:
+    """It was decided that nothing more is paid for; whoever goes on gives the refusal, and says so."""
+    job = await submit(bench, max_cost_usd="1000")
+    assert await bench.worker().take(bench.tenant) is not None
+    held = await bench.claimed(job)
+    first = (await pipeline(scripted(), policy=LADDER).prepare(asked())).decision
+    then = replace(first, dose=DECLINED, reason="Nothing was left.")
+    await bench.worker().decide(held, replace(first, then=then), calls=4)
+    out = await lost(bench, job, scripted(refusing), policy=LADDER)
+    assert out.state is JobState.SUCCEEDED, out.error
+    assert out.result is not None
+    assert out.result.status == "refused"
+    assert "Nothing was left." in out.result.notes
+    assert [rung.passages for rung in out.result.rungs] == list(RUNGS)
+    assert out.decision is not None
+    assert out.decision.then == then

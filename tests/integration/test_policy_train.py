@@ -1,0 +1,285 @@
+"""``posology policy train`` as a person meets it: a real index, a provider on a socket, a budget, and a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from orchestrator.cli import app
+from orchestrator.ingesting import run_ingest
+from orchestrator.learning import files
+from orchestrator.learning.runfile import read_run
+from orchestrator.settings import Settings
+from policies.qtable import ACTIONS
+from posology.published.training import TrainOutput
+from posology.testing import Reply, Status, StubProvider
+from posology.testing.echo import echo
+from posology.types import Usage
+
+pytestmark = pytest.mark.slow
+RUNNER = CliRunner()
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "train.json"
+MODEL = "openai:gpt-4o-mini"
+TEXT = (
+    "Aspirin lowered the risk of stroke in group {n}. The dose was {n} mg a day. Bleeding was not seen. "
+    "Adults were followed for a year. Nobody was lost."
+)
+QUESTIONS: list[dict[str, Any] | str] = [
+    {
+        "question": "Does aspirin lower the risk of stroke?",
+        "answer": "It lowered the risk of stroke.",
+    },
+    "{no json",
+    {"question": "What was the dose of aspirin in adults?", "id": "b"},
+    {"question": "Was bleeding seen?", "k": 2},
+]
+Cli = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("train-index")
+    rows = folder / "rows.jsonl"
+    rows.write_text(
+        "".join(json.dumps({"id": f"t:{n}", "text": TEXT.format(n=n)}) + "\n" for n in range(6)),
+        encoding="utf-8",
+    )
+    run_ingest([rows], Settings(), place=str(folder / "index"), embedder=str(tiny_encoder))
+    return folder / "index"
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    path = tmp_path / "q.jsonl"
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in QUESTIONS]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def environment(index: Path, tiny_encoder: Path) -> dict[str, str]:
+    return {
+        "POSOLOGY_INDEX": str(index),
+        "POSOLOGY_EMBEDDER": str(tiny_encoder),
+        "POSOLOGY_ATTEMPTS": "1",
+        "OPENAI_API_KEY": "sk-test",
+        "COLUMNS": "200",
+    }
+
+
+@pytest.fixture
+def cli(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, stub: StubProvider | None = None, **env: str) -> Result:
+        served = {} if stub is None else {"OPENAI_BASE_URL": stub.openai_url}
+        command = ["policy", "train", "--out", "t.json", *arguments]
+        return RUNNER.invoke(app, command, env=environment | served | env)
+
+    return run
+
+
+def published(result: Result) -> TrainOutput:
+    assert result.exit_code in (0, 1), result.output
+    jsonschema.validate(json.loads(result.stdout), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return TrainOutput.model_validate_json(result.stdout)
+
+
+def echoing(latency: float = 0.0) -> Reply:
+    return Reply(text=echo, usage=Usage(input=800, output=300), latency=latency)
+
+
+def prompts(stub: StubProvider) -> Counter[str]:
+    return Counter(request.json["messages"][-1]["content"] for request in stub.requests)
+
+
+def test_a_table_is_trained_and_bad_lines_are_told(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    with StubProvider(lambda _: echoing()) as stub:
+        result = cli("--questions", str(asked), "--model", MODEL, "--json", stub=stub)
+        out = published(result)
+    assert result.exit_code == 1
+    assert [one.line for one in out.left_out] == [2, 4]
+    assert "not JSON" in out.left_out[0].reason
+    assert "'k'" in out.left_out[1].reason
+    assert (out.learned, out.failed) == (2, 0)
+    estimate = out.estimate
+    assert estimate is not None
+    assert estimate.calls == len(stub.requests)
+    assert set(prompts(stub).values()) == {1}
+    assert 0 < estimate.low_usd <= estimate.expected_usd <= estimate.worst_usd
+    assert 0 < out.spent_usd <= estimate.worst_usd
+    table = files.load(tmp_path / "t.json")
+    assert out.table is not None
+    assert out.table.digest == table.digest
+    assert (table.model, table.k, table.actions) == (MODEL, 8, ACTIONS)
+    assert set(table.prompts) == {"answer"}
+    assert table.visits.tolist() == [[2] * len(ACTIONS)]
+    assert out.actions[0].tokens < out.actions[-2].tokens < 1
+    assert (out.actions[-1].keep, out.actions[-1].tokens) == (1.0, 1.0)
+
+
+def test_a_person_is_told_the_cost_before_and_the_table_after(cli: Cli, asked: Path) -> None:
+    with StubProvider(lambda _: echoing()) as stub:
+        result = cli("--questions", str(asked), "--model", MODEL, "--least-visits", "1", stub=stub)
+    assert result.exit_code == 1
+    assert "calls to make" in result.stderr
+    assert "at worst" in result.stderr
+    assert "line 2: the row is not JSON" in result.stderr
+    assert "2 questions" in result.stdout
+    assert "centroids" in result.stdout
+    assert "POSOLOGY_QTABLE=t.json" in result.stderr
+
+
+def test_a_dry_run_tells_the_cost_and_asks_nothing(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    with StubProvider([]) as stub:
+        out = published(
+            cli("--questions", str(asked), "--model", MODEL, "--dry-run", "--json", stub=stub)
+        )
+        assert not stub.requests
+    assert out.estimate is not None
+    assert out.estimate.worst_usd > 0
+    assert (out.table, out.out) == (None, None)
+    assert {path.name for path in tmp_path.iterdir()} == {"q.jsonl"}
+
+
+def test_tables_of_other_recipes_cost_nothing_more(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    with StubProvider(lambda _: echoing()) as stub:
+        cli("--questions", str(asked), "--model", MODEL, stub=stub)
+        paid = len(stub.requests)
+        result = cli("--questions", str(asked), "--model", MODEL, "--json", stub=stub)
+        again = published(result)
+        assert again.estimate is not None
+        assert (again.estimate.calls, again.estimate.answered) == (0, paid)
+        assert len(stub.requests) == paid
+    first = files.load(tmp_path / "t.json")
+    # neither an index nor a provider is there any more
+    other = ["--from", "t.json.run.jsonl", "--alpha", "0.25", "--state-kind", "cosine"]
+    result = cli(*other, "--actions", "0.1,1", "--score", "containment", "--json", POSOLOGY_INDEX="gone")  # fmt: skip
+    out = published(result)
+    table = files.load(tmp_path / "t.json")
+    assert result.exit_code == 0
+    assert (table.alpha, table.kind, table.actions) == (0.25, "cosine", (0.1, 1.0))
+    assert out.estimate is None
+    assert out.table is not None
+    assert out.table.digest == table.digest != first.digest
+
+
+def test_it_learns_about_the_compressor_that_will_compress(
+    cli: Cli, asked: Path, tmp_path: Path
+) -> None:
+    arguments = ["--questions", str(asked), "--model", MODEL, "--actions", "0.2,1"]
+    with StubProvider(lambda _: echoing()) as stub:
+        cli(*arguments, stub=stub, POSOLOGY_COMPRESSOR="leancontext_top")
+        asked_first = prompts(stub)
+        assert files.load(tmp_path / "t.json").compressor == "leancontext_top"
+        cli(*arguments, stub=stub, POSOLOGY_COMPRESSOR="leancontext")
+    assert files.load(tmp_path / "t.json").compressor == "leancontext"
+    # the whole context is the same to both, what they leave of it is not
+    assert len(asked_first) == 4
+    assert len(prompts(stub) - asked_first) == 2
+
+
+def test_a_cap_stops_it_and_a_higher_one_goes_on(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    arguments = ["--questions", str(asked), "--model", MODEL]
+    with StubProvider(lambda _: echoing()) as stub:
+        plan = published(cli(*arguments, "--dry-run", "--json", stub=stub)).estimate
+        assert plan is not None
+        one = plan.worst_usd / plan.calls
+        stopped = cli(*arguments, "--max-cost", f"{one:.9f}", stub=stub, POSOLOGY_CONCURRENCY="1")
+        assert stopped.exit_code == 11, stopped.output
+        assert "run this command again" in stopped.stderr
+        assert "not even the expected fits" in stopped.stderr
+        found = read_run(tmp_path / "t.json.run.jsonl")
+        assert found.spent <= one
+        assert 0 < len(found.replies) == len(stub.requests) < plan.calls
+        assert not (tmp_path / "t.json").exists()
+        assert cli(*arguments, stub=stub).exit_code == 1
+        assert len(stub.requests) == plan.calls
+        assert set(prompts(stub).values()) == {1}
+    assert (tmp_path / "t.json").exists()
+
+
+@pytest.mark.timeout(300)
+def test_a_run_that_was_killed_goes_on_and_pays_for_nothing_twice(
+    cli: Cli, asked: Path, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    run = tmp_path / "t.json.run.jsonl"
+    with StubProvider(lambda _: echoing(0.3)) as stub:
+        program = "from orchestrator.cli import main; main()"
+        command = [sys.executable, "-c", program, "policy", "train", "--out", "t.json",
+                   "--questions", str(asked), "--model", MODEL]  # fmt: skip
+        env = os.environ | environment | {"OPENAI_BASE_URL": stub.openai_url, "POSOLOGY_CONCURRENCY": "1"}  # fmt: skip
+        with subprocess.Popen(command, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as process:
+            deadline = time.monotonic() + 200
+            while not run.exists() or run.read_bytes().count(b'"row":"reply"') < 3:
+                assert time.monotonic() < deadline, "three replies did not come in 200 s"
+                assert process.poll() is None, process.stderr.read() if process.stderr else ""
+                time.sleep(0.02)
+            process.send_signal(signal.SIGKILL)
+        kept = set(read_run(run).replies)
+        result = cli("--questions", str(asked), "--model", MODEL, "--json", stub=stub)
+        out = published(result)
+        assert out.estimate is not None
+        assert out.estimate.answered == len(kept) >= 3
+        assert set(read_run(run).replies) > kept
+        # at most what was under way when it was killed is asked twice
+        twice = [text for text, times in prompts(stub).items() if times > 1]
+        assert len(twice) <= 1
+        assert len(stub.requests) == out.estimate.calls + out.estimate.answered + len(twice)
+    assert files.load(tmp_path / "t.json").visits.tolist() == [[2] * len(ACTIONS)]
+
+
+def test_a_key_that_is_refused_stops_it_at_once(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    with StubProvider(lambda _: Status(code=401)) as stub:
+        result = cli(
+            "--questions", str(asked), "--model", MODEL, stub=stub, POSOLOGY_CONCURRENCY="2"
+        )
+        assert result.exit_code == 6
+        assert len(stub.requests) <= 2
+    assert not (tmp_path / "t.json").exists()
+
+
+def test_the_offline_reader_is_free(cli: Cli, asked: Path) -> None:
+    out = published(cli("--questions", str(asked), "--actions", "0.2,1", "--json"))
+    assert out.estimate is not None
+    assert out.estimate.free
+    assert out.spent_usd == 0
+    assert [one.keep for one in out.actions] == [0.2, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ([], 2),
+        (["--questions", "q.jsonl", "--from", "r"], 2),
+        (["--questions", "gone.jsonl"], 3),
+        (["--from", "gone.jsonl"], 3),
+        (["--questions", "q.jsonl", "--actions", "0.1,x"], 3),
+        (["--questions", "q.jsonl", "--actions", "0.1,2"], 3),
+        (["--questions", "q.jsonl", "--score", "bleu"], 3),
+        (["--questions", "q.jsonl", "--mode", "guess"], 3),
+        (["--questions", "empty.jsonl"], 3),
+        (["--questions", "q.jsonl", "--model", "openai:nobody-knows-it"], 4),
+        (["--questions", "q.jsonl", "--index", "gone"], 5),
+    ],
+)
+def test_what_cannot_be_is_refused_and_leaves_nothing(
+    cli: Cli, asked: Path, tmp_path: Path, arguments: list[str], status: int
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("\n{}\n")
+    assert asked.exists()
+    result = cli(*arguments)
+    assert result.exit_code == status, result.output
+    assert {path.name for path in tmp_path.iterdir()} <= {"q.jsonl", "empty.jsonl"}

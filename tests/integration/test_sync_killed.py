@@ -1,0 +1,107 @@
+"""A sync is killed, at several places, and goes on: nothing is lost, and readers see the old index or the new."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from posology.errors import IndexLocked
+from posology.index import reading
+from posology.index.store import Index
+from posology.index.syncing import sync
+from posology.testing.embedder import HashEmbedder
+from posology.types import Retrieved
+from tests.pubmed_files import Citation, write
+
+RUN = """
+import sys
+from pathlib import Path
+from posology.index.store import Index
+from posology.index.syncing import sync
+from posology.testing.embedder import HashEmbedder
+
+embedder = HashEmbedder(dim=16)
+print("ready", flush=True)
+index = Index.open(sys.argv[1])
+sync(Path(sys.argv[2]), index, embedder, batch=5, progress=lambda now: print(now.applied, flush=True))
+print("done", flush=True)
+"""
+
+
+def content(index: Index) -> list[tuple[object, ...]]:
+    rows: tuple[Retrieved, ...] = index.fetch(sorted(index.ids()))
+    return [(row.passage, row.sentences, row.vector.tobytes()) for row in rows]
+
+
+def literature(folder: Path) -> None:
+    chance = random.Random(7)
+    for number in range(1, 5):
+        said = [
+            Citation(
+                pmid=chance.randrange(1, 40),
+                text=f"Revision {number}.{i} of it.",
+                retracts=(chance.randrange(1, 40),) if chance.random() < 0.2 else (),
+                concerns=(chance.randrange(1, 40),) if chance.random() < 0.2 else (),
+            )
+            for i in range(15)
+        ]
+        write(folder, number, said, deleted=[chance.randrange(1, 40) for _ in range(3)])
+
+
+@pytest.mark.timeout(180)
+def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FRESH", -1.0)
+    embedder = HashEmbedder(dim=16)
+    folder, where = tmp_path / "pubmed", tmp_path / "killed"
+    index = Index.create(where, embedder.name, embedder.dim)
+    write(folder, 1, [Citation(pmid=100, text="It was here before.")])
+    sync(folder, index, embedder)
+    before = content(index)
+    (folder / "pubmed26n0001.xml.gz").unlink()  # applied files may go
+    literature_folder = tmp_path / "rest"
+    literature(literature_folder)
+    for path in sorted(literature_folder.iterdir()):
+        number = int(path.name[9:13]) + 1
+        fresh = path.name.replace(path.name[9:13], f"{number:04}")
+        told = path.read_bytes().replace(path.name[:-4].encode(), fresh[:-4].encode())
+        (folder / fresh).write_bytes(told if fresh.endswith(".md5") else path.read_bytes())
+    whole = Index.create(tmp_path / "whole", embedder.name, embedder.dim)
+    write(tmp_path / "first", 1, [Citation(pmid=100, text="It was here before.")])
+    sync(tmp_path / "first", whole, embedder)
+    sync(folder, whole, embedder, batch=7)
+
+    reader = Index.open(where)
+    lines = 0
+    for kill_at in (0, 2, 3, 1, 4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", RUN, str(where), str(folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert process.stdout is not None
+        with process.stdout as output:
+            assert output.readline() == "ready\n"
+            for _ in range(kill_at):
+                assert output.readline().strip().isdigit()
+                lines += 1
+                assert content(reader) == before
+            if kill_at:
+                with pytest.raises(IndexLocked):
+                    sync(folder, Index.open(where), embedder)
+            process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert content(reader) == before
+    assert lines == 10
+    report = sync(folder, Index.open(where), embedder, batch=5)
+    assert report.applied
+    assert content(reader) == content(whole)
+    assert sync(folder, Index.open(where), embedder).nothing

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from posology.corpus.items import Record
+from tests.unit.corpus.pubmed.files import (
+    article,
+    comment,
+    document,
+    items_of,
+    passage_of,
+    publication_types,
+    shown,
+)
+
+
+def test_a_retracted_article_knows_it(tmp_path: Path) -> None:
+    passage = passage_of(tmp_path, article("1", comments=comment("RetractionIn", "2")))
+    assert passage.retracted
+    assert not passage.concern
+    assert passage.same_work == ()
+
+
+def test_a_retraction_without_a_number_is_one(tmp_path: Path) -> None:
+    assert passage_of(tmp_path, article("1", comments=comment("RetractionIn", None))).retracted
+
+
+@pytest.mark.parametrize(
+    ("types", "retracted"),
+    [
+        (publication_types("Journal Article", "Retracted Publication"), True),
+        ('<PublicationType UI="D016441">Rétractée</PublicationType>', True),
+        (publication_types("Retraction of Publication"), False),
+        (publication_types("Retraction Notice"), False),
+        (publication_types("Expression of Concern"), False),
+        (publication_types("Preprint"), False),
+    ],
+)
+def test_publication_types_that_tell(tmp_path: Path, types: str, retracted: bool) -> None:
+    passage = passage_of(tmp_path, article(types=types))
+    assert passage.retracted is retracted
+    assert not passage.concern
+
+
+def test_a_notice_is_not_retracted_and_reaches_its_article(tmp_path: Path) -> None:
+    notice = article(
+        "2",
+        comments=comment("RetractionOf", "1") + comment("RetractionOf", "7"),
+        types=publication_types("Retraction of Publication"),
+    )
+    items = items_of(tmp_path, document(article("1"), notice))
+    assert [shown(item) for item in items] == [
+        "1 pmid:1",
+        "2 retraction pmid:1 by pmid:2",
+        "2 retraction pmid:7 by pmid:2",
+        "2 pmid:2",
+    ]
+    last = items[-1]
+    assert isinstance(last, Record)
+    assert not last.passage.retracted
+
+
+def test_a_notice_without_an_abstract_still_warns(tmp_path: Path) -> None:
+    notice = article("2", abstract=None, comments=comment("ExpressionOfConcernFor", "1"))
+    items = items_of(tmp_path, document(notice, article("3")))
+    assert [shown(item) for item in items] == [
+        "1 concern pmid:1 by pmid:2",
+        "1 bad: has no abstract",
+        "2 pmid:3",
+    ]
+
+
+def test_a_retracted_record_without_an_abstract_warns_of_itself(tmp_path: Path) -> None:
+    """An index may hold an earlier copy that has one."""
+    said = comment("RetractionIn", "9") + comment("ExpressionOfConcernIn", None)
+    typed = publication_types("Retracted Publication")
+    records = (
+        article("1", abstract=None, comments=said),
+        article("2", abstract=None, types=typed),
+        article("3", abstract=None, comments=comment("RetractionIn", "9"), types=typed),
+    )
+    assert [shown(item) for item in items_of(tmp_path, document(*records))] == [
+        "1 retraction pmid:1 by pmid:1",
+        "1 concern pmid:1 by pmid:1",
+        "1 bad: has no abstract",
+        "2 retraction pmid:2 by pmid:2",
+        "2 bad: has no abstract",
+        "3 retraction pmid:3 by pmid:3",
+        "3 bad: has no abstract",
+    ]
+
+
+def test_a_retracted_record_warns_of_its_copies(tmp_path: Path) -> None:
+    """A full text, or another collection's copy, has its number and may not know of it."""
+    said = comment("RetractionIn", "9") + comment("ExpressionOfConcernIn", None)
+    assert [shown(item) for item in items_of(tmp_path, document(article("1", comments=said)))] == [
+        "1 retraction pmid:1 by pmid:1",
+        "1 concern pmid:1 by pmid:1",
+        "1 pmid:1",
+    ]
+
+
+def test_concern(tmp_path: Path) -> None:
+    passage = passage_of(tmp_path, article("1", comments=comment("ExpressionOfConcernIn", "2")))
+    assert passage.concern
+    assert not passage.retracted
+
+
+def test_retracted_and_republished(tmp_path: Path) -> None:
+    old = article("1", comments=comment("RetractedandRepublishedIn", "2"))
+    new = article("2", comments=comment("RetractedandRepublishedFrom", "1"))
+    own, first, warning, second = items_of(tmp_path, document(old, new))
+    assert shown(own) == "1 retraction pmid:1 by pmid:1"
+    assert isinstance(first, Record)
+    assert isinstance(second, Record)
+    assert first.passage.retracted
+    assert first.passage.same_work == ("pmid:2",)
+    assert shown(warning) == "2 retraction pmid:1 by pmid:2"
+    assert not second.passage.retracted
+    assert second.passage.same_work == ("pmid:1",)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "UpdateIn",
+        "UpdateOf",
+        "RepublishedIn",
+        "RepublishedFrom",
+        "CorrectedandRepublishedIn",
+        "CorrectedandRepublishedFrom",
+        "ReprintIn",
+        "ReprintOf",
+    ],
+)
+def test_records_of_the_same_work(tmp_path: Path, kind: str) -> None:
+    said = comment(kind, "2") + comment(kind, "2") + comment(kind, "1") + comment(kind, None)
+    passage = passage_of(tmp_path, article("1", comments=said))
+    assert passage.same_work == ("pmid:2",)
+    assert not passage.retracted
+    assert not passage.concern
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "AssociatedDataset",
+        "AssociatedPublication",
+        "Cites",
+        "CommentIn",
+        "CommentOn",
+        "ErratumFor",
+        "ErratumIn",
+        "OriginalReportIn",
+        "SummaryForPatientsIn",
+    ],
+)
+def test_what_is_only_about_the_same(tmp_path: Path, kind: str) -> None:
+    (item,) = items_of(tmp_path, document(article("1", comments=comment(kind, "2"))))
+    assert isinstance(item, Record)
+    assert item.passage.same_work == ()
+    assert not item.passage.retracted
+    assert not item.passage.concern
+
+
+def test_nothing_warns_of_what_is_no_number_or_of_itself(tmp_path: Path) -> None:
+    said = (
+        comment("RetractionOf", "x1") + comment("RetractionOf", "2") + comment("RetractionOf", None)
+    )
+    items = items_of(tmp_path, document(article("2", comments=said)))
+    assert [shown(item) for item in items] == ["1 pmid:2"]

@@ -1,0 +1,239 @@
+"""Exported encoders: made once, faithful, found again without torch, and left aside where they are not."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from posology.errors import EmbedderUnavailable
+from posology.index.embedders import load_sentence_transformer as load
+from posology.index.embedders.card import Card
+from posology.index.embedders.models import load_exported, load_folder
+from posology.index.embedders.onnx_files import find_or_make, key
+from posology.index.embedders.options import Options
+from posology.text.sentences import split
+from posology.types import Passage
+
+# importing torch alone can take a minute on a busy machine
+pytestmark = pytest.mark.timeout(600)
+
+TEXTS = [
+    "Aspirin lowered the risk of stroke. Not in adults!",
+    "dose",
+    "The dose of aspirin in adults was 75 mg; " * 6 + ".",
+    "",
+]
+CARD = Card(
+    name="n", dim=2, limit=9, pooling="mean", pools_prompt=True, prompts={"query": "q: "}, pad=0
+)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.parametrize(("precision", "least"), [("float32", 0.99999), ("int8", 0.98)])
+def test_vectors_are_those_of_torch(
+    tiny_encoder: Path, cache: Path, precision: str, least: float
+) -> None:
+    exact = load(str(tiny_encoder), Options(precision="float32"))
+    options = Options(precision=precision, backend="onnx", cache=cache)  # type: ignore[arg-type]
+    made = load(str(tiny_encoder), options)
+    assert made.name == exact.name
+    assert made.describes == f"onnx {precision} on cpu"
+    cosines = (exact.embed_queries(TEXTS) * made.embed_queries(TEXTS)).sum(axis=1)
+    assert cosines.min() > least
+    passages = [Passage(id=str(i), title="Stroke", text=t) for i, t in enumerate(TEXTS)]
+    for a, b in zip(
+        exact.embed_passages(passages, [split(t) for t in TEXTS]),
+        made.embed_passages(passages, [split(t) for t in TEXTS]),
+        strict=True,
+    ):
+        assert float(a.vector @ b.vector) > least
+        assert (a.sentence_vectors * b.sentence_vectors).sum(axis=1).min(initial=1.0) > least - 0.01
+
+
+def test_integers_hang_neither_on_company_nor_on_padding(tiny_encoder: Path, cache: Path) -> None:
+    made = load(str(tiny_encoder), Options(backend="onnx", cache=cache))
+    outlier = "\N{PILE OF POO} % ^ # " * 8
+    together = made.embed_queries([*TEXTS, outlier])
+    for text, vector in zip(TEXTS, together, strict=False):
+        np.testing.assert_allclose(made.embed_queries([text])[0], vector, atol=1e-3)
+
+
+def test_what_is_in_the_cache_needs_no_torch(tiny_encoder: Path, cache: Path) -> None:
+    vector = load(str(tiny_encoder), Options(backend="onnx", cache=cache)).embed_queries(["dose"])
+    program = (
+        "import sys, json; from pathlib import Path; from posology.index.embedders import load\n"
+        "from posology.index.embedders.options import Options\n"
+        f"made = load({str(tiny_encoder)!r}, options=Options(cache=Path({str(cache)!r})))\n"
+        "print(json.dumps(made.embed_queries(['dose'])[0].tolist()))\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    np.testing.assert_array_equal(np.array(json.loads(run.stdout), dtype=np.float32), vector[0])
+
+
+def test_auto_is_torch_without_a_cache(tiny_encoder: Path) -> None:
+    assert load(str(tiny_encoder)).describes.startswith("torch")
+
+
+def test_where_nothing_can_be_written_auto_is_torch_and_onnx_refuses(
+    tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    nowhere = tmp_path / "file" / "cache"
+    with caplog.at_level(logging.INFO):
+        assert load(str(tiny_encoder), Options(cache=nowhere)).describes.startswith("torch")
+    assert "is run by torch" in caplog.text
+    with pytest.raises(EmbedderUnavailable, match="no ONNX model"):
+        load(str(tiny_encoder), Options(backend="onnx", cache=nowhere))
+
+
+@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json", "card.json"])
+def test_a_damaged_export_says_what_to_delete(
+    tiny_encoder: Path, tmp_path: Path, file: str
+) -> None:
+    options = Options(backend="onnx", precision="float32", cache=tmp_path)
+    load(str(tiny_encoder), options)
+    (part,) = tmp_path.glob(f"*/{file}")
+    part.write_bytes(part.read_bytes()[:100])
+    with pytest.raises(EmbedderUnavailable, match=f"delete {part.parent}"):
+        load(str(tiny_encoder), options)
+    auto = Options(precision="auto", cache=tmp_path / "other")
+    load(str(tiny_encoder), auto)
+    (part,) = (tmp_path / "other").glob(f"*/{file}")
+    part.write_bytes(part.read_bytes()[:100])
+    assert load(str(tiny_encoder), auto).describes.startswith("torch")
+
+
+def test_an_encoder_that_the_quantiser_does_not_understand_is_torchs(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    import transformers
+
+    other = tmp_path / "squeezed"
+    shutil.copytree(tiny_encoder, other)
+    (weights,) = other.rglob("model.safetensors")
+    vocabulary = json.loads((weights.parent / "config.json").read_text())["vocab_size"]
+    # it has convolutions in the products' place
+    config = transformers.SqueezeBertConfig(
+        vocab_size=vocabulary,
+        hidden_size=32,
+        embedding_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        intermediate_size=32,
+    )
+    transformers.SqueezeBertModel(config).save_pretrained(weights.parent)
+    made = load(str(other), Options(cache=tmp_path / "cache"))
+    assert made.describes.startswith("torch")
+    assert np.isfinite(made.embed_queries(["dose"])).all()
+    with pytest.raises(EmbedderUnavailable, match="no ONNX model"):
+        load(str(other), Options(backend="onnx", cache=tmp_path / "cache"))
+
+
+def test_other_poolings_are_torchs(tiny_encoder: Path, cache: Path, tmp_path: Path) -> None:
+    other = tmp_path / "max"
+    shutil.copytree(tiny_encoder, other)
+    (config,) = other.glob("1_Pooling/config.json")
+    given = json.loads(config.read_text())
+    for name in [n for n in given if n.startswith("pooling_mode")]:
+        del given[name]
+    config.write_text(json.dumps({**given, "pooling_mode": "max"}))
+    assert load(str(other), Options(cache=cache)).describes.startswith("torch")
+    with pytest.raises(EmbedderUnavailable, match="'max'"):
+        load(str(other), Options(backend="onnx", cache=cache))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(backend="onnx", precision="bfloat16"),
+        Options(backend="torch", precision="int8"),
+    ],
+)
+def test_arithmetic_that_a_backend_lacks(tiny_encoder: Path, options: Options) -> None:
+    with pytest.raises(EmbedderUnavailable, match="and no"):
+        load(str(tiny_encoder), options)
+
+
+def test_a_published_model_is_taken_and_a_wrong_one_is_not(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    folder, caches = tmp_path / "model", tmp_path / "caches"
+    shutil.copytree(tiny_encoder, folder)
+    options = Options(backend="onnx", precision="float32", cache=caches)
+    load_exported(folder, embedder="x", options=options)
+    (own,) = caches.glob("*/model.onnx")
+    exported = own.read_bytes()
+    marked = onnx.load_from_string(exported)
+    marked.doc_string = "published"
+    published = folder / "onnx" / "model.onnx"
+    published.parent.mkdir()
+    for content, is_taken in ((marked.SerializeToString(), True), (b"no model", False)):
+        shutil.rmtree(caches)
+        published.write_bytes(content)
+        load_exported(folder, embedder="x", options=options)
+        (own,) = caches.glob("*/model.onnx")
+        assert (own.read_bytes() == content) is is_taken
+
+
+def test_many_at_once_make_it_once(tmp_path: Path) -> None:
+    made: list[int] = []
+
+    def make() -> tuple[bytes, str, Card]:
+        made.append(1)
+        return b"model", "{}", CARD
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: find_or_make(tmp_path / "c", "key", make), range(8)))
+    assert len(made) == 1
+    assert {f.model.read_bytes() for f in found} == {b"model"}
+    assert found[0].card() == CARD
+
+
+def test_what_failed_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    def fail() -> tuple[bytes, str, Card]:
+        raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        find_or_make(tmp_path, "key", fail)
+    # a process that was killed while it wrote
+    (tmp_path / ".key.abc").mkdir()
+    (tmp_path / ".key.abc" / "model.onnx").write_bytes(b"half")
+    found = find_or_make(tmp_path, "key", lambda: (b"whole", "{}", CARD))
+    assert found.model.read_bytes() == b"whole"
+
+
+def test_the_key_hangs_on_files_weights_and_recipe(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    before = key(tmp_path, "w", "int8")
+    assert key(tmp_path, "w", "int8") == before
+    assert len({before, key(tmp_path, "v", "int8"), key(tmp_path, "w", "float32")}) == 3
+    (tmp_path / "config.json").write_text("{ }")
+    assert key(tmp_path, "w", "int8") != before
+
+
+def test_a_card_survives() -> None:
+    assert Card.parse(CARD.dump()) == CARD
+    with pytest.raises(ValueError, match="no card"):
+        Card.parse('{"name": 1}')
+
+
+def test_torch_and_cards_agree(tiny_encoder: Path) -> None:
+    loaded = load_folder(tiny_encoder, embedder="x", precision="float32")
+    assert (loaded.card.pooling, loaded.card.limit, loaded.card.dim) == ("mean", 32, 32)

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.reranking import RERANKERS, make_reranker
+from orchestrator.settings import Settings
+from posology.errors import ConfigurationError, ModelUnavailable
+from posology.index.store import Index
+from posology.testing.next_sentence import save_tiny_bert
+from posology.testing.reranker import save_tiny_reranker
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    return Index.create(tmp_path / "index", "hash-8", 8)
+
+
+def chosen(name: str | None) -> Settings:
+    return Settings(POSOLOGY_RERANKER=name)
+
+
+def test_nothing_re_ranks_unless_it_is_said(index: Index) -> None:
+    assert make_reranker(chosen(None), index) is None
+
+
+def test_next_sentences(index: Index, tmp_path: Path) -> None:
+    made = make_reranker(chosen(f"nsp:{save_tiny_bert(tmp_path / 'bert')}"), index)
+    assert made is not None
+    assert made.name.startswith("nsp-bert:")
+
+
+def test_a_cross_encoder(index: Index, tmp_path: Path) -> None:
+    made = make_reranker(chosen(f"provence:{save_tiny_reranker(tmp_path / 'model')}"), index)
+    assert made is not None
+    assert made.name.startswith("provence:")
+
+
+def test_the_pruner_needs_token_codes(index: Index) -> None:
+    with pytest.raises(ConfigurationError, match="POSOLOGY_TOKEN_CODES"):
+        make_reranker(chosen("pruner"), index)
+
+
+@pytest.mark.parametrize("name", ["bm25", "nsp", "provence:", "pruner:x", ":x"])
+def test_another_name_is_refused(index: Index, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="POSOLOGY_RERANKER"):
+        make_reranker(chosen(name), index)
+
+
+@pytest.mark.parametrize("kind", sorted(set(RERANKERS) - {"pruner"}))
+def test_a_model_that_is_not_here_is_refused(index: Index, kind: str) -> None:
+    with pytest.raises(ModelUnavailable):
+        make_reranker(chosen(f"{kind}:nobody/nothing"), index)

@@ -1,0 +1,204 @@
+"""How the parts of the router come one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policies.preflight import Prediction, packaged
+from policies.qtable import ACTIONS, QTable
+from policies.specs import parse
+from posology.errors import InvalidRecord, PolicyMismatch
+from posology.types import DECLINE, Decision, Dose, Rung, Situation
+from tests.situations import QUERY, by_passages, retrieved
+from tests.unit.policies.tables import table
+
+AGREE: Sequence[Sequence[int]] = [list(range(8))] * 4
+#: the first three places share nothing: the published rule sees the issue
+APART = [list(range(8)), list(range(8))[::-1], list(range(8)), list(range(8))]
+#: what it sees is plain from two rankings
+ROUTER = "router:preflight=published"
+REFUSED = Rung(passages=8, first=0, usage=None, refused=True)
+
+
+def situation(orders: Sequence[Sequence[int]] = AGREE, left: str | None = None) -> Situation:
+    count = len(orders[0])
+    return Situation(
+        query=QUERY,
+        retrieval=retrieved(orders, [1.0] * count, 1),
+        remaining=None if left is None else Decimal(left),
+        quote=by_passages(Decimal("0.1"), count),
+    )
+
+
+def keeping(share: float) -> QTable:
+    """A table that keeps this share in each state."""
+    q = np.zeros((3, len(ACTIONS)))
+    q[:, ACTIONS.index(share)] = 1.0
+    return table(q=q)
+
+
+def steps(decision: Decision) -> list[str]:
+    return [step.partition(":")[0].partition(" (")[0] for step in decision.steps]
+
+
+def test_an_issue_is_given_to_briefcontext_and_nothing_else_is_asked() -> None:
+    decision = parse(ROUTER).policy(keeping(0.1))(situation(APART))
+    assert decision.dose == Dose(strategy="briefcontext")
+    assert steps(decision) == ["Preflight"]
+    assert decision.features["preflight.iou_3"] == 0
+
+
+def test_without_an_issue_table_and_ladder_make_the_dose() -> None:
+    decision = parse("router:preflight=published").policy(keeping(0.1))(situation())
+    assert decision.dose == Dose(
+        strategy="compressed", keep=0.1, rungs=(4, 8), overlapping=True, escalate=True
+    )
+    assert steps(decision) == ["Preflight", "Q-table", "Doubling"]
+    assert decision.features["qtable.table"] == keeping(0.1).digest
+    whole = parse("router:preflight=published").policy(keeping(1.0))(situation())
+    assert (whole.dose.strategy, whole.dose.keep) == ("direct", None)
+
+
+def test_parts_that_are_off_leave_no_trace() -> None:
+    decision = parse("affordable").policy(keeping(0.1))(situation(APART))
+    assert decision.dose == Dose(strategy="direct")
+    assert not any("." in name for name in decision.features)
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "keep"),
+    [
+        # money alone allows compression: the most that LeanContext's actions keep, or the table's share
+        ("router:preflight=published,doubling=off", None, 0.4),
+        ("router:preflight=published,doubling=off", 1.0, 0.4),
+        ("router:preflight=published,doubling=off", 0.15, 0.15),
+        ("router:preflight=published,doubling=off,qtable=off,keep=0.25", None, 0.25),
+    ],
+)
+def test_what_is_too_dear_for_briefcontext_is_compressed(
+    text: str, of: float | None, keep: float
+) -> None:
+    policy = parse(text).policy(keeping(of) if of is not None else None)
+    decision = policy(situation(APART, left="0.9"))
+    assert decision.dose == Dose(strategy="compressed", keep=keep)
+    assert steps(decision)[-1] == "Money"
+    assert "stepped down" in decision.reason
+    assert [offer.fits for offer in decision.offers] == [False, True]
+
+
+def test_a_falling_cap_steps_down_to_the_last() -> None:
+    policy = parse(ROUTER).policy()
+    asked = situation(APART)
+    given = []
+    for left in ("9", "2.7", "2", "0.9", "0.5", "0.45", "0.3", "0.25", "0.2", "0.1"):
+        decision = policy(replace(asked, remaining=Decimal(left)))
+        given.append(decision.dose)
+        assert decision.steps[-1].startswith("Money: ")
+        assert f"${left} " in decision.steps[-1]
+    assert list(dict.fromkeys(given)) == [
+        Dose(strategy="briefcontext"), Dose(strategy="compressed", keep=0.4),
+        Dose(strategy="direct", passages=2), Dose(strategy="direct", passages=1),
+        Dose(strategy=DECLINE),
+    ]  # fmt: skip
+    assert "$0.2: declined" in decision.reason
+
+
+def test_a_ladder_begins_where_its_first_rung_is_paid_for() -> None:
+    policy = parse("doubling").policy()
+    assert policy(situation(left="0.3")).dose.rungs == (2, 4, 8)
+    assert policy(situation(left="0.29")).dose == Dose(strategy="direct", passages=1)
+
+
+def test_a_refused_ladder_goes_to_briefcontext_or_nowhere() -> None:
+    policy = parse(ROUTER).policy(keeping(0.1))
+    asked = replace(situation(left="3"), tried=(REFUSED,))
+    decision = policy(asked)
+    assert decision.dose == Dose(strategy="briefcontext")
+    assert decision.features["tried"] == 8
+    assert "8 of 8 passages were read" in decision.steps[0]
+    poor = policy(replace(asked, remaining=Decimal("2.6")))
+    assert poor.dose == Dose(strategy=DECLINE)
+    assert [offer.dose.strategy for offer in poor.offers] == ["briefcontext"]
+
+
+def test_where_nothing_was_found_there_is_nothing_to_decide() -> None:
+    decision = parse(ROUTER).policy(keeping(0.1))(situation([[], [], [], []], left="0"))
+    assert decision.dose == Dose(strategy="direct")
+    assert not decision.offers
+    assert decision.features["passages"] == 0
+    assert not any("." in name for name in decision.features)
+
+
+def test_a_table_of_another_embedder_is_refused() -> None:
+    with pytest.raises(PolicyMismatch):
+        parse("qtable").policy(table(dim=6))(situation())
+
+
+@pytest.mark.parametrize("missing", ["passages", "tried", "preflight.iou_3"])
+def test_a_record_without_what_is_looked_at_is_refused(missing: str) -> None:
+    policy = parse(ROUTER).policy()
+    decision = policy(situation())
+    features = {name: value for name, value in decision.features.items() if name != missing}
+    with pytest.raises(InvalidRecord) as raised:
+        policy.again(replace(decision, features=features))
+    assert raised.value.field == missing
+
+
+def test_the_calibrated_predictor_decides_for_the_vectors_that_it_learned_from_alone() -> None:
+    trained = packaged().trained["embedder"]
+    said = {
+        embedder: parse("router").policy(embedder=embedder)(situation(APART)).steps[0]
+        for embedder in (None, trained, "another:3")
+    }
+    assert "with probability" in said[None]
+    assert said[trained] == said[None]
+    assert "IoU" in said["another:3"]
+    for embedder in said:
+        policy = parse("router").policy(embedder=embedder)
+        # the record says whose vectors they were, so that it is decided the same way by whoever reads it
+        record = policy(situation(APART))
+        assert parse("router").policy().again(record) == record
+
+
+@dataclass(frozen=True)
+class Says:
+    """A predictor that always says the same."""
+
+    probability: float | None
+    issue: bool = True
+    name: str = "says"
+    version: str = "1"
+
+    def __call__(self, features: Mapping[str, Any]) -> Prediction:
+        return Prediction(issue=self.issue, probability=self.probability, reason="it says so")
+
+
+@pytest.mark.parametrize(
+    ("says", "dose"),
+    [
+        (Says(0.6), Dose(strategy="briefcontext")),
+        (Says(0.5), Dose(strategy="briefcontext")),
+        # a predictor without probabilities is taken at its word
+        (Says(None), Dose(strategy="briefcontext")),
+        # likely to stand beyond the first passages: they would be read in vain
+        (Says(0.49), Dose(strategy="direct", rungs=(8,), escalate=True)),
+        (Says(0.49, issue=False), Dose(strategy="direct", rungs=(4, 8), escalate=True)),
+    ],
+)
+def test_the_likelier_the_issue_the_more_is_read_at_once(says: Says, dose: Dose) -> None:
+    router = parse("router").policy()
+    decision = replace(router, preflight=says)(situation())
+    assert decision.dose == dose
+    assert decision.steps[0] == "Preflight (says): it says so"
+
+
+def test_without_a_ladder_all_passages_are_in_one_call_anyway() -> None:
+    router = replace(parse("router:doubling=off").policy(), preflight=Says(0.2))
+    assert router(situation()).dose == Dose(strategy="direct")
+    assert replace(router, issue=0.0)(situation()).dose == Dose(strategy="briefcontext")

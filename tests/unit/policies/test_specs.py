@@ -1,0 +1,74 @@
+"""Policies by name, with settings."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.doubling import Doubling
+from policies.specs import PRESETS, parse
+from posology.errors import InvalidQuery
+from tests.unit.policies.tables import table
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_a_name_is_its_preset(name: str) -> None:
+    assert parse(name) == PRESETS[name]
+    assert parse(f" {name} ").policy().name == name
+
+
+def test_settings_change_their_part_alone() -> None:
+    spec = parse(
+        "router:preflight=off, start=3,factor=1.5,rounds=2,overlapping=no,keep=0.2,escalate=off"
+    )
+    assert spec.preflight is None
+    assert spec.doubling == Doubling(start=3, factor=1.5, rounds=2, overlapping=False)
+    assert (spec.keep, spec.escalate, spec.qtable) == (0.2, False, True)
+    assert parse("router:rounds=all").doubling == Doubling(start=4)
+    assert parse("affordable:doubling=on").doubling == Doubling()
+    assert parse("doubling:doubling=off").doubling is None
+    assert parse("qtable:qtable=off").policy(table()).table is None
+
+
+def test_the_policy_has_the_name_that_was_written() -> None:
+    assert parse("router:keep=0.2").policy().name == "router:keep=0.2"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "no policy ''"),
+        ("routter", "no policy 'routter': choose one of router"),
+        ("fixed", "no policy 'fixed'"),
+        ("router:", None),
+        ("router:keep", "no setting 'keep'"),
+        ("router:keeps=1", "no setting 'keeps=1'"),
+        ("router:keep=1.5", "keep=1.5: say a number from 0 to 1"),
+        ("router:keep=nan", "keep=nan"),
+        ("router:keep=much", "keep=much"),
+        ("router:qtable=maybe", "qtable=maybe: say on or off"),
+        ("router:preflight=magic", "choose one of "),
+        ("router:start=0", "start=0"),
+        ("router:start=x", "start=x"),
+        ("router:factor=1", "factor=1"),
+        ("router:factor=inf", "factor=inf"),
+        ("router:rounds=0", "rounds=0"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_named(text: str, told: str | None) -> None:
+    if told is None:
+        assert parse(text).policy().preflight is not None
+        return
+    with pytest.raises(InvalidQuery) as raised:
+        parse(text)
+    assert raised.value.field == "policy"
+    assert told in raised.value.message
+
+
+@given(st.text(max_size=60) | st.text("router:=,keponfstar0.1", max_size=40).map("router:".__add__))
+def test_any_text_is_a_policy_or_refused(text: str) -> None:
+    with suppress(InvalidQuery):
+        assert parse(text).text == text.strip()

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from posology.errors import IndexMismatch
+from posology.types import Retrieval
+from strategies.compression.late.codec import LateCodec
+from strategies.compression.late.features import KINDS, NAMES, kind
+from strategies.compression.late.head import Head
+from strategies.compression.late.pruner import LateReranker, Pruner
+from tests.unit.strategies.late.making import make_codec, make_head, make_retrieval
+
+TEXTS = (
+    "Aspirin lowered the risk of stroke. It was given daily. Bleeding was more frequent.",
+    "Warfarin was not studied. The trial ended early.",
+    "One sentence only.",
+)
+
+
+@pytest.fixture
+def pruner() -> Pruner:
+    return Pruner(codec=make_codec(), head=make_head())
+
+
+@settings(max_examples=25, deadline=None)
+@given(keep=st.floats(0, 1), seed=st.integers(0, 50))
+def test_a_share_of_the_sentences_is_kept_and_they_are_the_best(keep: float, seed: int) -> None:
+    pruner = Pruner(codec=make_codec(), head=make_head())
+    retrieval = make_retrieval(TEXTS, seed=seed)
+    result = pruner(retrieval, keep)
+    assert result.compressor == pruner.name == "pruner"
+    assert result.sentences == 6
+    assert result.kept == int(np.ceil(round(keep * 6, 9)))
+    scores, _ = pruner.scores(retrieval)
+    kept = {(e.passage.id, s) for e in result.excerpts for s in e.sentences}
+    by_place = {
+        (r.passage.id, s): score
+        for r, of_passage in zip(retrieval.passages, scores, strict=True)
+        for s, score in zip(r.sentences, of_passage.tolist(), strict=True)
+    }
+    inside = [by_place[one] for one in kept]
+    outside = [score for one, score in by_place.items() if one not in kept]
+    assert not inside or not outside or min(inside) >= max(outside)
+
+
+def test_a_threshold_keeps_what_reaches_it(pruner: Pruner) -> None:
+    retrieval = make_retrieval(TEXTS)
+    flat = np.concatenate(pruner.scores(retrieval)[0])
+    for threshold in (0.0, float(np.median(flat)), 1.0):
+        one = Pruner(threshold=threshold, codec=make_codec(), head=make_head())
+        assert one(retrieval, None).kept == int((flat >= threshold).sum())
+
+
+def test_nothing_may_be_left(pruner: Pruner) -> None:
+    assert (
+        Pruner(threshold=1.0, codec=make_codec(), head=make_head())(
+            make_retrieval(TEXTS), None
+        ).excerpts
+        == ()
+    )
+    assert pruner(make_retrieval(()), None).sentences == 0
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        lambda r: replace(r, codec=None),
+        lambda r: replace(r, codec="late-other"),
+        lambda r: replace(r, query_tokens=None),
+        lambda r: replace(r, passages=(replace(r.passages[0], tokens=None), *r.passages[1:])),
+    ],
+    ids=["no codec", "another codec", "no query tokens", "a passage without codes"],
+)
+def test_without_codes_the_fallback_compresses_all(pruner: Pruner, without: object) -> None:
+    retrieval = without(make_retrieval(TEXTS))  # type: ignore[operator]
+    result = pruner(retrieval, 0.5)
+    assert result.compressor == "leancontext_top"
+    assert result.kept == 3
+    with pytest.raises(IndexMismatch, match="late-test"):
+        pruner.scores(retrieval)
+
+
+def test_scores_are_probabilities_and_one_a_passage(pruner: Pruner) -> None:
+    of_sentences, of_passages = pruner.scores(make_retrieval((*TEXTS, "")))
+    assert [len(one) for one in of_sentences] == [3, 2, 1, 0]
+    assert all(((one >= 0) & (one <= 1)).all() for one in of_sentences)
+    assert np.isfinite(of_passages[:3]).all()
+    assert of_passages[3] == -np.inf
+    assert of_passages.dtype == np.float32
+
+
+def test_the_reranker_gives_the_passages_scores(pruner: Pruner) -> None:
+    retrieval = make_retrieval(TEXTS)
+    reranker = LateReranker(pruner)
+    assert reranker.name == "late-test"
+    np.testing.assert_array_equal(reranker(retrieval), pruner.scores(retrieval)[1])
+
+
+def test_passages_do_not_depend_on_their_order(pruner: Pruner) -> None:
+    retrieval = make_retrieval(TEXTS)
+    turned = replace(retrieval, passages=retrieval.passages[::-1])
+    straight, scores = pruner.scores(retrieval)
+    back, reversed_ = pruner.scores(turned)
+    np.testing.assert_allclose(reversed_[::-1], scores, rtol=1e-4, atol=1e-4)
+    for a, b in zip(straight, back[::-1], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_an_empty_sentence_among_tokens_is_scored(pruner: Pruner) -> None:
+    retrieval = make_retrieval(TEXTS)
+    one = retrieval.passages[0]
+    assert one.tokens is not None
+    counts = one.tokens.counts.copy()
+    codes = one.tokens.codes[: len(one.tokens.codes) - counts[-1]]
+    counts[-1] = 0
+    emptied = replace(one, tokens=replace(one.tokens, codes=codes, counts=counts))
+    scores, _ = pruner.scores(replace(retrieval, passages=(emptied, *retrieval.passages[1:])))
+    assert np.isfinite(scores[0]).all()
+    assert len(scores[0]) == 3
+
+
+@pytest.mark.parametrize("wrong", [-0.1, 1.1])
+def test_what_is_no_share_is_refused(pruner: Pruner, wrong: float) -> None:
+    with pytest.raises(ValueError, match="0 to 1"):
+        pruner(make_retrieval(TEXTS), wrong)
+    with pytest.raises(ValueError, match="0 to 1"):
+        Pruner(threshold=wrong, codec=make_codec(), head=make_head())
+
+
+def test_a_head_of_another_codec_is_refused() -> None:
+    with pytest.raises(ValueError, match="late-other"):
+        Pruner(codec=make_codec(), head=make_head("late-other"))
+
+
+def test_a_file_of_another_format_is_refused() -> None:
+    file = io.BytesIO()
+    np.savez(file, format=1, features=np.array(["one"]))
+    with pytest.raises(ValueError, match="other features"):
+        Head.read(file.getvalue())
+
+
+def test_the_packaged_parts_fit() -> None:
+    assert Head.packaged().codec == LateCodec.packaged().name
+    assert 0 < Head.packaged().threshold < 1
+    assert Pruner().left(None) < 0.5
+    assert Pruner().left(0.3) == 0.3
+    with pytest.raises(ValueError, match="0 to 1"):
+        Pruner().left(1.1)
+
+
+def test_a_sentence_that_says_it_is_kept_before_one_that_does_not(real: Retrieval) -> None:
+    pruner = Pruner()
+    assert pruner.reads(real)
+    (about, other), _ = pruner.scores(real)
+    assert about.argmax() == 1
+    assert about.max() > 10 * other.max()
+    assert pruner.seconds(real, None) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Who discovered penicillin?", 0),
+        ("In what year was insulin isolated?", 3),
+        ("How many patients were randomised?", 3),
+        ("How does metformin act?", 5),
+        ("Does aspirin lower the risk of stroke?", 6),
+        ("Aspirin lowers the risk of stroke.", 7),
+        ("?", 6),
+    ],
+)
+def test_kinds_of_questions(question: str, expected: int) -> None:
+    found = kind(question)
+    assert found.shape == (len(KINDS) + 1,)
+    assert found.argmax() == expected
+    assert found.sum() == 1
+
+
+def test_each_feature_has_one_name() -> None:
+    assert len(set(NAMES)) == len(NAMES)

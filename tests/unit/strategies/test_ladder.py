@@ -1,0 +1,423 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policies.doubling import Doubling
+from posology import errors
+from posology.llm.structured import Structured
+from posology.query import make_query
+from posology.testing import ScriptedModel
+from posology.types import (
+    Answer,
+    Call,
+    Completion,
+    Compressed,
+    Finish,
+    Passage,
+    Refusal,
+    Retrieval,
+    Task,
+    Usage,
+)
+from prompts.answer import AnswerReply
+from strategies.compressed import CompressedRag
+from strategies.direct import Direct
+from strategies.ladder import Ladder
+from tests.compressing import compressible
+from tests.rewriting import Stated
+from tests.tasks import task_of
+
+pytestmark = pytest.mark.anyio
+
+_EXHAUSTED = errors.BudgetExhausted(
+    "no",
+    scope="job",
+    cap=Decimal(1),
+    spent=Decimal(1),
+    reserved=Decimal(0),
+    asked=Decimal(1),
+    resets=None,
+)
+_TOO_LARGE = errors.CallTooLarge("no", model="openai:test", tokens=9, limit=8)
+
+
+def passages(n: int) -> tuple[Passage, ...]:
+    return tuple(
+        Passage(id=f"n:{i}", text=f"Drug {i} lowered mortality. It was tolerated.")
+        for i in range(n)
+    )
+
+
+def task(n: int = 16) -> Task:
+    return task_of(make_query("Which drug lowered mortality?"), passages(n))
+
+
+def places(call: Call) -> list[int]:
+    """Which of the passages a call shows."""
+    return [int(e.passage.id.removeprefix("n:")) for e in call.excerpts]
+
+
+def reply(answer: str, *quotes: tuple[str, str], answerable: bool = True) -> AnswerReply:
+    return AnswerReply.model_validate(
+        {
+            "answerable": answerable,
+            "answer": answer,
+            "choice": None,
+            "quotes": [{"passage": p, "quote": q} for p, q in quotes],
+        }
+    )
+
+
+REFUSED = reply("It is not said.", answerable=False)
+UNQUOTED = reply("Drug 3 did.", ("P1", "Nobody ever wrote this."))
+
+
+def told_by(place: int) -> Callable[[Call], AnswerReply]:
+    """Answers once the passage at that place is shown, and refuses before."""
+
+    def answer(call: Call) -> AnswerReply:
+        shown = places(call)
+        if place not in shown:
+            return REFUSED
+        label = f"P{shown.index(place) + 1}"
+        return reply(f"Drug {place}.", (label, f"Drug {place} lowered mortality."))
+
+    return answer
+
+
+async def climb(
+    model: ScriptedModel,
+    rungs: Sequence[int] = (2, 4, 8, 16),
+    *,
+    of: int = 16,
+    overlapping: bool = True,
+) -> Answer | Refusal:
+    ladder = Ladder(Direct(), rungs=rungs, overlapping=overlapping)
+    return await ladder(task(of), Structured(model))
+
+
+async def test_it_stops_at_the_first_answer_whose_quotes_stand() -> None:
+    model = ScriptedModel(told_by(3))
+    answer = await climb(model)
+    assert isinstance(answer, Answer)
+    assert [len(call.excerpts) for call in model.calls] == [2, 4]
+    assert [(r.passages, r.first, r.refused) for r in answer.rungs] == [(2, 0, True), (4, 0, False)]
+    assert answer.citations[0].passage_id == "n:3"
+    assert answer.strategy == "direct"
+    assert "Answered from the first 4 of 16 passages, in call 2 of a ladder." in answer.notes
+
+
+async def test_without_an_answer_the_last_refusal_has_all_rungs() -> None:
+    replies = [reply(f"Not in {n}.", answerable=False) for n in (2, 4, 8, 16)]
+    refusal = await climb(ScriptedModel(replies))
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == "Not in 16."
+    assert [(r.passages, r.refused) for r in refusal.rungs] == [(n, True) for n in (2, 4, 8, 16)]
+    assert "Refused in 4 calls, which read all passages (16)." in refusal.notes
+
+
+async def test_wording_alone_is_a_refusal_and_goes_on() -> None:
+    """A model that answers 'I could not find an answer' in the answer's field, with or without its stop."""
+    model = ScriptedModel([reply("I could not find an answer"), told_by(3)(one_call(4))])
+    answer = await climb(model)
+    assert isinstance(answer, Answer)
+    assert [r.refused for r in answer.rungs] == [True, False]
+
+
+def one_call(n: int) -> Call:
+    call = Direct().call(task(n))
+    assert call is not None
+    return call
+
+
+async def test_an_answer_without_a_standing_quote_goes_on() -> None:
+    model = ScriptedModel([UNQUOTED, told_by(3)(one_call(4))])
+    answer = await climb(model)
+    assert isinstance(answer, Answer)
+    assert answer.supported
+    assert [r.refused for r in answer.rungs] == [False, False]
+
+
+async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_comes() -> None:
+    model = ScriptedModel([UNQUOTED, REFUSED, REFUSED, REFUSED])
+    answer = await climb(model)
+    assert isinstance(answer, Answer)
+    assert not answer.supported
+    assert [r.refused for r in answer.rungs] == [False, True, True, True]
+    assert "Answered from the first 2 of 16 passages, in call 1 of a ladder." in answer.notes
+    assert any(
+        "None of its quotes stands, and 3 calls that came after" in note for note in answer.notes
+    )
+
+
+async def test_of_answers_without_a_standing_quote_the_last_is_given() -> None:
+    second = reply("Drug 5 did.")
+    answer = await climb(ScriptedModel([UNQUOTED, second]), (2, 4))
+    assert isinstance(answer, Answer)
+    assert answer.text == "Drug 5 did."
+    assert not any("None of its quotes stands" in note for note in answer.notes)
+
+
+async def test_a_rung_has_the_usage_of_its_call() -> None:
+    model = ScriptedModel(
+        [
+            Completion(
+                text=REFUSED.model_dump_json(),
+                usage=usage,
+                finish=Finish.STOP,
+                served_model="test",
+            )
+            for usage in (Usage(input=20, output=3), None)
+        ]
+    )
+    refusal = await climb(model, (2, 4))
+    assert [r.usage for r in refusal.rungs] == [Usage(input=20, output=3), None]
+
+
+async def test_an_unknown_usage_stays_unknown_whatever_else_a_rung_calls() -> None:
+    class Twice(Direct):
+        async def __call__(self, task: Task, complete: object) -> Answer | Refusal:
+            await super().__call__(task, complete)  # type: ignore[arg-type]
+            return await super().__call__(task, complete)  # type: ignore[arg-type]
+
+    def completion(usage: Usage | None) -> Completion:
+        return Completion(
+            text=REFUSED.model_dump_json(), usage=usage, finish=Finish.STOP, served_model="test"
+        )
+
+    given = [None, Usage(input=1), Usage(input=2), Usage(input=3, output=1)]
+    model = ScriptedModel([completion(usage) for usage in given])
+    refusal = await Ladder(Twice(), rungs=(2, 4))(task(), Structured(model))
+    assert [r.usage for r in refusal.rungs] == [None, Usage(input=5, output=1)]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [_EXHAUSTED, errors.NothingAffordable("no", partitions=2), _TOO_LARGE],
+    ids=lambda error: type(error).__name__,
+)
+async def test_what_cannot_be_paid_ends_it_between_two_rungs(error: Exception) -> None:
+    model = ScriptedModel([REFUSED, REFUSED, error])
+    refusal = await climb(model)
+    assert isinstance(refusal, Refusal)
+    assert [r.passages for r in refusal.rungs] == [2, 4]
+    assert "Refused in 2 calls, which read the first 4 of 16 passages." in refusal.notes
+    assert f"The budget ended the ladder there ({type(error).__name__})." in refusal.notes
+
+
+async def test_an_unsupported_answer_is_given_when_the_budget_ends_it() -> None:
+    answer = await climb(ScriptedModel([UNQUOTED, REFUSED, _EXHAUSTED]))
+    assert isinstance(answer, Answer)
+    assert [r.refused for r in answer.rungs] == [False, True]
+    assert any("ended the ladder" in note for note in answer.notes)
+
+
+async def test_a_rung_that_the_models_window_does_not_hold_ends_it() -> None:
+    too_long = errors.ContextTooLong("no", provider="openai", model="openai:test")
+    refusal = await climb(ScriptedModel([REFUSED, REFUSED, too_long]))
+    assert isinstance(refusal, Refusal)
+    assert [rung.passages for rung in refusal.rungs] == [2, 4]
+    assert "The model's window ended the ladder there (ContextTooLong)." in refusal.notes
+    with pytest.raises(errors.ContextTooLong):
+        await climb(ScriptedModel([too_long]))
+
+
+async def test_a_first_rung_that_cannot_be_paid_is_an_error() -> None:
+    with pytest.raises(errors.BudgetExhausted):
+        await climb(ScriptedModel([_EXHAUSTED]))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.HeadroomReserved("wait", scope="job", asked=None, place=0),
+        errors.RateLimited("wait", provider="openai", model="openai:test"),
+        errors.StoreUnavailable("no", address="redis://x"),
+        ZeroDivisionError("a defect"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+@pytest.mark.parametrize("rung", [0, 2])
+async def test_everything_else_comes_out_as_it_is(error: Exception, rung: int) -> None:
+    with pytest.raises(type(error)):
+        await climb(ScriptedModel([REFUSED] * rung + [error]))
+
+
+async def test_without_passages_it_refuses_and_spends_nothing() -> None:
+    model = ScriptedModel([])
+    ladder = Ladder(Direct(), rungs=(2, 4))
+    refusal = await ladder(task(0), Structured(model))
+    assert isinstance(refusal, Refusal)
+    assert refusal.rungs == ()
+    assert model.calls == []
+    assert ladder.call(task(0)) is None
+    assert ladder.tasks(task(0)) == ()
+
+
+async def test_no_rung_shows_what_was_all_shown_before() -> None:
+    refusal = await climb(ScriptedModel(lambda _: REFUSED), (2, 4, 8, 16), of=3)
+    assert [r.passages for r in refusal.rungs] == [2, 3]
+    refusal = await climb(ScriptedModel(lambda _: REFUSED), (2, 4, 8), of=5, overlapping=False)
+    assert [(r.first, r.passages) for r in refusal.rungs] == [(0, 2), (2, 3)]
+
+
+async def test_apart_it_says_which_passages_answered() -> None:
+    model = ScriptedModel(told_by(4))
+    answer = await climb(model, (2, 4, 8, 2), overlapping=False)
+    assert isinstance(answer, Answer)
+    assert [places(call) for call in model.calls] == [[0, 1], [2, 3, 4, 5]]
+    assert "Answered from passages 3 to 6 of 16, in call 2 of a ladder." in answer.notes
+    (citation,) = answer.citations
+    assert citation.passage_id == "n:4"
+
+
+async def test_its_calls_are_known_beforehand() -> None:
+    ladder = Ladder(Direct(), rungs=(2, 4, 8, 16))
+    model = ScriptedModel(lambda _: REFUSED)
+    await ladder(task(), Structured(model))
+    assert [ladder.inner.call(one) for one in ladder.tasks(task())] == model.calls
+    assert ladder.call(task()) == model.calls[0]
+
+
+async def test_its_rungs_keep_the_rankings_of_the_whole_retrieval() -> None:
+    seen: list[Task] = []
+
+    class Watching(Direct):
+        async def __call__(self, task: Task, complete: object) -> Answer | Refusal:
+            seen.append(task)
+            return await super().__call__(task, complete)  # type: ignore[arg-type]
+
+    asked = task()
+    await Ladder(Watching(), rungs=(2, 4))(asked, Structured(ScriptedModel(lambda _: REFUSED)))
+    assert [len(one.retrieval.passages) for one in seen] == [2, 4]
+    for one in seen:
+        assert one.retrieval.dense is asked.retrieval.dense
+        assert one.retrieval.bm25_rerank is asked.retrieval.bm25_rerank
+
+
+async def test_the_same_task_is_the_same_calls() -> None:
+    """What a redelivered job replays from."""
+    runs = []
+    for _ in range(2):
+        model = ScriptedModel(told_by(11))
+        outcome = await climb(model)
+        runs.append((model.calls, outcome))
+    assert runs[0] == runs[1]
+
+
+async def test_a_safety_refusal_ends_it_and_never_becomes_an_answer() -> None:
+    def filtered(_: Call) -> Completion:
+        return Completion(
+            text="I cannot.", usage=Usage(input=1), finish=Finish.FILTERED, served_model="m"
+        )
+
+    model = ScriptedModel(filtered)
+    refusal = await climb(model)
+    assert isinstance(refusal, Refusal)
+    assert "safety" in refusal.reason
+    # it says nothing of the passages, so more of them are of no use
+    assert len(model.calls) == 1
+
+
+async def test_it_can_be_cancelled() -> None:
+    with anyio.move_on_after(0.05) as scope:
+        await climb(ScriptedModel(lambda _: REFUSED, latency=10.0))
+    assert scope.cancelled_caught
+
+
+async def test_compressed_rag_climbs_as_direct_does() -> None:
+    texts = [f"Drug {i} lowered mortality by {i}%. It was tolerated well." for i in range(8)]
+    retrieval = compressible(texts)
+    asked = Task(query=retrieval.query, retrieval=retrieval, model="openai:test", max_tokens=300)
+
+    def answer(call: Call) -> AnswerReply:
+        shown = [excerpt.passage.id for excerpt in call.excerpts]
+        if "t:3" not in shown:
+            return REFUSED
+        excerpt = call.excerpts[shown.index("t:3")]
+        quote = excerpt.sentences[0].of(excerpt.passage.text)
+        return reply("It did.", (f"P{shown.index('t:3') + 1}", quote))
+
+    model = ScriptedModel(answer)
+    outcome = await Ladder(CompressedRag(keep=1.0), rungs=(2, 4, 8))(asked, Structured(model))
+    assert isinstance(outcome, Answer)
+    assert outcome.strategy == "compressed"
+    assert [(r.passages, r.refused) for r in outcome.rungs] == [(2, True), (4, False)]
+    assert {call.strategy for call in model.calls} == {"compressed"}
+    (citation,) = outcome.citations
+    assert texts[3][citation.start : citation.end] == citation.quote
+
+
+async def test_a_rung_of_which_compression_leaves_nothing_costs_nothing() -> None:
+    class Nothing(Stated):
+        name = "nothing"
+
+        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+            del keep
+            n = sum(len(p.sentences) for p in retrieval.passages)
+            return Compressed(excerpts=(), kept=0, sentences=n, compressor=self.name)
+
+    model = ScriptedModel([])
+    ladder = Ladder(CompressedRag(compressor=Nothing()), rungs=(2, 4))
+    refusal = await ladder(task(), Structured(model))
+    assert [r.usage for r in refusal.rungs] == [Usage(), Usage()]
+    assert ladder.call(task()) is None
+
+
+@pytest.mark.parametrize("rungs", [(), (0, 2), (2, -1)])
+def test_rungs_that_show_nothing_are_refused(rungs: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="at least one passage"):
+        Ladder(Direct(), rungs=rungs)
+
+
+def test_overlapping_rungs_that_do_not_grow_are_refused() -> None:
+    with pytest.raises(ValueError, match="more than the one before"):
+        Ladder(Direct(), rungs=(2, 2, 4))
+    apart = Ladder(Direct(), rungs=(2, 4, 2), overlapping=False)
+    assert [len(one.retrieval.passages) for one in apart.tasks(task(8))] == [2, 4, 2]
+
+
+@given(
+    start=st.integers(1, 5),
+    factor=st.sampled_from([1.5, 2, 3]),
+    rounds=st.none() | st.integers(1, 4),
+    overlapping=st.booleans(),
+    n=st.integers(1, 20),
+    place=st.integers(0, 25),
+)
+def test_each_call_shows_what_its_rung_says(
+    *, start: int, factor: float, rounds: int | None, overlapping: bool, n: int, place: int
+) -> None:
+    doubling = Doubling(start=start, factor=factor, rounds=rounds, overlapping=overlapping)
+    rungs = doubling.rungs(n)
+    model = ScriptedModel(told_by(place))
+    asked = task(n)
+    ladder = Ladder(Direct(), rungs=rungs, overlapping=overlapping)
+    outcome = anyio.run(ladder, asked, Structured(model))
+
+    shown = [places(call) for call in model.calls]
+    assert shown == [list(range(r.first, r.first + r.passages)) for r in outcome.rungs]
+    assert [r.passages for r in outcome.rungs] == list(rungs[: len(outcome.rungs)])
+    assert all((r.first == 0) or not overlapping for r in outcome.rungs)
+    read = {i for one in shown for i in one}
+    assert isinstance(outcome, Answer) == (place in read)
+    # never on after an answer, never short of the last rung without one
+    assert [r.refused for r in outcome.rungs[:-1]] == [True] * (len(outcome.rungs) - 1)
+    if isinstance(outcome, Answer):
+        (citation,) = outcome.citations
+        text = asked.retrieval.passages[place].passage.text
+        assert citation.passage_id == f"n:{place}"
+        assert text[citation.start : citation.end] == citation.quote
+    else:
+        assert len(outcome.rungs) == len(rungs)
+
+
+async def test_it_tells_how_much_was_shown_repetitions_included() -> None:
+    assert (await climb(ScriptedModel(told_by(3)))).shown == pytest.approx((2 + 4) / 16)
+    assert (await climb(ScriptedModel([REFUSED] * 4))).shown == pytest.approx(30 / 16)
