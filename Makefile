@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 WORKERS ?= 2
+ROUNDS ?= 5
 
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test check lint types imports wheel bench coverage lock clean
+.PHONY: help demo test fuzz check lint types imports wheel bench coverage lock clean
 
 help: ## show this
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +32,10 @@ demo: $(VENV)/.installed ## set up, then answer sample questions
 
 test: $(VENV)/.installed-dev ## set up, then run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+fuzz: $(VENV)/.installed-dev ## the property tests with new random examples, ROUNDS times over (5)
+	for round in $$(seq $(ROUNDS)); do $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m hypothesis \
+	  --hypothesis-profile fuzz --timeout 1800 || exit 1; done
 
 coverage: $(VENV)/.installed-dev ## the tests, with line and branch coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term

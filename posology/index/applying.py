@@ -22,7 +22,7 @@ class Changes:
     records: Mapping[str, Record]
     #: ids of passages and articles that go, unless they are among :attr:`records`
     deleted: tuple[str, ...]
-    #: articles that have no other parts than these, by id
+    #: articles of which no other parts than these, and those among :attr:`records`, remain, by id
     parts: Mapping[str, Parts]
     #: by whom, then of what
     said: Mapping[str, Mapping[str, frozenset[NoticeKind]]]
@@ -65,7 +65,9 @@ def changes(items: Iterable[Record | Deletion | Notice | Parts]) -> Changes:
                 for name in [n for n, r in latest.items() if r.passage.parent == item.id]:
                     if not item.keep(name):
                         del latest[name]
-                parts[item.id] = item
+                # of what was there before, all have their say: what one of them lets go does not come back by another
+                if item.id not in parts or item.count < parts[item.id].count:
+                    parts[item.id] = item
             case Notice():
                 speaks(item.by, item.line).setdefault(item.target, set()).add(item.kind)
     return Changes(
