@@ -120,17 +120,29 @@ def output_row(
 
 
 def _left(defaults: Mapping[str, Any], data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The defaults that a row leaves: one that names its strategy is not for the policy, and the other way round.
+    """The defaults that a row leaves: what it says itself stands, and no default is in its way.
 
-    Nor is it for a compressor, or a share, that its strategy or policy has no use for.
+    Strategy, share, compressor and policy say together how a question is answered. So a row that names
+
+    - a policy has it as it is written, without the batch's strategy, share and compressor;
+    - a strategy is not for the batch's policy, and where it does not compress, not for a share or a compressor;
+    - a compressor is not for a strategy of the batch that has no use for it;
+    - options is not for the batch's form.
     """
     gone = set()
-    if data.get("strategy") is not None:
+    if data.get("policy") is not None:
+        gone |= {"strategy", "keep", "compressor"}
+    elif data.get("strategy") is not None:
         gone.add("policy")
         if data["strategy"] != COMPRESSED:
-            gone |= {"compressor", "keep"}
-    elif data.get("policy") is not None:
-        gone |= {"strategy", "keep"}
+            gone |= {"keep", "compressor"}
+    elif "strategy" in data:
+        # no strategy: the policy is to decide, and it has no use for a share
+        gone.add("keep")
+    elif data.get("compressor") is not None and defaults.get("strategy") != COMPRESSED:
+        gone.add("strategy")
+    if data.get("options"):
+        gone.add("form")
     return {name: value for name, value in defaults.items() if name not in gone}
 
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.jobs.rows import MAX_ROW, read_row
+from orchestrator.deciding import Decider
+from orchestrator.jobs.rows import MAX_ROW, check_defaults, read_row
 from orchestrator.settings import Settings
+from policies.router import Router
 
 
 @given(st.one_of(st.binary(), st.text(), st.recursive(
@@ -69,7 +72,7 @@ def test_a_row_is_not_refused_for_a_batch_that_compresses(row: dict[str, str]) -
     found = read_row(0, 1, json.dumps({"question": "Why?", **row}), batch, Settings()).request
     assert found is not None
     assert found.keep is None
-    assert found.compressor == ("leancontext_top" if "policy" in row else None)
+    assert found.compressor is None
 
 
 def test_a_row_has_the_batch_s_compressor_where_it_compresses() -> None:
@@ -84,3 +87,93 @@ def test_a_row_that_says_both_is_refused() -> None:
     found = read_row(0, 1, raw, {}, Settings())
     assert found.error is not None
     assert found.error.details["field"] == "policy"
+
+
+#: what a row or a batch may say of each field, alone and where fields belong together
+SAID: list[dict[str, Any]] = [
+    {},
+    {"strategy": "direct"},
+    {"strategy": "briefcontext", "partition_size": 2},
+    {"strategy": "compressed"},
+    {"strategy": "compressed", "keep": 0.2},
+    {"strategy": "compressed", "keep": 0.3, "compressor": "leancontext_top"},
+    {"compressor": "leancontext"},
+    {"policy": "doubling"},
+    {"policy": "router:compressor=pruner,keep=0.1"},
+    {"policy": "qtable", "compressor": "selective_context"},
+    {"form": "yes_no", "k": 4, "mode": "dense", "model": "offline:extractive", "max_tokens": 100},
+    {"form": "yes_no_maybe", "k": 5, "mode": "bm25", "model": "openai:gpt-4o", "max_tokens": 200},
+    {"retracted": True, "index_version": 3, "deadline_seconds": 5.0, "max_cost_usd": "0.1"},
+    {"retracted": False, "index_version": 4, "deadline_seconds": 6.0, "max_cost_usd": "0.2"},
+    {"filters": {"since": 2010, "journals": ["BMJ"]}},
+    {"filters": {"until": 2005}},
+]
+#: what only a row says: that it wants none of what its batch has, and options
+NONE_OF_IT: list[dict[str, Any]] = [
+    {"strategy": None},
+    {"policy": None},
+    {"compressor": None},
+    {"filters": None, "index_version": None, "max_cost_usd": None},
+    {"options": {"A": "yes", "B": "no"}},
+]
+
+
+@pytest.mark.parametrize("row", [*SAID, *NONE_OF_IT], ids=str)
+def test_what_a_row_says_stands_whatever_the_batch_says(row: dict[str, Any]) -> None:
+    raw = json.dumps({"question": "Why?", **row})
+    alone = read_row(0, 1, raw, {}, Settings()).request
+    assert alone is not None
+    for default in SAID:
+        check_defaults(default, Settings())
+        found = read_row(0, 1, raw, default, Settings())
+        assert found.error is None, default
+        assert found.request is not None
+        for name, value in row.items():
+            # no policy: the one of the batch, or as configured
+            if name != "policy" or value is not None:
+                assert getattr(found.request, name) == getattr(alone, name), (name, default)
+
+
+@pytest.mark.parametrize("row", [one for one in SAID if "policy" in one], ids=str)
+def test_a_row_s_own_policy_decides_by_no_other_compressor_than_its_own(
+    row: dict[str, Any],
+) -> None:
+    raw = json.dumps({"question": "Why?", **row})
+    alone = read_row(0, 1, raw, {}, Settings()).request
+    assert alone is not None
+    own = Decider().policy(alone.as_settled())
+    for default in SAID:
+        found = read_row(0, 1, raw, default, Settings()).request
+        assert found is not None
+        assert Decider().policy(found.as_settled()) == own, default
+
+
+@pytest.mark.parametrize(
+    ("default", "row", "compressor"),
+    [
+        ({"policy": "router:compressor=pruner"}, {"compressor": "leancontext"}, "leancontext"),
+        ({"compressor": "pruner"}, {"compressor": "leancontext"}, "leancontext"),
+        # what a row does not say is the batch's to say
+        ({"policy": "router:compressor=pruner"}, {}, "pruner"),
+        ({"compressor": "pruner"}, {"k": 3}, "pruner"),
+        ({"strategy": "direct"}, {"compressor": "leancontext"}, "leancontext"),
+    ],
+)
+def test_the_nearest_word_names_the_compressor(
+    default: dict[str, Any], row: dict[str, Any], compressor: str
+) -> None:
+    raw = json.dumps({"question": "Why?", **row})
+    found = read_row(0, 1, raw, default, Settings()).request
+    assert found is not None
+    policy = Decider().policy(found.as_settled())
+    assert isinstance(policy, Router)
+    assert policy.compressor == compressor
+
+
+@pytest.mark.parametrize("default", [{}, {"strategy": "direct"}, {"policy": "doubling"}])
+def test_a_share_without_a_strategy_that_compresses_is_refused_by_whatever_batch(
+    default: dict[str, Any],
+) -> None:
+    found = read_row(0, 1, json.dumps({"question": "Why?", "keep": 0.3}), default, Settings())
+    assert found.error is not None
+    assert found.error.details["field"] == "keep"
