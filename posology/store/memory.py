@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from hashlib import blake2b
 from pathlib import Path
 
 from posology.errors import ConfigurationError
@@ -22,19 +23,32 @@ PATIENCE = 10.0
 _PAUSE = 0.01
 #: keys of one statement, fewer than the variables that any SQLite takes
 _BATCH = 500
-#: says that a file is one of these, and in which form
-_FORMAT = 1
+#: says that a file is one of these, and in which form; 1 had no checksums
+_FORMAT, _WITHOUT_SUMS = 2, 1
+#: bytes of an entry's checksum
+_SUM = 8
+#: of an error's code, the part that says which kind it is
+_PRIMARY = 0xFF
+#: what SQLite says of a file whose own structure is damaged
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+#: of what type a damaged entry's fields are, nobody knows
+_READ = "SELECT key, CAST(value AS BLOB), CAST(sum AS BLOB) FROM kept WHERE key IN ({})"
+#: unless another has put it right meanwhile
+_REMOVE = "DELETE FROM kept WHERE key = ? AND CAST(value AS BLOB) IS ? AND CAST(sum AS BLOB) IS ?"
 
 
 class SqliteMemory:
     """A :class:`~posology.seams.Memory` in an SQLite file, whose readers do not wait for its writer (WAL).
 
-    It saves time, and no question fails for it: what cannot be read counts as not there, what cannot be
-    written is not kept, and the log says so once. Nothing is ever removed; delete the file to begin anew. The
+    It saves time, and no question fails for a file that is busy, full or gone: what cannot be read counts as not
+    there, what cannot be written is not kept, and the log says so once. Each entry has a checksum, since SQLite
+    has none of what it stores: an entry that is damaged counts as not there and is removed, so that it is
+    computed anew and kept; the log says so once. Nothing else is ever removed; delete the file to begin anew. The
     file must be on a disk of this machine, as WAL needs.
 
     Raises:
-        ConfigurationError: the file cannot be opened, or is something else.
+        ConfigurationError: the file cannot be opened, is something else, or is damaged itself. The last is found
+            where SQLite comes to the damage: :meth:`get` and :meth:`put` raise it, too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -42,9 +56,11 @@ class SqliteMemory:
         #: a connection a thread, and none that was made before a fork
         self._local = threading.local()
         self._complained = False
+        self._told_of_damage = False
         try:
             self._make()
         except sqlite3.Error as error:
+            self._refuse_damaged(error)
             raise ConfigurationError(
                 f"{path} cannot serve as memory ({error}): set POSOLOGY_MEMORY to a file on a disk of this "
                 "machine that can be written"
@@ -57,38 +73,73 @@ class SqliteMemory:
             connection.execute("BEGIN IMMEDIATE")
             (made,) = connection.execute("PRAGMA user_version").fetchone()
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if made not in (0, _FORMAT) or (made == 0 and tables):
+            if made not in (0, _WITHOUT_SUMS, _FORMAT) or (made == 0 and tables):
                 raise ConfigurationError(
                     f"{self._path} is no memory of this version: move it away, or set POSOLOGY_MEMORY to "
                     "another file"
                 )
+            if made == _WITHOUT_SUMS:
+                # what it holds is taken as it is: whether it was damaged before, nobody can tell
+                connection.create_function("checksum", 2, _checksum, deterministic=True)
+                connection.execute("ALTER TABLE kept ADD COLUMN sum BLOB NOT NULL DEFAULT x''")
+                connection.execute("UPDATE kept SET sum = checksum(key, CAST(value AS BLOB))")
             connection.execute(
-                "CREATE TABLE IF NOT EXISTS kept (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS kept "
+                "(key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL DEFAULT x'') WITHOUT ROWID"
             )
             connection.execute(f"PRAGMA user_version = {_FORMAT}")
             connection.commit()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is kept of these keys."""
+        """What is kept of these keys.
+
+        Raises:
+            ConfigurationError: the file is damaged.
+        """
         found: dict[bytes, bytes] = {}
+        damaged = []
         try:
             connection = self._own()
             for batch in _batches(keys):
-                holes = ",".join("?" * len(batch))
-                found.update(
-                    connection.execute(f"SELECT key, value FROM kept WHERE key IN ({holes})", batch)  # noqa: S608
-                )
+                read = _READ.format(",".join("?" * len(batch)))
+                for key, value, made in connection.execute(read, batch):
+                    if isinstance(value, bytes) and made == _checksum(key, value):
+                        found[key] = value
+                    else:
+                        damaged.append((key, value, made))
         except sqlite3.Error as error:
             self._complain("read", error)
+        if damaged:
+            self._remove(damaged)
         return found
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep; what is there already stays as it is."""
+        """Keep; what is there already stays as it is.
+
+        Raises:
+            ConfigurationError: the file is damaged.
+        """
         if not values:
             return
+        entries = [(key, value, _checksum(key, value)) for key, value in values.items()]
         try:
             with self._own() as connection:
-                connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?)", values.items())
+                connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", entries)
+        except sqlite3.Error as error:
+            self._complain("written", error)
+
+    def _remove(self, damaged: Sequence[tuple[bytes, bytes | None, bytes | None]]) -> None:
+        """Make room for what is computed anew."""
+        if not self._told_of_damage:
+            self._told_of_damage = True
+            log.warning(
+                "%s holds entries that are damaged: they are computed anew, and nothing more is said of them. See "
+                "to the disk",
+                self._path,
+            )
+        try:
+            with self._own() as connection:
+                connection.executemany(_REMOVE, damaged)
         except sqlite3.Error as error:
             self._complain("written", error)
 
@@ -119,9 +170,18 @@ class SqliteMemory:
         return connection
 
     def _complain(self, done: str, error: sqlite3.Error) -> None:
+        self._refuse_damaged(error)
         if not self._complained:
             self._complained = True
             log.warning("%s cannot be %s, and saves nothing: %s", self._path, done, error)
+
+    def _refuse_damaged(self, error: sqlite3.Error) -> None:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+        if code & _PRIMARY in _DAMAGED:
+            raise ConfigurationError(
+                f"{self._path} is damaged, or no memory at all ({error}): what it holds can be computed anew. Move "
+                "it away, or set POSOLOGY_MEMORY to another file"
+            ) from error
 
 
 class ProcessMemory:
@@ -160,11 +220,16 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(_PAUSE)
         else:
             return
+
+
+def _checksum(key: bytes, value: bytes) -> bytes:
+    """Of an entry: its value under another key is damage, too."""
+    return blake2b(value, digest_size=_SUM, key=blake2b(key).digest()).digest()
 
 
 def _batches(keys: Sequence[bytes]) -> Iterator[list[bytes]]:

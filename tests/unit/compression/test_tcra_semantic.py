@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -152,6 +154,24 @@ def test_a_sentence_is_paid_for_once(tmp_path: Path) -> None:
     assert again(retrieval, 0.5) == first
     again(retrieval, 0.3)
     assert embedder.texts == paid
+
+
+def test_a_sentence_that_the_disk_damaged_is_paid_for_again(tmp_path: Path) -> None:
+    embedder = Counting()
+    retrieval = compressible(WRITTEN)
+    place = tmp_path / "memory.sqlite"
+    compress = TcraSemantic(lambda: embedder, lambda: SqliteMemory(place))
+    first = compress(retrieval, 0.5)
+    paid, embedder.texts = embedder.texts, 0
+    with closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute(
+            "UPDATE kept SET value = substr(value, 2) WHERE key IN (SELECT min(key) FROM kept)"
+        )
+    assert compress(retrieval, 0.5) == first
+    assert 0 < embedder.texts < paid
+    embedder.texts = 0
+    assert compress(retrieval, 0.5) == first
+    assert embedder.texts == 0
 
 
 def test_two_kinds_of_distances_are_kept_apart(tiny: SentenceTransformerEmbedder) -> None:
