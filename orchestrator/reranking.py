@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError
+from posology.index.embedders.options import Options
 from posology.index.store import Index
 from posology.seams import Reranker
 
@@ -26,35 +27,36 @@ def make_reranker(settings: Settings, index: Index) -> Reranker | None:
     Raises:
         ConfigurationError: there is no such re-ranker, it needs what the index has not, or its model does not
             load.
+        DeviceUnavailable: an encoder's device (``POSOLOGY_EMBEDDER_DEVICE``) is not there.
     """
     if settings.reranker is None:
         return None
     kind, _, model = settings.reranker.partition(":")
     if kind not in RERANKERS:
         raise ConfigurationError(f"no re-ranker {settings.reranker!r}: {_HOW}")
-    return RERANKERS[kind](model.strip(), index)
+    return RERANKERS[kind](model.strip(), index, settings.embedding)
 
 
-def _medcpt(model: str, index: Index) -> Reranker:  # noqa: ARG001 - it reads texts alone
+def _medcpt(model: str, index: Index, options: Options) -> Reranker:  # noqa: ARG001 - it reads texts alone
     from posology.index.rerankers.medcpt import load
 
-    return load(model)
+    return load(model, options)
 
 
-def _nsp(model: str, index: Index) -> Reranker:  # noqa: ARG001 - it reads texts alone
+def _nsp(model: str, index: Index, options: Options) -> Reranker:  # noqa: ARG001 - it reads texts alone
     from posology.index.rerankers.nsp import load
 
     return load(_named(model, "nsp"))
 
 
-def _provence(model: str, index: Index) -> Reranker:  # noqa: ARG001 - it reads texts alone
+def _provence(model: str, index: Index, options: Options) -> Reranker:  # noqa: ARG001 - it reads texts alone
     from strategies.compression.parts import Parts
     from strategies.compression.provence import NAME, make_reranker
 
     return make_reranker(Parts(models={NAME: _named(model, "provence")}))
 
 
-def _pruner(model: str, index: Index) -> Reranker:
+def _pruner(model: str, index: Index, options: Options) -> Reranker:  # noqa: ARG001 - it runs no encoder
     from strategies.compression.late.codec import LateCodec
     from strategies.compression.late.pruner import LateReranker
 
@@ -76,7 +78,7 @@ def _named(model: str, kind: str) -> str:
     return model
 
 
-#: kind → how it is made from its model's name and an index
-RERANKERS: Mapping[str, Callable[[str, Index], Reranker]] = MappingProxyType(
+#: kind → how it is made from its model's name, an index, and how encoders compute
+RERANKERS: Mapping[str, Callable[[str, Index, Options], Reranker]] = MappingProxyType(
     {"medcpt": _medcpt, "nsp": _nsp, "provence": _provence, "pruner": _pruner}
 )

@@ -34,6 +34,7 @@ from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
 from posology.errors import (
     DeadlineExceeded,
+    DeviceUnavailable,
     EmbedderUnavailable,
     HeadroomReserved,
     IndexFault,
@@ -66,7 +67,13 @@ _HANDED_BACK = 20.0
 #: seconds for which a unit that waits for money keeps its worker's place
 PATIENCE = 10.0
 #: what this worker lacks, and another may have
-_NOT_HERE = (IndexFault, EmbedderUnavailable, ModelUnavailable, ScorerUnavailable)
+_NOT_HERE = (
+    IndexFault,
+    DeviceUnavailable,
+    EmbedderUnavailable,
+    ModelUnavailable,
+    ScorerUnavailable,
+)
 _decision = TypeAdapter(Decision)
 _partition = TypeAdapter(Partition)
 

@@ -57,13 +57,6 @@ def digest(folder: Path) -> str:
     return found.hexdigest()[:12]
 
 
-def best_device() -> str:
-    """``cuda`` where there is one, else ``cpu``."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
     """A progress bar over a load of half a second would end up in workers' logs."""

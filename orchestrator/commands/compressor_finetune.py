@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.commands.common import INTERRUPTED, JsonOption, errors, fail, print_json
-from posology.errors import InputError
+from posology.errors import DeviceUnavailable, InputError
 
 if TYPE_CHECKING:
     from strategies.compression.summarization.card import Card
@@ -86,18 +86,15 @@ def _card(dataset: Path, out: Path, init: str, recipe: Recipe, device: str) -> C
 
 
 def _device(wanted: str | None) -> str:
-    import torch
+    from posology.devices import find_device
 
-    from posology.hub import best_device
-
-    if wanted is None:
-        return best_device()
-    kind, _, number = wanted.partition(":")
+    kind, _, number = (wanted or "cpu").partition(":")
     if kind not in ("cpu", "cuda") or not (number.isdigit() or number == ""):
         raise InputError(f"--device {wanted!r} is none of cpu, cuda and cuda:N")
-    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
-        raise InputError(f"there is no {wanted} on this machine: use --device cpu")
-    return wanted
+    try:
+        return find_device(wanted)
+    except DeviceUnavailable as error:
+        raise InputError(f"there is no {wanted} on this machine: use --device cpu") from error
 
 
 def _tell(card: Card, out: Path, *, as_json: bool) -> None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.pruning.labels import read_examples
+from posology.devices import find_device
 from posology.errors import BadFile, InputError
-from posology.hub import best_device
 from posology.published.pruning import Loss, PrunerOutput
 from strategies.compression.provence.examples import held_aside
 
@@ -67,7 +67,7 @@ def train(wanted: Wanted, tell: Callable[[int, int, Losses | None], None]) -> Pr
     learned, held = held_aside(examples, wanted.held, recipe.seed)
     about = _about(wanted, len(learned))
     _check(wanted.out, about)
-    device = wanted.device or best_device()
+    device = find_device(wanted.device)
     checkpoint = load(wanted.init, device=device, seed=recipe.seed)
     if recipe.weight and not checkpoint.ranks:
         raise InputError(

@@ -21,6 +21,7 @@
     │   ├── EmbedderUnavailable     the embedder's files cannot be loaded
     │   ├── ScorerUnavailable       those of the language model for self-information cannot
     │   ├── ModelUnavailable        those of another model that a compressor or re-ranker runs
+    │   ├── DeviceUnavailable       the device that a model is to run on is not there
     │   ├── NoWorkers               nobody works on a queue
     │   ├── StackRuns               another stack has the data folder
     │   └── ChildFailed             a process of the stack ends again and again
@@ -89,6 +90,7 @@ from posology.errors.base import (
     BadRecord,
     ChildFailed,
     ConfigurationError,
+    DeviceUnavailable,
     EmbedderUnavailable,
     EncodingFailed,
     IndexFault,
@@ -181,6 +183,7 @@ __all__ = [
     "ContextTooLong",
     "DeadlineExceeded",
     "DecisionChanged",
+    "DeviceUnavailable",
     "DriftFound",
     "EmbedderUnavailable",
     "EncodingFailed",

@@ -208,6 +208,16 @@ class ModelUnavailable(ConfigurationError):
     model: str
 
 
+class DeviceUnavailable(ConfigurationError):
+    """The device that a model is to run on is not on this machine, or does not answer."""
+
+    def __init__(self, message: str, *, device: str) -> None:
+        super().__init__(message, device=device)
+
+    #: as it was named
+    device: str
+
+
 class StackRuns(ConfigurationError):
     """Another stack has the data folder."""
 

@@ -26,6 +26,7 @@ FIELDS: dict[str, object] = {
     "model": "openai:x",
     "variable": "OPENAI_API_KEY",
     "embedder": "minilm",
+    "device": "cuda:1",
     "index": "dir",
     "provider": "openai",
     "status": 429,

@@ -131,12 +131,18 @@ def load(models: str = "", options: Options | None = None) -> MedCPTEmbedder:
 
     Args:
         models: ``QUERY,ARTICLE``, a folder or a hub name each; empty: those that are published.
-        options: how they compute.
+        options: how they compute: on which device, and in which of torch's precisions.
 
     Raises:
-        EmbedderUnavailable: there are not two such models.
+        EmbedderUnavailable: there are not two such models; or ONNX is demanded, or int8, which it alone has.
+        DeviceUnavailable: the device is not there.
     """
     given = options or Options()
+    called = f"medcpt:{models}" if models else "medcpt"
+    if given.backend == "onnx" or given.precision == "int8":
+        raise EmbedderUnavailable(
+            "MedCPT's encoders are run by torch, in float32 or bfloat16", embedder=called
+        )
     named = [part.strip() for part in models.split(",")] if models.strip() else [QUERY, ARTICLE]
     if len(named) != 2 or not all(named):
         raise EmbedderUnavailable(
@@ -145,13 +151,9 @@ def load(models: str = "", options: Options | None = None) -> MedCPTEmbedder:
         )
     try:
         query, article = (
-            load_checkpoint(
-                one, architecture="AutoModel", precision=given.precision, what="MedCPT encoder"
-            )
+            load_checkpoint(one, architecture="AutoModel", options=given, what="MedCPT encoder")
             for one in named
         )
         return MedCPTEmbedder(query, article)
     except ModelUnavailable as error:
-        raise EmbedderUnavailable(
-            error.message, embedder=f"medcpt:{models}" if models else "medcpt"
-        ) from error
+        raise EmbedderUnavailable(error.message, embedder=called) from error

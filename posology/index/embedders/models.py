@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from posology.devices import AUTO, CPU, find_device
 from posology.errors import EmbedderUnavailable
 from posology.hub import digest, find, without_progress_bars
 from posology.index.embedders.card import Card, Loaded
@@ -53,7 +53,8 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
 
     Raises:
         EmbedderUnavailable: the files are no sentence-transformers model of text, or damaged; or ONNX is
-            demanded, and the model cannot be exported.
+            demanded, and the model cannot be exported, or is to run elsewhere than on the CPU.
+        DeviceUnavailable: the device is not there.
     """
     from posology.index.embedders.onnx_forward import NotExported
 
@@ -62,16 +63,24 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
         raise EmbedderUnavailable("ONNX has float32 and int8, and no bfloat16", embedder=embedder)
     if options.backend == "torch" and options.precision == "int8":
         raise EmbedderUnavailable("torch has float32 and bfloat16, and no int8", embedder=embedder)
+    only_onnx = demanded or options.precision == "int8"
+    if only_onnx and options.device != AUTO and _accelerated(options.device):
+        raise EmbedderUnavailable(
+            f"ONNX runs on the CPU alone, not on {options.device!r}", embedder=embedder
+        )
     if demanded or _onnx_is_best(options):
         try:
             return load_exported(folder, embedder=embedder, options=options)
         # a cache that cannot be written to, a library that is missing, a model that has no export
-        except (OSError, ImportError, NotExported) as error:
+        except (OSError, ImportError, MemoryError, NotExported) as error:
             if demanded or options.precision == "int8":
                 raise EmbedderUnavailable(
                     f"{folder} has no ONNX model, and none can be made: {error}", embedder=embedder
                 ) from error
-            logger.info("%s is run by torch, because as ONNX %s", embedder, error)
+            # what is found out about a model is remembered: it is told once
+            new = isinstance(error, NotExported) and not error.known
+            level = logging.WARNING if new else logging.INFO
+            logger.log(level, "%s is run by torch, because as ONNX %s", embedder, error)
     return load_folder(
         folder, embedder=embedder, precision=options.precision, device=options.device
     )
@@ -86,32 +95,32 @@ def load_exported(folder: Path, *, embedder: str, options: Options) -> Loaded:
         OSError: the cache cannot be written to.
     """
     from posology.index.embedders.onnx_export import RECIPE, make, sample
-    from posology.index.embedders.onnx_files import find_or_make, key
+    from posology.index.embedders.onnx_files import Export, find_or_make, key
     from posology.index.embedders.onnx_forward import NotExported, OnnxForward
 
     arithmetic: Arithmetic = "float32" if options.precision == "float32" else "int8"
     bits = 8 if has_dot_products() else 7
 
-    def exported() -> tuple[bytes, str, Card]:
+    def export() -> Export:
         model = _open(folder, embedder=embedder)
         card = _card(model, folder)
-        made = make(model, folder, card, arithmetic=arithmetic, bits=bits)
-        return made, model.tokenizer.backend_tokenizer.to_str(), card
+        return Export(
+            model=make(model, folder, card, arithmetic=arithmetic, bits=bits),
+            tokenizer=model.tokenizer.backend_tokenizer.to_str(),
+            card=card,
+        )
 
     how = (f"{arithmetic} {bits}", str(RECIPE), *sample())
     if options.cache is None:
-        content, tokenizer, card = exported()
-        forward = OnnxForward(content, card, threads=options.threads, arithmetic=arithmetic)
-        return Loaded(card=card, tokenizer=tokenizer, forward=forward)
-    files = find_or_make(options.cache, key(folder, digest(folder), *how), exported)
+        made = export()
+    else:
+        made = find_or_make(options.cache, key(folder, digest(folder), *how), export)
     try:
-        card, tokenizer = files.card(), files.tokenizer.read_text(encoding="utf-8")
-        json.loads(tokenizer)
-        forward = OnnxForward(files.model, card, threads=options.threads, arithmetic=arithmetic)
+        forward = OnnxForward(made.model, made.card, threads=options.threads, arithmetic=arithmetic)
     # ONNX Runtime raises classes of its own, which are no part of its interface
     except Exception as error:
-        raise NotExported(f"its files are damaged, delete {files.folder}: {error}") from error
-    return Loaded(card=card, tokenizer=tokenizer, forward=forward)
+        raise NotExported(f"ONNX Runtime does not load it: {error}") from error
+    return Loaded(card=made.card, tokenizer=made.tokenizer, forward=forward)
 
 
 def load_folder(
@@ -122,23 +131,42 @@ def load_folder(
     Args:
         folder: its files.
         embedder: its name, for whoever is told that it does not load.
-        precision: of the forward passes; on an accelerator ``auto`` is float16.
-        device: torch's name of it, or ``auto``.
+        precision: of the forward passes, as :func:`torch_dtype` takes it.
+        device: as :func:`~posology.devices.find_device` takes it.
 
     Raises:
         EmbedderUnavailable: the files are no sentence-transformers model of text, or damaged.
+        DeviceUnavailable: the device is not there.
     """
-    from posology.hub import best_device
     from posology.index.embedders.torch_forward import TorchForward
 
-    where = best_device() if device == "auto" else device
+    where = find_device(device)
     model = _open(folder, embedder=embedder, device=where)
-    model.to(_dtype(precision, where))
+    model.to(torch_dtype(precision, where))
     return Loaded(
         card=_card(model, folder),
         tokenizer=model.tokenizer.backend_tokenizer.to_str(),
         forward=TorchForward(model),
     )
+
+
+def torch_dtype(precision: Precision, device: str) -> torch.dtype:
+    """The arithmetic of a model that torch runs.
+
+    Args:
+        precision: ``auto``: float16 on accelerators, bfloat16 on CPUs that have it in hardware, else float32.
+            ``int8``, which torch does not have, counts as ``auto``.
+        device: where it runs, by torch's name.
+    """
+    import torch
+
+    if precision == "float32":
+        return torch.float32
+    if precision == "bfloat16":
+        return torch.bfloat16
+    if device != CPU:
+        return torch.float16
+    return torch.bfloat16 if has_native_bfloat16() else torch.float32
 
 
 def has_native_bfloat16() -> bool:
@@ -213,21 +241,7 @@ def _onnx_is_best(options: Options) -> bool:
 
 
 def _accelerated(device: str) -> bool:
-    if device == "auto":
-        from posology.hub import best_device
-
-        return best_device() != "cpu"
-    return device != "cpu"
-
-
-def _dtype(precision: Precision, device: str) -> torch.dtype:
-    import torch
-
-    if precision == "auto":
-        if device != "cpu":
-            return torch.float16
-        return torch.bfloat16 if has_native_bfloat16() else torch.float32
-    return torch.bfloat16 if precision == "bfloat16" else torch.float32
+    return find_device(device) != CPU
 
 
 def _input_limit(model: SentenceTransformer) -> int:

@@ -89,7 +89,8 @@ def _checked(
     try:
         exported = way()
         check(exported, model, card, batches, least=least)
-    except (FileNotFoundError, ImportError, NotExported):
+    # these say nothing of the model, and nobody is to remember them of it
+    except (OSError, ImportError, MemoryError, NotExported):
         raise
     # torch's exporter and ONNX Runtime raise whatever the part that they stumble over raises; and the quantiser
     # knows graphs in which every product has a row a token

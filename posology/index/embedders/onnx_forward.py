@@ -19,7 +19,16 @@ TOKENS = 2_048
 
 
 class NotExported(Exception):
-    """This encoder has no faithful ONNX model, for the reason given."""
+    """This encoder has no faithful ONNX model, for the reason given.
+
+    Args:
+        reason: why, for people.
+        known: whether it was found out before.
+    """
+
+    def __init__(self, reason: str, *, known: bool = False) -> None:
+        super().__init__(reason)
+        self.known = known
 
 
 def pools(pooling: str) -> bool:

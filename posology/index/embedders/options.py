@@ -22,5 +22,5 @@ class Options:
     cache: Path | None = None
     #: threads of one forward pass of ONNX; ``None``: one a core
     threads: int | None = None
-    #: torch's name of a device, or ``auto``: an accelerator if there is one
+    #: as :func:`posology.devices.find_device` takes it; ONNX has the CPU alone
     device: str = "cpu"

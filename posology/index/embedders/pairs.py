@@ -1,4 +1,4 @@
-"""Runs a BERT over texts and pairs of texts, by length, on the best device. Safe to call from several threads."""
+"""Runs a BERT over texts and pairs of texts, by length, on one device. Safe to call from several threads."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import torch
 
+from posology.devices import CPU, find_device
 from posology.errors import ModelUnavailable
-from posology.hub import best_device, locate, without_reports
-from posology.index.embedders.models import has_native_bfloat16
+from posology.hub import locate, without_reports
+from posology.index.embedders.models import torch_dtype
 from posology.index.embedders.windows import batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from posology.index.embedders.options import Precision
+    from posology.index.embedders.options import Options
 
 #: a text, or two that the model reads as one input of two segments
 Text: TypeAlias = str | tuple[str, str]
@@ -43,22 +44,21 @@ class Checkpoint:
     device: str
 
 
-def load_checkpoint(
-    model: str, *, architecture: str, precision: Precision, what: str
-) -> Checkpoint:
+def load_checkpoint(model: str, *, architecture: str, options: Options, what: str) -> Checkpoint:
     """Load a checkpoint in the hub's format. Blocking, never over the network; no code of its own is run.
 
     Args:
         model: a folder, or a hub name whose files are in the local cache.
         architecture: name of one of transformers' auto classes.
-        precision: ``auto``: float16 on accelerators, bfloat16 on CPUs that have it in hardware, else float32.
+        options: their device, and their precision as :func:`~.models.torch_dtype` takes it.
         what: it is to be, for whoever is told that it is not.
 
     Raises:
         ModelUnavailable: there are no such files, they are damaged, lack some of the model's weights, or
-            have no fast tokenizer.
+            have no fast tokenizer, or the device has no room for them.
+        DeviceUnavailable: the device is not there.
     """
-    folder, device = locate(model, kind=what), best_device()
+    folder, device = locate(model, kind=what), find_device(options.device)
     try:
         import transformers
 
@@ -68,13 +68,14 @@ def load_checkpoint(
                 local_files_only=True,
                 trust_remote_code=False,
                 output_loading_info=True,
-                dtype=_dtype(precision, device),
+                dtype=torch_dtype(options.precision, device),
                 # on CPUs it is faster than the fused kernel for texts this short
-                **({"attn_implementation": "eager"} if device == "cpu" else {}),
+                **({"attn_implementation": "eager"} if device == CPU else {}),
             )
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
+        loaded.eval().to(device)
     # damaged files surface as whatever the parser of that file raises
     except Exception as error:
         raise ModelUnavailable(
@@ -88,8 +89,7 @@ def load_checkpoint(
         )
     if not getattr(tokenizer, "is_fast", False):
         raise ModelUnavailable(f"the tokenizer of {folder} is not a fast one", model=model)
-    loaded.eval()
-    return Checkpoint(model=loaded.to(device), tokenizer=tokenizer, folder=folder, device=device)
+    return Checkpoint(model=loaded, tokenizer=tokenizer, folder=folder, device=device)
 
 
 class Reader:
@@ -118,7 +118,7 @@ class Reader:
         self._tokenizer.no_padding()
         self._pad = int(given.pad_token_id or 0)
         self._model, self._head, self._device = checkpoint.model, head, checkpoint.device
-        self._budget = TOKEN_BUDGET if checkpoint.device == "cpu" else TOKEN_BUDGET_ACCELERATED
+        self._budget = TOKEN_BUDGET if checkpoint.device == CPU else TOKEN_BUDGET_ACCELERATED
         # one pass uses every core; two at once only slow each other down
         self._turn = threading.Lock()
 
@@ -147,13 +147,3 @@ class Reader:
                 rows = self._head(output).float().cpu().numpy()
             found[list(batch.items)] = rows[: len(batch.items)]
         return found
-
-
-def _dtype(precision: Precision, device: str) -> torch.dtype:
-    if precision == "float32":
-        return torch.float32
-    if precision == "bfloat16":
-        return torch.bfloat16
-    if device != "cpu":
-        return torch.float16
-    return torch.bfloat16 if has_native_bfloat16() else torch.float32

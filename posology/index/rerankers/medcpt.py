@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from posology.errors import ModelUnavailable
 from posology.hub import digest
+from posology.index.embedders.options import Options
 from posology.index.embedders.pairs import Checkpoint, Reader, load_checkpoint
 from posology.types import Retrieval
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
     from numpy.typing import NDArray
-
-    from posology.index.embedders.options import Precision
 
 #: the checkpoint as it is published
 CROSS = "ncbi/MedCPT-Cross-Encoder"
@@ -53,20 +52,21 @@ def _logit(output: Any) -> torch.Tensor:
     return logits
 
 
-def load(model: str = "", *, precision: Precision = "auto") -> MedCPTReranker:
+def load(model: str = "", options: Options | None = None) -> MedCPTReranker:
     """Load the cross-encoder. Blocking, and never over the network.
 
     Args:
         model: a folder or a hub name whose files are in the local cache; empty: the one that is published.
-        precision: see :func:`~posology.index.embedders.pairs.load_checkpoint`.
+        options: how it computes, see :func:`~posology.index.embedders.pairs.load_checkpoint`.
 
     Raises:
         ModelUnavailable: there are no such files, or they are of no model with one logit.
+        DeviceUnavailable: the device is not there.
     """
     checkpoint = load_checkpoint(
         model or CROSS,
         architecture="AutoModelForSequenceClassification",
-        precision=precision,
+        options=options or Options(),
         what="cross-encoder",
     )
     if checkpoint.model.config.num_labels != 1:

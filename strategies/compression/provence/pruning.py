@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from posology.devices import find_device
 from posology.errors import ConfigurationError
 from posology.types import Compressed, Retrieval
 from strategies.compression.parts import Parts
@@ -163,11 +164,9 @@ def judge(model: str) -> Judge:
     Raises:
         ModelUnavailable: its files cannot be loaded.
     """
-    import torch
-
     from strategies.compression.provence.checkpoint import load
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = find_device()
     return Judge(load(model, device=device), device=device)
 
 

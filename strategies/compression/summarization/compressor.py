@@ -6,8 +6,9 @@ import hashlib
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
+from posology.devices import find_device
 from posology.errors import ConfigurationError
-from posology.hub import best_device, locate
+from posology.hub import locate
 from posology.seams import Memory
 from posology.types import Compressed, Excerpt, Retrieval, Retrieved
 from strategies.compression.checked import check
@@ -159,7 +160,7 @@ class Summarization:
     def _model(self, name: str) -> Summarizer:
         with self._lock:
             if name not in self._loaded:
-                self._loaded[name] = load(name, device=self._device or best_device())
+                self._loaded[name] = load(name, device=find_device(self._device))
             return self._loaded[name]
 
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.errors import EmbedderUnavailable, ModelUnavailable
+from posology.errors import DeviceUnavailable, EmbedderUnavailable, ModelUnavailable
 from posology.index.embedders import load
 from posology.index.embedders.medcpt import MedCPTEmbedder
+from posology.index.embedders.options import Options
+from posology.index.embedders.pairs import load_checkpoint
 from posology.index.rerankers import medcpt as cross
 from posology.testing.codec import TruncatingCodec
 from posology.testing.tiny_medcpt import TinyMedCPT, save_tiny_medcpt
@@ -118,7 +120,7 @@ def test_a_pair_is_scored_as_the_model_card_of_the_cross_encoder_scores_it(
             max_length=512,
         )
         logits = model(**encoded).logits.squeeze(dim=1)
-    scores = cross.load(str(tiny.cross), precision="float32")(found)
+    scores = cross.load(str(tiny.cross), Options(precision="float32"))(found)
     np.testing.assert_allclose(scores, logits.numpy(), atol=1e-5)
 
 
@@ -220,6 +222,42 @@ def test_a_cross_encoder_has_one_logit(tiny: TinyMedCPT, tmp_path: Path) -> None
     BertTokenizer.from_pretrained(tiny.cross).save_pretrained(place)
     with pytest.raises(ModelUnavailable, match="3 logits"):
         cross.load(str(place))
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "meta", "abacus"])
+def test_a_device_that_is_not_there_is_not_replaced(tiny: TinyMedCPT, device: str) -> None:
+    elsewhere = Options(device=device)
+    for loading in (
+        lambda: load(tiny.embedder, options=elsewhere),
+        lambda: cross.load(str(tiny.cross), elsewhere),
+    ):
+        with pytest.raises(DeviceUnavailable, match=f"no device '{device}'") as raised:
+            loading()
+        assert raised.value.device == device
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_checkpoints_are_where_and_what_they_are_to_be(tiny: TinyMedCPT, precision: str) -> None:
+    import torch
+
+    for device, kind in (("cpu", "cpu"), ("auto", "cuda" if torch.cuda.is_available() else "cpu")):
+        options = Options(device=device, precision=precision)  # type: ignore[arg-type]
+        for folder, architecture in (
+            (tiny.article, "AutoModel"),
+            (tiny.cross, "AutoModelForSequenceClassification"),
+        ):
+            made = load_checkpoint(
+                str(folder), architecture=architecture, options=options, what="encoder"
+            )
+            weights = next(made.model.parameters())
+            assert (made.device, weights.device.type) == (kind, kind)
+            assert str(weights.dtype) == f"torch.{precision}"
+
+
+@pytest.mark.parametrize("options", [Options(backend="onnx"), Options(precision="int8")])
+def test_what_onnx_alone_has_the_encoders_refuse(tiny: TinyMedCPT, options: Options) -> None:
+    with pytest.raises(EmbedderUnavailable, match="run by torch"):
+        load(tiny.embedder, options=options)
 
 
 def test_token_vectors_there_are_none(embedder: MedCPTEmbedder) -> None:

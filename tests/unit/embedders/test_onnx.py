@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
-from posology.errors import EmbedderUnavailable
+from posology.errors import DeviceUnavailable, EmbedderUnavailable
 from posology.index.embedders import load_sentence_transformer as load
 from posology.index.embedders.card import Card
 from posology.index.embedders.models import load_exported, load_folder
-from posology.index.embedders.onnx_files import find_or_make, key
 from posology.index.embedders.options import Options
 from posology.text.sentences import split
 from posology.types import Passage
@@ -103,25 +103,47 @@ def test_where_nothing_can_be_written_auto_is_torch_and_onnx_refuses(
         load(str(tiny_encoder), Options(backend="onnx", cache=nowhere))
 
 
-@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json", "card.json"])
-def test_a_damaged_export_says_what_to_delete(
-    tiny_encoder: Path, tmp_path: Path, file: str
+@pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json", "card.json", "SHA256SUMS"])
+@pytest.mark.parametrize("damage", ["cut", "turned", "gone"])
+def test_a_damaged_export_is_told_and_made_anew(
+    tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, file: str, damage: str
 ) -> None:
     options = Options(backend="onnx", precision="float32", cache=tmp_path)
-    load(str(tiny_encoder), options)
+    vector = load(str(tiny_encoder), options).embed_queries(["dose"])
     (part,) = tmp_path.glob(f"*/{file}")
-    part.write_bytes(part.read_bytes()[:100])
-    with pytest.raises(EmbedderUnavailable, match=f"delete {part.parent}"):
-        load(str(tiny_encoder), options)
-    auto = Options(precision="auto", cache=tmp_path / "other")
-    load(str(tiny_encoder), auto)
-    (part,) = (tmp_path / "other").glob(f"*/{file}")
-    part.write_bytes(part.read_bytes()[:100])
-    assert load(str(tiny_encoder), auto).describes.startswith("torch")
+    whole = part.read_bytes()
+    middle = len(whole) // 2
+    if damage == "gone":
+        part.unlink()
+    elif damage == "cut":
+        part.write_bytes(whole[:middle])
+    else:
+        # one bit, which neither ONNX Runtime nor a parser of JSON need stumble over
+        part.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    for _ in range(2):
+        np.testing.assert_array_equal(
+            load(str(tiny_encoder), options).embed_queries(["dose"]), vector
+        )
+        told = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+        assert len(told) == 1
+        assert f"{part.parent} is not whole, and is made anew" in told[0]
+        assert "\n" not in told[0]
+    assert part.is_file()
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_what_sha256sum_says_of_an_export(tiny_encoder: Path, cache: Path) -> None:
+    load(str(tiny_encoder), Options(backend="onnx", precision="float32", cache=cache))
+    for sums in cache.glob("*/SHA256SUMS"):
+        lines = [line.split("  ") for line in sums.read_text().splitlines()]
+        assert {name for _, name in lines} == {"model.onnx", "tokenizer.json", "card.json"}
+        for digest, name in lines:
+            content = (sums.parent / name).read_bytes()
+            assert hashlib.sha256(content).hexdigest() == digest
 
 
 def test_an_encoder_that_the_quantiser_does_not_understand_is_torchs(
-    tiny_encoder: Path, tmp_path: Path
+    tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     import transformers
 
@@ -139,10 +161,15 @@ def test_an_encoder_that_the_quantiser_does_not_understand_is_torchs(
         intermediate_size=32,
     )
     transformers.SqueezeBertModel(config).save_pretrained(weights.parent)
-    made = load(str(other), Options(cache=tmp_path / "cache"))
-    assert made.describes.startswith("torch")
-    assert np.isfinite(made.embed_queries(["dose"])).all()
-    with pytest.raises(EmbedderUnavailable, match="no ONNX model"):
+    for _ in range(2):
+        made = load(str(other), Options(cache=tmp_path / "cache"))
+        assert made.describes.startswith("torch")
+        assert np.isfinite(made.embed_queries(["dose"])).all()
+        told = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+        assert len(told) == 1
+        assert "is run by torch" in told[0]
+    (failure,) = (tmp_path / "cache").glob("*.failed.json")
+    with pytest.raises(EmbedderUnavailable, match=f"as found before.*delete {failure}"):
         load(str(other), Options(backend="onnx", cache=tmp_path / "cache"))
 
 
@@ -171,6 +198,15 @@ def test_arithmetic_that_a_backend_lacks(tiny_encoder: Path, options: Options) -
         load(str(tiny_encoder), options)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [Options(), Options(backend="onnx"), Options(precision="int8"), Options(backend="torch")],
+)
+def test_a_device_that_is_not_there_is_not_replaced(tiny_encoder: Path, options: Options) -> None:
+    with pytest.raises(DeviceUnavailable, match="cuda:99"):
+        load(str(tiny_encoder), replace(options, device="cuda:99"))
+
+
 def test_a_published_model_is_taken_and_a_wrong_one_is_not(
     tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -190,42 +226,6 @@ def test_a_published_model_is_taken_and_a_wrong_one_is_not(
         load_exported(folder, embedder="x", options=options)
         (own,) = caches.glob("*/model.onnx")
         assert (own.read_bytes() == content) is is_taken
-
-
-def test_many_at_once_make_it_once(tmp_path: Path) -> None:
-    made: list[int] = []
-
-    def make() -> tuple[bytes, str, Card]:
-        made.append(1)
-        return b"model", "{}", CARD
-
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: find_or_make(tmp_path / "c", "key", make), range(8)))
-    assert len(made) == 1
-    assert {f.model.read_bytes() for f in found} == {b"model"}
-    assert found[0].card() == CARD
-
-
-def test_what_failed_leaves_nothing_that_counts(tmp_path: Path) -> None:
-    def fail() -> tuple[bytes, str, Card]:
-        raise RuntimeError("killed")
-
-    with pytest.raises(RuntimeError):
-        find_or_make(tmp_path, "key", fail)
-    # a process that was killed while it wrote
-    (tmp_path / ".key.abc").mkdir()
-    (tmp_path / ".key.abc" / "model.onnx").write_bytes(b"half")
-    found = find_or_make(tmp_path, "key", lambda: (b"whole", "{}", CARD))
-    assert found.model.read_bytes() == b"whole"
-
-
-def test_the_key_hangs_on_files_weights_and_recipe(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    before = key(tmp_path, "w", "int8")
-    assert key(tmp_path, "w", "int8") == before
-    assert len({before, key(tmp_path, "v", "int8"), key(tmp_path, "w", "float32")}) == 3
-    (tmp_path / "config.json").write_text("{ }")
-    assert key(tmp_path, "w", "int8") != before
 
 
 def test_a_card_survives() -> None:

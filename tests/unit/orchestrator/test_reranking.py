@@ -6,10 +6,11 @@ import pytest
 
 from orchestrator.reranking import RERANKERS, make_reranker
 from orchestrator.settings import Settings
-from posology.errors import ConfigurationError, ModelUnavailable
+from posology.errors import ConfigurationError, DeviceUnavailable, ModelUnavailable
 from posology.index.store import Index
 from posology.testing.next_sentence import save_tiny_bert
 from posology.testing.reranker import save_tiny_reranker
+from posology.testing.tiny_medcpt import save_tiny_medcpt
 
 
 @pytest.fixture
@@ -46,6 +47,17 @@ def test_the_pruner_needs_token_codes(index: Index) -> None:
 def test_another_name_is_refused(index: Index, name: str) -> None:
     with pytest.raises(ConfigurationError, match="POSOLOGY_RERANKER"):
         make_reranker(chosen(name), index)
+
+
+def test_medcpts_cross_encoder_runs_where_encoders_run(index: Index, tmp_path: Path) -> None:
+    named = save_tiny_medcpt(tmp_path).reranker
+    here = Settings(POSOLOGY_RERANKER=named, POSOLOGY_EMBEDDER_DEVICE="cpu")
+    made = make_reranker(here, index)
+    assert made is not None
+    assert made.name.startswith("medcpt-cross:")
+    away = Settings(POSOLOGY_RERANKER=named, POSOLOGY_EMBEDDER_DEVICE="cuda:99")
+    with pytest.raises(DeviceUnavailable, match="cuda:99"):
+        make_reranker(away, index)
 
 
 @pytest.mark.parametrize("kind", sorted(set(RERANKERS) - {"pruner"}))

@@ -1,0 +1,41 @@
+"""Where torch runs a model."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from posology.errors import DeviceUnavailable
+
+#: an accelerator where there is one, else the CPU
+AUTO: Final = "auto"
+CPU: Final = "cpu"
+
+
+def find_device(wanted: str | None = AUTO) -> str:
+    """Torch's name of the device that is meant, after a number was written there and read back. Blocking.
+
+    Every model that torch runs is put where this function says.
+
+    Args:
+        wanted: ``cpu``; another device by torch's name, such as ``cuda`` or ``cuda:1``; ``auto`` or ``None``:
+            ``cuda`` where there is one, else ``cpu``.
+
+    Raises:
+        DeviceUnavailable: torch knows no such device, or this machine has none that answers.
+    """
+    if wanted == CPU:
+        return CPU
+    import torch
+
+    if wanted in (AUTO, None):
+        wanted = "cuda" if torch.cuda.is_available() else CPU
+    try:
+        found = torch.device(wanted)
+        torch.ones(1, device=found).item()
+    # each kind of device says in its own way that it is not there
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise DeviceUnavailable(
+            f"no device {wanted!r} on this machine, use 'cpu' or 'auto': {reason}", device=wanted
+        ) from error
+    return CPU if found.type == CPU else str(found)
