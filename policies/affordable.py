@@ -1,18 +1,22 @@
 """What a question can have for the money that is left: the wanted dose, or the next smaller one.
 
-It steps down from BriefContext to compressed RAG, from there to direct RAG over ever fewer passages, and
-at last declines, naming the price of the cheapest. Every dose that was priced is in the record, so that the
-same can be decided again from it.
+It steps down from BriefContext to compressed RAG, which keeps ever less, from there to direct RAG over ever fewer
+passages, and at last declines, naming the price of the cheapest. Direct RAG over the same passages comes right after
+the compressed RAG that reads them: it is cheaper where the compressor asks a model, and then it is what is shown whole
+for less. Every dose that was priced is in the record, so that the same can be decided again from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import islice
 
 from posology.types import DECLINE, Dose, Offer
 
+#: of the order of stepping down; it grows when the same prices give another dose
+VERSION = "2"
 #: dollars that a dose costs at worst, or a ladder's first rung
 Quote = Callable[[Dose], Decimal]
 
@@ -28,26 +32,31 @@ class Afforded:
     reason: str
 
 
-def options(
-    wanted: Dose, *, passages: int, compressed: Dose, instead: Dose | None = None
-) -> Iterator[Dose]:
+def options(wanted: Dose, *, passages: int, compressed: Sequence[Dose] = ()) -> Iterator[Dose]:
     """What may be given, the wanted dose first, then in the order of stepping down.
 
     Args:
         wanted: what would be given if money were no object.
         passages: how many were retrieved.
-        compressed: what BriefContext steps down to.
-        instead: what reads the same as the wanted dose, and is cheaper; ``None``: there is nothing.
+        compressed: what compressed RAG there is below the wanted dose, most first.
     """
     yield wanted
-    if instead is not None:
-        yield instead
-    if wanted.strategy == "briefcontext" and passages:
-        yield compressed
+    smaller = iter(compressed)
+    if wanted.strategy == "briefcontext":
+        yield from islice(smaller, 1)
+        yield Dose(strategy="direct")
+    elif wanted.strategy == "compressed":
+        yield whole(wanted)
+    yield from smaller
     shown = passages if wanted.strategy == "briefcontext" else _least(wanted, passages)
     while shown > 1:
         shown //= 2
         yield Dose(strategy="direct", passages=shown)
+
+
+def whole(dose: Dose) -> Dose:
+    """Direct RAG over the same passages, by the same calls."""
+    return replace(dose, strategy="direct", keep=None, compressor=None)
 
 
 def afford(
@@ -56,8 +65,7 @@ def afford(
     remaining: Decimal,
     quote: Quote,
     passages: int,
-    compressed: Dose,
-    instead: Dose | None = None,
+    compressed: Sequence[Dose] = (),
     alternatives: bool = True,
 ) -> Afforded:
     """The first dose that ``remaining`` pays for at its worst.
@@ -67,12 +75,11 @@ def afford(
         remaining: dollars.
         quote: the price of a dose; asked once a dose that is considered.
         passages: how many were retrieved.
-        compressed: what BriefContext steps down to.
-        instead: what reads the same as the wanted dose, and is cheaper; ``None``: there is nothing.
+        compressed: what compressed RAG there is below the wanted dose, most first.
         alternatives: whether anything else than the wanted dose will do.
     """
     offers: list[Offer] = []
-    for dose in options(wanted, passages=passages, compressed=compressed, instead=instead):
+    for dose in options(wanted, passages=passages, compressed=compressed):
         worst = quote(dose)
         offers.append(Offer(dose=dose, worst=worst, fits=worst <= remaining))
         if offers[-1].fits:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 from policies.doubling import Doubling
 from policies.preflight import PREDICTORS
 from policies.qtable import QTable
-from policies.router import Router
+from policies.router import STEP_DOWN, Router
 from posology.errors import InvalidQuery
 
 #: the preflight predictor of policies that have one
@@ -50,6 +51,8 @@ class Spec:
     saving: bool = True
     #: probability of the issue from which on BriefContext is given at once
     issue: float = 0.0
+    #: shares that are tried where money allows no more, falling; empty: only what is kept anyway
+    step_down: tuple[float, ...] = STEP_DOWN
     escalate: bool = True
 
     def policy(
@@ -80,6 +83,7 @@ class Spec:
             saving=self.saving,
             configured=compressor,
             issue=self.issue,
+            step_down=self.step_down,
             escalate=self.escalate,
             embedder=embedder,
         )
@@ -109,7 +113,9 @@ def parse(text: str) -> Spec:
     Settings: ``preflight`` (a predictor, or off), ``qtable`` (on or off), ``doubling`` (on or off), ``start``,
     ``factor``, ``rounds`` (or ``all``) and ``overlapping`` of the doubling, ``keep`` (share that is kept
     without a table, or ``own``: the compressor's own), ``compressor`` (its name), ``saving`` (on or off: whether a
-    compressor is skipped that costs more than it saves), ``issue`` (probability from which on BriefContext is given at once), ``escalate`` (on or off).
+    compressor is skipped that costs more than it saves), ``issue`` (probability from which on BriefContext is given at once),
+    ``step_down`` (shares that are tried where money allows no more, falling and parted by slashes, or off),
+    ``escalate`` (on or off).
 
     Raises:
         InvalidQuery: no such policy, setting or value.
@@ -168,6 +174,13 @@ def _keep(spec: Spec, value: str) -> Spec:
     return replace(spec, keep=OWN if value.lower() == OWN else _share(value))
 
 
+def _step_down(spec: Spec, value: str) -> Spec:
+    shares = () if value.lower() in _OFF else tuple(map(float, value.split("/")))
+    if not all(larger > share for larger, share in pairwise((1.0, *shares, 0.0))):
+        raise ValueError("say falling shares between 1 and 0, such as 0.4/0.2, or off")
+    return replace(spec, step_down=shares)
+
+
 def _compressor(spec: Spec, value: str) -> Spec:
     if not _NAME.fullmatch(value):
         raise ValueError("say a compressor's name")
@@ -187,6 +200,7 @@ _SETTINGS: Mapping[str, Callable[[Spec, str], Spec]] = MappingProxyType(
         "compressor": _compressor,
         "saving": lambda spec, value: replace(spec, saving=_switch(value)),
         "issue": lambda spec, value: replace(spec, issue=_share(value)),
+        "step_down": _step_down,
         "escalate": lambda spec, value: replace(spec, escalate=_switch(value)),
     }
 )

@@ -32,7 +32,9 @@ _PRIMARY = 0xFF
 #: what SQLite says of a file whose own structure is damaged
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 #: of what type a damaged entry's fields are, nobody knows
-_READ = "SELECT key, CAST(value AS BLOB), CAST(sum AS BLOB) FROM kept WHERE key IN ({})"
+_READ = (
+    "SELECT CAST(key AS BLOB), CAST(value AS BLOB), CAST(sum AS BLOB) FROM kept WHERE key IN ({})"
+)
 #: unless another has put it right meanwhile
 _REMOVE = "DELETE FROM kept WHERE key = ? AND CAST(value AS BLOB) IS ? AND CAST(sum AS BLOB) IS ?"
 
@@ -103,7 +105,7 @@ class SqliteMemory:
             for batch in _batches(keys):
                 read = _READ.format(",".join("?" * len(batch)))
                 for key, value, made in connection.execute(read, batch):
-                    if isinstance(value, bytes) and made == _checksum(key, value):
+                    if _sound(key, value, made):
                         found[key] = value
                     else:
                         damaged.append((key, value, made))
@@ -128,7 +130,7 @@ class SqliteMemory:
         except sqlite3.Error as error:
             self._complain("written", error)
 
-    def _remove(self, damaged: Sequence[tuple[bytes, bytes | None, bytes | None]]) -> None:
+    def _remove(self, damaged: Sequence[tuple[bytes | None, bytes | None, bytes | None]]) -> None:
         """Make room for what is computed anew."""
         if not self._told_of_damage:
             self._told_of_damage = True
@@ -230,6 +232,11 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 def _checksum(key: bytes, value: bytes) -> bytes:
     """Of an entry: its value under another key is damage, too."""
     return blake2b(value, digest_size=_SUM, key=blake2b(key).digest()).digest()
+
+
+def _sound(key: bytes | None, value: bytes | None, made: bytes | None) -> bool:
+    """Whether an entry is what was put, or anything else that a damaged record may hold."""
+    return key is not None and value is not None and made == _checksum(key, value)
 
 
 def _batches(keys: Sequence[bytes]) -> Iterator[list[bytes]]:

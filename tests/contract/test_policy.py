@@ -57,6 +57,8 @@ VARIANTS = (
     "doubling:keep=0.1,start=3",
     "affordable:keep=0.4",
     "preflight:keep=0",
+    "preflight:step_down=0.5/0.05,compressor=query_summary",
+    "router:step_down=off,keep=own,saving=off",
     "qtable:doubling=on,rounds=1",
     *(f"preflight:preflight={name}" for name in PREDICTORS),
 )
@@ -264,7 +266,5 @@ def test_parts_tell_what_a_version_is_of() -> None:
 
 def test_the_wanted_dose_is_considered_first() -> None:
     wanted = Dose(strategy="briefcontext")
-    assert (
-        next(iter(options(wanted, passages=4, compressed=Dose(strategy="compressed", keep=0.2))))
-        == wanted
-    )
+    compressed = Dose(strategy="compressed", keep=0.2)
+    assert next(iter(options(wanted, passages=4, compressed=[compressed]))) == wanted

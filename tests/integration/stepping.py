@@ -127,8 +127,13 @@ BRIEF = Dose(strategy="briefcontext")
 STEPS = (
     BRIEF,
     Dose(strategy="compressed", keep=0.4),
+    Dose(strategy="direct"),
+    Dose(strategy="compressed", keep=0.2),
+    Dose(strategy="compressed", keep=0.1),
     *(Dose(strategy="direct", passages=n) for n in (8, 4, 2, 1)),
 )
+#: those that cost less than all before them; the others are passed over
+CHEAPER = tuple(one for one in STEPS if one not in (STEPS[2], STEPS[5]))
 DECLINED = Dose(strategy=DECLINE)
 
 

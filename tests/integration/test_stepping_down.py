@@ -22,6 +22,7 @@ from posology.types import (
     Call,
     Completion,
     Decision,
+    Dose,
     Finish,
     JobState,
     Usage,
@@ -30,6 +31,7 @@ from tests.integration.jobs_store.helpers import Bench, open_bench
 from tests.integration.jobs_store.local import Local, reply
 from tests.integration.stepping import (
     BRIEF,
+    CHEAPER,
     COST,
     DECLINED,
     MILLI,
@@ -57,14 +59,14 @@ pytestmark = pytest.mark.anyio
 
 
 async def falling() -> list[Step]:
-    """Ten caps, from ample to almost nothing."""
-    prices = [await price(dose) for dose in STEPS]
+    """Eleven caps, from ample to almost nothing."""
+    prices = [await price(dose) for dose in CHEAPER]
     assert prices == sorted(prices, reverse=True), "else a step would be passed over"
     return [
         Step(cap=2 * prices[0], dose=BRIEF),
         Step(cap=prices[0], dose=BRIEF),
-        Step(cap=prices[0] - MILLI, dose=STEPS[1]),
-        *(Step(cap=cost, dose=dose) for cost, dose in zip(prices[1:], STEPS[1:], strict=True)),
+        Step(cap=prices[0] - MILLI, dose=CHEAPER[1]),
+        *(Step(cap=cost, dose=dose) for cost, dose in zip(prices[1:], CHEAPER[1:], strict=True)),
         Step(cap=prices[-1] - MILLI, dose=DECLINED),
         Step(cap=MILLI, dose=DECLINED),
     ]
@@ -87,9 +89,9 @@ def holds(decision: Decision, step: Step) -> None:
     assert decision.features["preflight.iou_3"] == 0
 
 
-async def test_ten_caps_in_this_process() -> None:
+async def test_eleven_caps_in_this_process() -> None:
     steps = await falling()
-    assert len(steps) == 10
+    assert len(steps) == 11
     for step in steps:
         run = InProcess(model=scripted(), cap=step.cap)
         if step.dose == DECLINED:
@@ -107,6 +109,24 @@ async def test_ten_caps_in_this_process() -> None:
         run.check()
 
 
+async def test_whom_a_rewriter_is_too_dear_for_gets_the_passages_whole() -> None:
+    """A rewriter's calls come on top of the one for an answer, which is to read no less at worst."""
+    policy = "affordable:compressor=query_summary,saving=off"
+    rewritten = Dose(strategy="compressed", compressor="query_summary")
+    direct = await price(Dose(strategy="direct"))
+    assert direct < await price(rewritten)
+    run = InProcess(model=scripted(), cap=direct, policy=policy)
+    report = await run.ask()
+    assert report.decision.dose == Dose(strategy="direct")
+    assert considered(report.decision) == (rewritten, Dose(strategy="direct"))
+    assert "stepped down to direct, " in report.decision.reason
+    assert len(run.model.calls) == 1
+    run.check()
+    run = InProcess(model=scripted(), cap=direct - MILLI, policy=policy)
+    # asked for less, a rewriter still reads all
+    assert (await run.ask()).decision.dose == Dose(strategy="direct", passages=8)
+
+
 @pytest.fixture
 async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
     async with open_bench(redis_url, tenant) as opened:
@@ -117,7 +137,7 @@ async def raise_cap(bench: Bench, job: str, dollars: Decimal) -> None:
     await bench.redis.hset(f"{keys.prefix(bench.tenant)}job:{job}", "cap_nano", nano(dollars))
 
 
-async def test_ten_caps_through_the_records(bench: Bench) -> None:
+async def test_eleven_caps_through_the_records(bench: Bench) -> None:
     for step in await falling():
         model = scripted()
         out = await run(bench, model, max_cost_usd=str(step.cap))
@@ -161,8 +181,9 @@ async def test_a_limit_of_the_tenant_is_stepped_down_from_like_a_cap(bench: Benc
         for fields in fields_of
     ]
     # as often by compressed RAG as it takes to begin with BriefContext, and then one question by direct RAG
-    compressed = math.ceil((await price(BRIEF) - spent[0] - await price(STEPS[2])) / spent[1])
-    left = spent[0] + compressed * spent[1] + await price(STEPS[2])
+    direct = await price(Dose(strategy="direct", passages=4))
+    compressed = math.ceil((await price(BRIEF) - spent[0] - direct) / spent[1])
+    left = spent[0] + compressed * spent[1] + direct
     await limit(bench, total=sum(spent) + left)
     given: list[str] = []
     for _ in range(40):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 import pytest
@@ -16,7 +17,7 @@ DIRECT = Dose(strategy="direct")
 LADDER = Dose(strategy="direct", rungs=(2, 4, 8), escalate=True)
 COMPRESSED = Dose(strategy="compressed", keep=0.2)
 #: what BriefContext steps down to
-SMALLER = Dose(strategy="compressed", keep=0.4)
+SMALLER = (Dose(strategy="compressed", keep=0.4), Dose(strategy="compressed", keep=0.1))
 
 
 def over(passages: int) -> Dose:
@@ -29,25 +30,35 @@ def priced(*prices: tuple[Dose, str]) -> Quote:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "smaller"),
+    ("wanted", "compressed", "smaller"),
     [
-        (BRIEF, [Dose(strategy="compressed", keep=0.4), over(4), over(2), over(1)]),
-        (COMPRESSED, [over(4), over(2), over(1)]),
-        (DIRECT, [over(4), over(2), over(1)]),
+        # the whole passages come after the compressed ones that read them, and before less of them
+        (BRIEF, SMALLER, [SMALLER[0], DIRECT, SMALLER[1], over(4), over(2), over(1)]),
+        (BRIEF, (), [DIRECT, over(4), over(2), over(1)]),
+        (COMPRESSED, SMALLER[1:], [DIRECT, SMALLER[1], over(4), over(2), over(1)]),
+        (DIRECT, (), [over(4), over(2), over(1)]),
+        # one that did not pay, where money is short
+        (DIRECT, (COMPRESSED,), [COMPRESSED, over(4), over(2), over(1)]),
         # a ladder begins with two passages: nothing that shows as many is any cheaper
-        (LADDER, [over(1)]),
-        (Dose(strategy="compressed", keep=0.2, rungs=(3, 6, 8)), [over(1)]),
-        (over(5), [over(2), over(1)]),
-        (over(1), []),
+        (LADDER, (), [over(1)]),
+        (
+            Dose(strategy="compressed", keep=0.2, compressor="x", rungs=(3, 6, 8), escalate=True),
+            (),
+            [Dose(strategy="direct", rungs=(3, 6, 8), escalate=True), over(1)],
+        ),
+        (over(5), (), [over(2), over(1)]),
+        (over(1), (), []),
     ],
     ids=lambda value: describe(value) if isinstance(value, Dose) else "",
 )
-def test_it_steps_down_in_this_order(wanted: Dose, smaller: list[Dose]) -> None:
-    assert list(options(wanted, passages=8, compressed=SMALLER)) == [wanted, *smaller]
+def test_it_steps_down_in_this_order(
+    wanted: Dose, compressed: Sequence[Dose], smaller: list[Dose]
+) -> None:
+    assert list(options(wanted, passages=8, compressed=compressed)) == [wanted, *smaller]
 
 
 PRICES = priced(
-    (BRIEF, "0.9"), (Dose(strategy="compressed", keep=0.4), "0.5"), (over(4), "0.4"), (over(2), "0.2"),
+    (BRIEF, "0.9"), (SMALLER[0], "0.6"), (DIRECT, "0.7"), (SMALLER[1], "0.5"), (over(4), "0.4"), (over(2), "0.2"),
     (over(1), "0.1"),
 )  # fmt: skip
 
@@ -59,15 +70,14 @@ def test_a_falling_cap_passes_every_dose_and_then_declines() -> None:
         for cap in caps
     ]
     assert list(dict.fromkeys(given_)) == [
-        BRIEF, Dose(strategy="compressed", keep=0.4), over(4), over(2), over(1),
-        Dose(strategy=DECLINE),
+        BRIEF, *SMALLER, over(4), over(2), over(1), Dose(strategy=DECLINE),
     ]  # fmt: skip
 
 
 def test_who_declines_names_every_price() -> None:
     found = afford(BRIEF, remaining=Decimal("0.0999"), quote=PRICES, passages=8, compressed=SMALLER)
     assert found.dose == Dose(strategy=DECLINE)
-    assert len(found.offers) == 5
+    assert len(found.offers) == 7
     assert not any(offer.fits for offer in found.offers)
     assert "$0.0999 are left" in found.reason
     assert "direct over 1 passage $0.1: declined" in found.reason
@@ -76,19 +86,35 @@ def test_who_declines_names_every_price() -> None:
 def test_who_steps_down_says_from_what() -> None:
     found = afford(BRIEF, remaining=Decimal("0.45"), quote=PRICES, passages=8, compressed=SMALLER)
     assert found.dose == over(4)
-    assert [offer.fits for offer in found.offers] == [False, False, True]
-    assert "briefcontext $0.9; compressed keeping 40% of the sentences $0.5" in found.reason
+    assert [offer.fits for offer in found.offers] == [False] * 4 + [True]
+    assert (
+        "briefcontext $0.9; compressed keeping 40% of the sentences $0.6; compressed keeping 10%"
+        in found.reason
+    )
     assert "stepped down to direct over 4 passages, $0.4" in found.reason
 
 
 def test_what_is_dearer_than_what_was_too_dear_is_priced_and_not_told_of() -> None:
     compressed = Dose(strategy="compressed", keep=0.4)
-    quote = priced((BRIEF, "0.5"), (compressed, "0.7"), (over(1), "0.1"))
-    found = afford(BRIEF, remaining=Decimal("0.2"), quote=quote, passages=2, compressed=SMALLER)
+    quote = priced((BRIEF, "0.5"), (compressed, "0.7"), (DIRECT, "0.6"), (over(1), "0.1"))
+    found = afford(BRIEF, remaining=Decimal("0.2"), quote=quote, passages=2, compressed=SMALLER[:1])
     assert found.dose == over(1)
     # in the record it is, so that the same can be decided from it
-    assert [offer.dose for offer in found.offers] == [BRIEF, compressed, over(1)]
+    assert [offer.dose for offer in found.offers] == [BRIEF, compressed, DIRECT, over(1)]
     assert "compressed" not in found.reason
+
+
+@pytest.mark.parametrize("wanted", [BRIEF, COMPRESSED])
+def test_where_compressing_costs_calls_the_passages_whole_are_what_is_paid_for(
+    wanted: Dose,
+) -> None:
+    compressed = (COMPRESSED,) if wanted == BRIEF else ()
+    quote = priced((BRIEF, "2"), (COMPRESSED, "1"), (DIRECT, "0.6"))
+    found = afford(wanted, remaining=Decimal("0.6"), quote=quote, passages=8, compressed=compressed)
+    assert found.dose == DIRECT
+    assert (
+        "compressed keeping 20% of the sentences $1: stepped down to direct, $0.6" in found.reason
+    )
 
 
 def test_nothing_else_will_do_where_there_are_no_alternatives() -> None:
@@ -111,7 +137,7 @@ def test_what_costs_exactly_what_is_left_fits() -> None:
 
 
 @given(
-    prices=st.lists(st.decimals(0, 1, places=3), min_size=5, max_size=5),
+    prices=st.lists(st.decimals(0, 1, places=3), min_size=7, max_size=7),
     remaining=st.decimals(0, 1, places=3),
 )
 def test_the_first_that_fits_is_given(prices: list[Decimal], remaining: Decimal) -> None:
@@ -146,13 +172,6 @@ def test_each_dose_is_smaller_and_the_last_is_one_passage(passages: int, wanted:
 )
 def test_doses_in_words(dose: Dose, said: str) -> None:
     assert describe(dose) == said
-
-
-def test_what_reads_the_same_and_is_cheaper_comes_before_fewer_passages() -> None:
-    ladder = Dose(strategy="direct", rungs=(4, 8))
-    instead = Dose(strategy="compressed", keep=0.2, rungs=(4, 8))
-    found = list(options(ladder, passages=8, compressed=SMALLER, instead=instead))
-    assert found == [ladder, instead, over(2), over(1)]
 
 
 def test_a_compressor_that_is_named_is_told_of() -> None:

@@ -103,10 +103,51 @@ def test_a_falling_cap_steps_down_to_the_last() -> None:
         assert f"${left} " in decision.steps[-1]
     assert list(dict.fromkeys(given)) == [
         Dose(strategy="briefcontext"), Dose(strategy="compressed", keep=0.4),
-        Dose(strategy="direct", passages=2), Dose(strategy="direct", passages=1),
+        Dose(strategy="compressed", keep=0.2), Dose(strategy="direct", passages=1),
         Dose(strategy=DECLINE),
     ]  # fmt: skip
     assert "$0.2: declined" in decision.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "left", "keep"),
+    [
+        # the largest share that is paid for
+        ("router:preflight=published,doubling=off", None, "0.41", 0.2),
+        ("router:preflight=published,doubling=off,step_down=0.5/0.3", None, "0.41", 0.3),
+        ("router:preflight=published,doubling=off,step_down=off", None, "0.41", None),
+        # the table's first, or the policy's, and then what is less than that
+        ("router:preflight=published,doubling=off", 0.35, "0.37", 0.2),
+        ("router:preflight=off,doubling=off,keep=0.35", None, "0.37", 0.2),
+        ("router:preflight=off,doubling=off,keep=0.35,step_down=off", None, "0.37", None),
+    ],
+)
+def test_the_largest_share_that_is_paid_for_is_kept(
+    text: str, of: float | None, left: str, keep: float | None
+) -> None:
+    policy = parse(text).policy(keeping(of) if of is not None else None)
+    decision = policy(situation(APART, left=left))
+    smaller = Dose(strategy="direct", passages=2)
+    assert decision.dose == (Dose(strategy="compressed", keep=keep) if keep else smaller)
+    assert policy.again(decision) == decision
+
+
+def test_a_rewriter_that_is_too_dear_leaves_the_passages_whole() -> None:
+    def quote(dose: Dose) -> Decimal:
+        """The rewriter's call reads what it spares the other, and comes on top of it."""
+        read = dose.rungs[0] if dose.rungs else dose.passages or 8
+        return Decimal(read) * (2 if dose.strategy == "compressed" else 1) / 10
+
+    policy = parse("doubling:start=4,compressor=query_summary,saving=off").policy()
+    wanted = Dose(strategy="compressed", compressor="query_summary", rungs=(4, 8), escalate=True)
+    rich = replace(situation(left="0.8"), quote=quote)
+    assert policy(rich).dose == wanted
+    decision = policy(replace(rich, remaining=Decimal("0.4")))
+    # by the same ladder
+    assert decision.dose == replace(wanted, strategy="direct", compressor=None)
+    assert [offer.fits for offer in decision.offers] == [False, True]
+    assert "stepped down to direct, by 4, 8 passages, $0.4" in decision.reason
+    assert policy.again(decision) == decision
 
 
 def test_a_ladder_begins_where_its_first_rung_is_paid_for() -> None:

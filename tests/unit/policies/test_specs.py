@@ -33,6 +33,18 @@ def test_settings_change_their_part_alone() -> None:
     assert parse("qtable:qtable=off").policy(table()).table is None
 
 
+@pytest.mark.parametrize(
+    ("value", "shares"),
+    [("0.4/0.2", (0.4, 0.2)), ("0.05", (0.05,)), ("off", ()), (" 0.9/0.5/0.1", (0.9, 0.5, 0.1))],
+)
+def test_shares_to_step_down_by_are_given_so(value: str, shares: tuple[float, ...]) -> None:
+    policy = parse(f"router:step_down={value}").policy()
+    assert policy.step_down == shares
+    assert policy.version != parse("router").policy().version
+    shown = policy.parts["settings"]
+    assert shown.endswith(f"step down {'/'.join(map(str, shares)) or 'off'}")
+
+
 def test_the_policy_has_the_name_that_was_written() -> None:
     assert parse("router:keep=0.2").policy().name == "router:keep=0.2"
 
@@ -56,6 +68,12 @@ def test_the_policy_has_the_name_that_was_written() -> None:
         ("router:factor=1", "factor=1"),
         ("router:factor=inf", "factor=inf"),
         ("router:rounds=0", "rounds=0"),
+        ("router:step_down=0.2/0.4", "say falling shares between 1 and 0"),
+        ("router:step_down=0.2/0.2", "say falling shares"),
+        ("router:step_down=1/0.5", "say falling shares"),
+        ("router:step_down=0.5/0", "say falling shares"),
+        ("router:step_down=nan", "say falling shares"),
+        ("router:step_down=0.4/", "step_down=0.4/: could not convert"),
     ],
 )
 def test_what_cannot_be_is_refused_and_named(text: str, told: str | None) -> None:
