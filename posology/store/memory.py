@@ -31,6 +31,8 @@ _SUM = 8
 _PRIMARY = 0xFF
 #: what SQLite says of a file whose own structure is damaged
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+#: what SQLite raises, and Python where a message quotes a part of the file that is no text any more
+_FAULTS = (sqlite3.Error, UnicodeDecodeError)
 #: of what type a damaged entry's fields are, nobody knows
 _READ = (
     "SELECT CAST(key AS BLOB), CAST(value AS BLOB), CAST(sum AS BLOB) FROM kept WHERE key IN ({})"
@@ -61,7 +63,7 @@ class SqliteMemory:
         self._told_of_damage = False
         try:
             self._make()
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             self._refuse_damaged(error)
             raise ConfigurationError(
                 f"{path} cannot serve as memory ({error}): set POSOLOGY_MEMORY to a file on a disk of this "
@@ -109,7 +111,7 @@ class SqliteMemory:
                         found[key] = value
                     else:
                         damaged.append((key, value, made))
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             self._complain("read", error)
         if damaged:
             self._remove(damaged)
@@ -127,7 +129,7 @@ class SqliteMemory:
         try:
             with self._own() as connection:
                 connection.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", entries)
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             self._complain("written", error)
 
     def _remove(self, damaged: Sequence[tuple[bytes | None, bytes | None, bytes | None]]) -> None:
@@ -142,7 +144,7 @@ class SqliteMemory:
         try:
             with self._own() as connection:
                 connection.executemany(_REMOVE, damaged)
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             self._complain("written", error)
 
     def close(self) -> None:
@@ -166,20 +168,20 @@ class SqliteMemory:
             _write_ahead(connection)
             # the last writes may be lost when the machine dies, not when the process does: no harm
             connection.execute("PRAGMA synchronous = NORMAL")
-        except sqlite3.Error:
+        except _FAULTS:
             connection.close()
             raise
         return connection
 
-    def _complain(self, done: str, error: sqlite3.Error) -> None:
+    def _complain(self, done: str, error: Exception) -> None:
         self._refuse_damaged(error)
         if not self._complained:
             self._complained = True
             log.warning("%s cannot be %s, and saves nothing: %s", self._path, done, error)
 
-    def _refuse_damaged(self, error: sqlite3.Error) -> None:
+    def _refuse_damaged(self, error: Exception) -> None:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
-        if code & _PRIMARY in _DAMAGED:
+        if isinstance(error, UnicodeDecodeError) or code & _PRIMARY in _DAMAGED:
             raise ConfigurationError(
                 f"{self._path} is damaged, or no memory at all ({error}): what it holds can be computed anew. Move "
                 "it away, or set POSOLOGY_MEMORY to another file"

@@ -125,6 +125,35 @@ def test_a_file_whose_beginning_is_damaged_is_an_error_that_names_it(tmp_path: P
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize("bit", range(8))
+def test_a_description_that_is_damaged_is_refused_or_does_no_harm(tmp_path: Path, bit: int) -> None:
+    """SQLite quotes it in its message, which Python cannot read where it is no text any more."""
+    for place in range(0, 120, 7):
+        path = filled(tmp_path / f"{place}.sqlite")
+        flip(path, path.read_bytes().index(b"CREATE TABLE") + place, bit)
+        with suppress(ConfigurationError):
+            memory = SqliteMemory(path)
+            assert memory.get(list(VALUES)).items() <= VALUES.items()
+            memory.close()
+
+
+@pytest.mark.parametrize("bit", [0, 2])
+def test_a_page_that_points_into_the_midst_of_its_entries_gives_no_other_value(
+    tmp_path: Path, bit: int
+) -> None:
+    """What stands there may be read as a key that is text, or none."""
+    path = filled(tmp_path / "memory.sqlite")
+    whole = path.read_bytes()
+    for page in range(4_096, len(whole), 4_096):
+        for pointer in range(20, 40, 4):
+            path.write_bytes(whole)
+            flip(path, page + pointer, bit)
+            with suppress(ConfigurationError):
+                memory = SqliteMemory(path)
+                assert memory.get(list(VALUES)).items() <= VALUES.items()
+                memory.close()
+
+
 @settings(
     max_examples=150,
     deadline=None,
