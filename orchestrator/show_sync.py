@@ -15,7 +15,7 @@ from posology.published.tools import FileOutput, SyncOutput, VersionOutput, Vers
 
 if TYPE_CHECKING:
     from posology.index.store import Index
-    from posology.index.syncing import SyncReport
+    from posology.index.sync_report import SyncReport
 
 #: files that are listed one by one
 _SHOWN = 20

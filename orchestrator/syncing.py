@@ -13,11 +13,13 @@ from orchestrator.models import Models
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
 from orchestrator.sharding.running import SHARD, Spread, spreading
+from posology.index.arriving import files_of
 from posology.index.embedders import load as load_embedder
 from posology.index.ingest import BATCH
 from posology.index.making import Making
 from posology.index.store import Index
-from posology.index.syncing import SyncProgress, SyncReport, files_of, sync
+from posology.index.sync_report import SyncProgress, SyncReport
+from posology.index.syncing import sync
 from posology.llm.embedding.embedder import OpenAIEmbedder
 from posology.seams import Embedder
 from strategies.compression.late.codec import LateCodec

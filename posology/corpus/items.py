@@ -55,6 +55,11 @@ class Deletion:
     #: its place in the file, counted from 1
     line: int
 
+    @property
+    def silenced(self) -> tuple[str, str]:
+        """Whose notices go with it: a passage's are by its own id, an article's by its first part's."""
+        return self.id, part_id(self.id, 1)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:

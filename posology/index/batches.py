@@ -59,7 +59,7 @@ def batches(files: Iterable[Path], resume: Callable[[Path], Mark], *, size: int)
         committed = mark.line
         # bad records are in no index: only reading the lines again can report them again
         items = read(file, after=0 if mark.bad else mark.line)
-        for chunk in _chunks(items, size):
+        for chunk in chunks(items, size):
             part = _batch(chunk, mark, committed)
             mark = part.mark or mark
             yield part
@@ -89,7 +89,8 @@ def ahead(parts: Iterator[Batch], maker: Making) -> Iterator[Batch]:
                 yield begun.popleft()
 
 
-def _chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Items of one file, some at a time: ``size``, fewer where they are long, more where they are of one place."""
     chunk: list[Item] = []
     characters, last = 0, 0
     for item in items:

@@ -19,6 +19,8 @@ class State(StrEnum):
 
     #: begun, and perhaps partly written
     BEGUN = "begun"
+    #: one of those from which the index is being rebuilt
+    REBUILDING = "rebuilding"
     #: written, as far as it can be read
     APPLIED = "applied"
 
@@ -73,22 +75,29 @@ class Manifest:
 
     def write(self, *files: Applied) -> None:
         """Commit what became of files."""
-        import pyarrow as pa
-
         if not files:
             return
-        rows = [asdict(file) | {"state": str(file.state)} for file in files]
         with translated(self._uri):
             merge = self._table.merge_insert("name").when_matched_update_all()
-            merge.when_not_matched_insert_all().execute(
-                pa.Table.from_pylist(rows, schema=self._schema)
-            )
+            merge.when_not_matched_insert_all().execute(self._rows(files))
         self.files |= {file.name: file for file in files}
+
+    def replace(self, *files: Applied) -> None:
+        """Commit that these files are all that has been applied."""
+        with translated(self._uri):
+            self._table.add(self._rows(files), mode="overwrite")
+        self.files = {file.name: file for file in files}
 
     def tidy(self) -> None:
         """Compact the table, of which every commit left a version."""
         with translated(self._uri):
             compact(self._table)
+
+    def _rows(self, files: Iterable[Applied]) -> Any:
+        import pyarrow as pa
+
+        rows = [asdict(file) | {"state": str(file.state)} for file in files]
+        return pa.Table.from_pylist(rows, schema=self._schema)
 
 
 def applied_files(connection: Any, uri: str) -> tuple[Applied, ...]:
@@ -118,7 +127,14 @@ def refuse_unfinished(connection: Any, uri: str) -> None:
     Raises:
         IndexUnfinished: naming the first file that is not published.
     """
-    waiting = unfinished(applied_files(connection, uri))
+    files = applied_files(connection, uri)
+    waiting = unfinished(files)
+    if any(file.state is State.REBUILDING for file in files):
+        raise IndexUnfinished(
+            f"a rebuild of the index at {uri} was broken off: finish it with `posology sync DIR --rebuild` before "
+            "anything else is written; until then readers see what it was before",
+            index=uri,
+        )
     if waiting:
         raise IndexUnfinished(
             f"a sync of the index at {uri} was broken off at {waiting[0]}: finish it with `posology sync` before "

@@ -7,7 +7,7 @@ holds for every row that fits its target, whenever that is written.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias
 
@@ -19,10 +19,19 @@ from posology.types import Passage
 _TABLE = "notices"
 #: columns of a passage that a target may name, by what stands before its colon
 _COLUMNS = {"pmid": "pmid", "doi": "doi", "pmcid": "pmcid"}
+#: of those whose values are the same in any case: how ids with them begin
+_CASES = {"doi": ("doi", "DOI"), "pmcid": ("pmcid", "PMCID")}
 #: rows that one notice can fit
 MOST_ROWS = 10_000_000
+#: ids that one statement names
+NAMED = 10_000
+#: columns that tell whom a row's marks come from
+MARKED = (
+    "id", "parent", "retracted", "concern", "own_retracted", "own_concern", *_COLUMNS.values(),
+)  # fmt: skip
 _NOTHING: frozenset[NoticeKind] = frozenset()
-
+#: whether a passage is shown as retracted, and as of concern
+Flags: TypeAlias = tuple[bool, bool]
 
 #: by whom, then of what, what was published
 Said: TypeAlias = Mapping[str, Mapping[str, AbstractSet[NoticeKind]]]
@@ -95,6 +104,33 @@ class Notices:
         Raises:
             IndexFault: it cannot be written.
         """
+        with translated(self._uri):
+            # one commit, so that no crash loses a notice
+            merge = self._table.merge_insert(["by", "target", "kind"]).when_matched_update_all()
+            merge = merge.when_not_matched_insert_all()
+            merge = merge.when_not_matched_by_source_delete(f"`by` IN ({quoted(sorted(said))})")
+            merge.execute(self._rows(said))
+        self.known = self.known.after(said)
+
+    def replace(self, said: Said) -> None:
+        """Write down that this is all that was published, in one commit.
+
+        Raises:
+            IndexFault: it cannot be written.
+        """
+        known = Known(said)
+        if known.said == self.known.said:
+            return
+        with translated(self._uri):
+            self._table.add(self._rows(known.said), mode="overwrite")
+        self.known = known
+
+    def tidy(self) -> None:
+        """Compact the table, of which every commit left a version."""
+        with translated(self._uri):
+            compact(self._table)
+
+    def _rows(self, said: Said) -> Any:
         import pyarrow as pa
 
         rows = [
@@ -103,18 +139,7 @@ class Notices:
             for target, kinds in targets.items()
             for kind in kinds
         ]
-        with translated(self._uri):
-            # one commit, so that no crash loses a notice
-            merge = self._table.merge_insert(["by", "target", "kind"]).when_matched_update_all()
-            merge = merge.when_not_matched_insert_all()
-            merge = merge.when_not_matched_by_source_delete(f"`by` IN ({quoted(sorted(said))})")
-            merge.execute(pa.Table.from_pylist(rows, schema=self._schema))
-        self.known = self.known.after(said)
-
-    def tidy(self) -> None:
-        """Compact the table, of which every commit left a version."""
-        with translated(self._uri):
-            compact(self._table)
+        return pa.Table.from_pylist(rows, schema=self._schema)
 
 
 def keys(passage: Passage) -> tuple[str, ...]:
@@ -128,24 +153,32 @@ def keys(passage: Passage) -> tuple[str, ...]:
 def canonical(target: str) -> str:
     """A target as passages write it: DOIs in lower case, PMC's numbers in upper case."""
     kind, colon, value = target.partition(":")
-    match kind.lower() if colon else "":
-        case "doi":
+    match kind if colon else "":
+        case "doi" | "DOI":
             return f"doi:{value.lower()}"
-        case "pmcid":
+        case "pmcid" | "PMCID":
             return f"pmcid:{value.upper()}"
     return target
 
 
 def predicate(targets: Iterable[str]) -> str:
     """The rows that fit any of these targets, as SQL."""
-    names = sorted(targets)
-    either = [f"id IN ({quoted(names)})", f"parent IN ({quoted(names)})"]
+    names = sorted(map(canonical, targets))
+    either = [f"{column} IN ({quoted(names)})" for column in ("id", "parent")]
     values: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        kind, _, value = canonical(name).partition(":")
+        kind, _, value = name.partition(":")
         if kind in _COLUMNS and value:
             values[_COLUMNS[kind]].append(value)
     either += [f"{column} IN ({quoted(found)})" for column, found in values.items()]
+    # ids are as whoever gave them wrote them; those that may be meant lie together, for an index by id
+    for kind in _CASES.keys() & values.keys():
+        anyhow = quoted([f"{kind}:{value}".lower() for value in values[kind]])
+        for before in _CASES[kind]:
+            either += [
+                f"({column} >= '{before}:' AND {column} < '{before};' AND lower({column}) IN ({anyhow}))"
+                for column in ("id", "parent")
+            ]
     return " OR ".join(either)
 
 
@@ -162,22 +195,44 @@ def mark(table: Any, targets: Iterable[str], known: Known) -> int:
     Returns:
         How many rows were rewritten.
     """
-    columns = ["id", "parent", "retracted", "concern", "own_retracted", "own_concern"]
-    columns += list(_COLUMNS.values())
-    reader = table.search().where(predicate(targets)).select(columns).limit(MOST_ROWS)
-    wanted: dict[tuple[bool, bool], list[str]] = defaultdict(list)
-    for row in reader.to_arrow().to_pylist():
+    reader = table.search().where(predicate(targets)).select(list(MARKED)).limit(MOST_ROWS)
+    wanted = differing(reader.to_arrow().to_pylist(), known)
+    rewrite(table, wanted)
+    return sum(map(len, wanted.values()))
+
+
+def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[Flags, list[str]]:
+    """The ids of rows that do not say of retraction and concern what they ought to, by what that is.
+
+    Args:
+        rows: with the columns :data:`MARKED`.
+        known: all that was published.
+    """
+    wanted: dict[Flags, list[str]] = defaultdict(list)
+    for row in rows:
         numbers = {name: row[name] for name in _COLUMNS.values()}
         kinds = known.of(Passage(id=row["id"], text="", parent=row["parent"], **numbers))
         retracted = row["own_retracted"] or NoticeKind.RETRACTION in kinds
         concern = row["own_concern"] or NoticeKind.CONCERN in kinds
         if (retracted, concern) != (row["retracted"], row["concern"]):
             wanted[retracted, concern].append(row["id"])
+    return wanted
+
+
+def rewrite(table: Any, wanted: Mapping[Flags, Sequence[str]]) -> None:
+    """Have the rows of these ids say of retraction and concern what is wanted, and nothing else of them change."""
     for (retracted, concern), ids in wanted.items():
-        table.update(
-            where=f"id IN ({quoted(ids)})", values={"retracted": retracted, "concern": concern}
-        )
-    return sum(map(len, wanted.values()))
+        for some in chunked(ids):
+            table.update(
+                where=f"id IN ({quoted(some)})",
+                values={"retracted": retracted, "concern": concern},
+            )
+
+
+def chunked(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    """As many ids as one statement is to name, at a time."""
+    for start in range(0, len(ids), NAMED):
+        yield ids[start : start + NAMED]
 
 
 def quoted(values: Sequence[str]) -> str:

@@ -72,11 +72,13 @@ def plan(
         OSError: a file cannot be read.
     """
     found = {file.name: file for file in sorted(files, key=lambda file: place(file.name))}
+    _not_rebuilding(known)
     _one_year(found, known)
     lost = sorted(n for n, a in known.items() if a.state is State.BEGUN and n not in found)
     if lost:
         raise SyncRefused(
-            f"{_listed(lost)} was begun and is not in the folder any more: put it back, so that it can be finished",
+            f"{_listed(lost)} was begun and is not in the folder any more: put it back, so that it can be finished, or "
+            "make the index anew from what is in the folder (--rebuild)",
             files=tuple(lost),
         )
     todo, again, revised = [], [], []
@@ -96,12 +98,7 @@ def plan(
             if state == "revised":
                 revised.append(name)
     missing = _missing(todo, {*found, *known})
-    if missing and not allow_gaps:
-        raise SyncRefused(
-            f"{_listed(missing)} is missing: what it revises and deletes would be lost. Fetch it, or go on "
-            "without it (--allow-gaps)",
-            files=missing,
-        )
+    _may_be_missing(missing, allow_gaps=allow_gaps)
     return Plan(
         files=tuple(todo),
         again=tuple(again),
@@ -109,6 +106,31 @@ def plan(
         done=len(found) - len(todo),
         missing=missing,
     )
+
+
+def plan_rebuild(files: Iterable[Path], *, allow_gaps: bool = False) -> Plan:
+    """All files of a folder, in order, where they are all that an index is to hold.
+
+    Args:
+        files: those of the folder.
+        allow_gaps: whether files that the numbering wants, from 1 on, may be missing.
+
+    Raises:
+        SyncRefused: they are of several years, or some are missing.
+    """
+    todo = sorted(files, key=lambda file: place(file.name))
+    names = [file.name for file in todo]
+    years = sorted({_place(name).year for name in names} - {""})
+    if len(years) > 1:
+        older = tuple(name for name in names if _place(name).year in years[:-1])
+        raise SyncRefused(
+            f"these are files of the baselines of {_years(years)}: a baseline is all of PubMed anew, so an index is "
+            f"rebuilt from the files of one year. Take the older ones away ({_listed(older)})",
+            files=older,
+        )
+    missing = _missing(todo, names, first=1)
+    _may_be_missing(missing, allow_gaps=allow_gaps)
+    return Plan(files=tuple(todo), missing=missing)
 
 
 def _place(name: str) -> _Place:
@@ -163,24 +185,48 @@ def _one_year(found: Iterable[str], known: Iterable[str]) -> None:
     names = tuple(sorted(n for n in {*found} - {*known} if _place(n).year))
     if not names:
         return
-    years = ", ".join(f"20{year}" for year in sorted(there | applied))
     raise SyncRefused(
-        f"these are files of the baselines of {years}: a baseline is all of PubMed anew, and what it does not hold any "
-        "more has to go. Build a new index from the newest one's files alone, beside the old one, and use that "
-        "from then on",
+        f"these are files of the baselines of {_years(sorted(there | applied))}: a baseline is all of PubMed anew, and "
+        "what it does not hold any more has to go. Put the newest one's files alone into a folder, and make the index "
+        "anew from it (--rebuild)",
         files=names,
     )
 
 
-def _missing(todo: Iterable[Path], names: Iterable[str]) -> tuple[str, ...]:
-    """Names between the first that is there and the last that is to be applied."""
+def _not_rebuilding(known: Mapping[str, Applied]) -> None:
+    begun = tuple(sorted(n for n, a in known.items() if a.state is State.REBUILDING))
+    if begun:
+        raise SyncRefused(
+            "a rebuild of this index was begun and broken off: finish it with --rebuild",
+            files=begun,
+        )
+
+
+def _years(years: Iterable[str]) -> str:
+    return ", ".join(f"20{year}" for year in years)
+
+
+def _may_be_missing(missing: tuple[str, ...], *, allow_gaps: bool) -> None:
+    if missing and not allow_gaps:
+        raise SyncRefused(
+            f"{_listed(missing)} is missing: what it revises and deletes would be lost. Fetch it, or go on "
+            "without it (--allow-gaps)",
+            files=missing,
+        )
+
+
+def _missing(
+    todo: Iterable[Path], names: Iterable[str], *, first: int | None = None
+) -> tuple[str, ...]:
+    """Names between ``first``, or the first that is there, and the last that is to be applied."""
     wanted = [p for file in todo if (p := _place(file.name)).year]
     there = {(p.year, p.number) for name in names if (p := _place(name)).year}
     if not wanted:
         return ()
     last = max(p.number for p in wanted)
     year = wanted[0].year
-    first = min(number for y, number in there if y == year)
+    if first is None:
+        first = min(number for y, number in there if y == year)
     return tuple(
         f"pubmed{year}n{number:04}.xml.gz"
         for number in range(first, last)

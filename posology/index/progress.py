@@ -114,6 +114,18 @@ class Progress:
         for path in known:
             del self._marks[path]
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Of the files that have marks, sorted."""
+        return tuple(sorted(self._marks))
+
+    def clear(self) -> None:
+        """Take all files for new ones."""
+        if self._marks:
+            with translated(self._uri):
+                self._table.delete("true")
+            self._marks.clear()
+
     def tidy(self) -> None:
         """Compact the table, of which every batch left a version."""
         with translated(self._uri):

@@ -33,8 +33,10 @@ from posology.index.schema import (
     read_meta,
     to_arrow,
 )
+from posology.index.settling import Settled, settle
 from posology.index.tokens import fitting
 from posology.index.versions import expire, publish, published
+from posology.index.view import View
 
 if TYPE_CHECKING:
     from posology.seams import TokenCodec
@@ -190,12 +192,13 @@ class Index(Reader):
             merge = self._table.merge_insert("id").when_matched_update_all()
             merge.when_not_matched_insert_all().execute(table)
 
-    def delete(self, ids: Iterable[str], *, but: Iterable[str] = ()) -> int:
+    def delete(self, ids: Iterable[str], *, but: Iterable[str] = (), parts: bool = True) -> int:
         """Remove passages, and the parts of articles of these ids; what is not there is no error.
 
         Args:
             ids: of passages or articles.
             but: of passages that stay.
+            parts: whether the parts of articles go.
 
         Returns:
             How many passages are gone.
@@ -204,7 +207,7 @@ class Index(Reader):
             IndexLocked: another process is writing.
         """
         gone = quoted(sorted(set(ids)))
-        which = f"(id IN ({gone}) OR parent IN ({gone}))"
+        which = f"(id IN ({gone}) OR parent IN ({gone}))" if parts else f"id IN ({gone})"
         kept = quoted(sorted(set(but)))
         return self._remove(which if kept == "NULL" else f"{which} AND id NOT IN ({kept})")
 
@@ -239,6 +242,37 @@ class Index(Reader):
             marked = mark(self._table, targets, then) if targets else 0
             notices.keep(said)
         return marked
+
+    def newest(self) -> View:
+        """All that has been written, published or not."""
+        return self._view_of(self._open())
+
+    @property
+    def said(self) -> Said:
+        """By whom, then of what, what was published about passages; as of the last write."""
+        with self.lock:
+            return self._noticed().known.said
+
+    def correct(self, said: Said) -> None:
+        """Keep that this is all that was published about passages; rows say so when they are written, or settled.
+
+        Raises:
+            IndexLocked: another process is writing.
+        """
+        with self.staged():
+            self._noticed().replace(said)
+
+    def settle(self, holds: Callable[[str, str], bool]) -> Settled:
+        """Look at every row: remove those that do not belong here, and have the others say what notices say.
+
+        Args:
+            holds: whether the passage of this id, with this digest, belongs here.
+
+        Raises:
+            IndexLocked: another process is writing.
+        """
+        with self.staged(), translated(self.uri):
+            return settle(self._table, self.newest(), holds, self._noticed().known)
 
     @contextmanager
     def staged(self, *, syncing: bool = False) -> Iterator[None]:

@@ -2,70 +2,29 @@
 
 from __future__ import annotations
 
-import gzip
 import time
-import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from posology.corpus import checksums
-from posology.corpus.files import expand
 from posology.corpus.reasons import sentence
 from posology.errors import BadFile
+from posology.index.arriving import Sums, files_of, untouched, whole
 from posology.index.ingest import BATCH, commit
 from posology.index.making import Making, RowMaker
 from posology.index.manifest import Applied, Manifest, State, unfinished
 from posology.index.ordering import Plan, plan
 from posology.index.progress import Mark, Progress
-from posology.index.report import IngestProgress, IngestReport, Tally
+from posology.index.report import IngestProgress, Tally
 from posology.index.store import Index
+from posology.index.sync_report import SyncProgress, SyncReport
 from posology.index.teaching import teach
 from posology.index.tokens import fitting
 
 if TYPE_CHECKING:
     from posology.seams import Annotator, Embedder, TokenCodec
-
-_BLOCK = 1 << 20
-_GZIP = b"\x1f\x8b"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SyncProgress:
-    """How far a sync is, after a commit."""
-
-    #: files that are to be applied
-    files: int
-    #: how many of them are
-    applied: int
-    #: inside the one that is being applied
-    ingest: IngestProgress
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SyncReport:
-    """What a sync did."""
-
-    #: the files that were applied, in order
-    applied: tuple[Applied, ...]
-    #: what it was to do
-    plan: Plan
-    #: names of files that were not applied, since one before them cannot be read
-    waiting: tuple[str, ...]
-    #: what was read and written
-    ingest: IngestReport
-    #: number of the version that readers see now
-    version: int
-    #: the index's name and that version, e.g. ``index@17``
-    index: str
-    seconds: float
-
-    @property
-    def nothing(self) -> bool:
-        """Whether there was nothing to do."""
-        return not self.applied and not self.waiting
 
 
 def sync(
@@ -122,7 +81,7 @@ def sync(
     tally = Tally()
     with index.staged(syncing=True):
         manifest = Manifest(index.connection, index.uri)
-        sums = _Sums()
+        sums = Sums()
         try:
             todo = plan(files, manifest.files, sums.of, allow_gaps=allow_gaps, reapply=reapply)
         except OSError as error:
@@ -130,7 +89,7 @@ def sync(
                 sentence(error.strerror or str(error)), path=str(error.filename or folder)
             ) from error
         marks = Progress(index.connection)
-        good, waiting = _whole(todo.files, manifest, tally)
+        good, waiting = whole(todo.files, manifest.files, tally)
         _prepare(good, todo, manifest, marks)
         if annotator is not None:
             teach(annotator, index, good)
@@ -190,76 +149,6 @@ def _begun(manifest: Manifest) -> bool:
     return any(file.state is State.BEGUN for file in manifest.files.values())
 
 
-class _Sums:
-    """MD5 of files, each read once."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, str] = {}
-
-    def of(self, file: Path) -> str:
-        if file not in self._known:
-            self._known[file] = checksums.md5(file)
-        return self._known[file]
-
-
-def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that can be applied, by name.
-
-    Raises:
-        BadFile: it cannot be read, or holds no file of a known format.
-    """
-    if not folder.is_dir():
-        raise BadFile("no such folder", path=str(folder))
-    found = []
-    for file in expand([folder]):
-        if isinstance(file, BadFile):
-            raise file
-        found.append(file)
-    return found
-
-
-def _whole(
-    files: Sequence[Path], manifest: Manifest, tally: Tally
-) -> tuple[list[Path], tuple[str, ...]]:
-    """The files up to the first that did not arrive as it was published, and the names of the rest."""
-    for place, file in enumerate(files):
-        known = manifest.files.get(file.name)
-        if known is not None and known.state is State.BEGUN and _untouched(file, known):
-            continue  # it was looked at when it was begun
-        wrong = checksums.check(file)
-        if wrong is None and not checksums.beside(file).is_file():
-            wrong = _cut(file)
-        if wrong is not None:
-            tally.broken.append(wrong)
-            rest = tuple(f.name for f in files[place:])
-            if any(name in manifest.files for name in rest):
-                # what is older may not stand over what they hold
-                return [], tuple(f.name for f in files)
-            return list(files[:place]), rest
-    return list(files), ()
-
-
-def _untouched(file: Path, known: Applied) -> bool:
-    stat = file.stat()
-    return (stat.st_size, stat.st_mtime_ns) == (known.size, known.mtime_ns)
-
-
-def _cut(file: Path) -> BadFile | None:
-    """What is wrong with a compressed file, of which no checksum tells."""
-    try:
-        with file.open("rb") as raw:
-            if raw.read(2) != _GZIP:
-                return None
-            raw.seek(0)
-            with gzip.open(raw, "rb") as stream:
-                while stream.read(_BLOCK):
-                    pass
-    except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        return BadFile(f"{sentence(reason or str(error))}: fetch it again", path=str(file))
-    return None
-
-
 def _prepare(good: Sequence[Path], todo: Plan, manifest: Manifest, marks: Progress) -> None:
     """Write down first what is to be applied once more, so that a crash does not leave it half done."""
     again = [file for file in good if file.name in {*todo.again, *todo.revised}]
@@ -272,11 +161,11 @@ def _prepare(good: Sequence[Path], todo: Plan, manifest: Manifest, marks: Progre
     )
 
 
-def _begin(file: Path, manifest: Manifest, marks: Progress, sums: _Sums) -> Applied:
+def _begin(file: Path, manifest: Manifest, marks: Progress, sums: Sums) -> Applied:
     """The file's row, written; of one that was begun before, what was committed of it stands."""
     stat = file.stat()
     known = manifest.files.get(file.name)
-    if known is not None and known.state is State.BEGUN and _untouched(file, known):
+    if known is not None and known.state is State.BEGUN and untouched(file, known):
         return known
     md5 = sums.of(file)
     if known is None or known.state is not State.BEGUN or known.md5 != md5:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ COUNTED = 256
 SAID = 5_000
 #: rows that are read for the names that come near to one that there is not
 SAMPLE = 200_000
+#: passages that are read at one time where all are
+SCANNED = 10_000
 
 
 class View:
@@ -213,6 +215,11 @@ class View:
             query = self._table.search().select(["id"]).limit(max(self.count(), 1))
             found: list[str] = query.to_arrow()["id"].to_pylist()
         return found
+
+    def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """These columns of all passages, in no order, :data:`SCANNED` at most at a time."""
+        with translated(self._uri):
+            yield from self._table.search().select(list(columns)).to_batches(SCANNED)
 
     def digests(self, ids: Sequence[str]) -> dict[str, str]:
         """Id to digest of those passages that are there."""

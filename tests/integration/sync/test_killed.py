@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -16,8 +15,8 @@ from posology.index import reading
 from posology.index.store import Index
 from posology.index.syncing import sync
 from posology.testing.embedder import HashEmbedder
-from posology.types import Retrieved
 from tests.pubmed_files import Citation, write
+from tests.syncing import content, literature
 
 RUN = """
 import sys
@@ -32,26 +31,6 @@ index = Index.open(sys.argv[1])
 sync(Path(sys.argv[2]), index, embedder, batch=5, progress=lambda now: print(now.applied, flush=True))
 print("done", flush=True)
 """
-
-
-def content(index: Index) -> list[tuple[object, ...]]:
-    rows: tuple[Retrieved, ...] = index.fetch(sorted(index.ids()))
-    return [(row.passage, row.sentences, row.vector.tobytes()) for row in rows]
-
-
-def literature(folder: Path) -> None:
-    chance = random.Random(7)
-    for number in range(1, 5):
-        said = [
-            Citation(
-                pmid=chance.randrange(1, 40),
-                text=f"Revision {number}.{i} of it.",
-                retracts=(chance.randrange(1, 40),) if chance.random() < 0.2 else (),
-                concerns=(chance.randrange(1, 40),) if chance.random() < 0.2 else (),
-            )
-            for i in range(15)
-        ]
-        write(folder, number, said, deleted=[chance.randrange(1, 40) for _ in range(3)])
 
 
 @pytest.mark.timeout(180)

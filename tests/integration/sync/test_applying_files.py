@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,46 +14,11 @@ from posology.index import reading, versions
 from posology.index.ingest import ingest
 from posology.index.schema import TABLE
 from posology.index.store import Index
-from posology.index.syncing import SyncProgress, SyncReport, sync
+from posology.index.sync_report import SyncProgress
+from posology.index.syncing import sync
 from posology.testing.embedder import HashEmbedder
 from tests.pubmed_files import Citation, name, write
-
-if TYPE_CHECKING:
-    pass
-
-
-@pytest.fixture
-def embedder() -> HashEmbedder:
-    return HashEmbedder(dim=16)
-
-
-@pytest.fixture
-def index(tmp_path: Path, embedder: HashEmbedder) -> Index:
-    return Index.create(tmp_path / "index", embedder.name, embedder.dim)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "pubmed"
-    made.mkdir()
-    return made
-
-
-def citations(*pmids: int, text: str = "Aspirin helps.") -> list[Citation]:
-    return [Citation(pmid=pmid, text=f"{text} Number {pmid}.") for pmid in pmids]
-
-
-def texts(index: Index) -> dict[str, str]:
-    return {row.passage.id: row.passage.text for row in index.fetch(sorted(index.ids()))}
-
-
-def flags(index: Index) -> dict[str, tuple[bool, bool]]:
-    rows = index.fetch(sorted(index.ids()))
-    return {r.passage.id: (r.passage.retracted, r.passage.concern) for r in rows}
-
-
-def names(report: SyncReport) -> list[str]:
-    return [file.name for file in report.applied]
+from tests.syncing import Crash, citations, flags, names, texts
 
 
 def test_files_are_applied_in_order_once_each(
@@ -184,10 +148,6 @@ def test_readers_see_whole_syncs_only(
     seen.clear()
     sync(folder, index, embedder, publish_each=True, progress=lambda _: seen.append(reader.count()))
     assert sorted(set(seen)) == [20, 21]
-
-
-class Crash(Exception):
-    pass
 
 
 def test_an_index_whose_maker_died_before_it_was_published_shows_nothing_half_done(
@@ -354,7 +314,7 @@ def test_what_cannot_be_in_order_is_refused(
     assert names(report) == [name(2), name(3), name(6)]
     assert texts(index)["pmid:1"] == "Third. Number 1."
     write(folder, 1, citations(1), year=27)
-    with pytest.raises(SyncRefused, match="new index"):
+    with pytest.raises(SyncRefused, match="--rebuild"):
         sync(folder, index, embedder, allow_gaps=True)
 
 

@@ -31,31 +31,11 @@ from posology.testing import ScriptedModel, by_bytes
 from posology.testing.embedder import HashEmbedder
 from posology.types import Call, Query, Retrieval
 from prompts.answer import AnswerReply, Quote
-from tests.pubmed_files import Citation, write
+from tests.pubmed_files import write
+from tests.syncing import citations
 
 if TYPE_CHECKING:
     from orchestrator.service import Service
-
-
-@pytest.fixture
-def embedder() -> HashEmbedder:
-    return HashEmbedder(dim=16)
-
-
-@pytest.fixture
-def index(tmp_path: Path, embedder: HashEmbedder) -> Index:
-    return Index.create(tmp_path / "index", embedder.name, embedder.dim)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "pubmed"
-    made.mkdir()
-    return made
-
-
-def citations(*pmids: int, text: str = "Aspirin helps.") -> list[Citation]:
-    return [Citation(pmid=pmid, text=f"{text} Number {pmid}.") for pmid in pmids]
 
 
 @pytest.mark.anyio

@@ -15,7 +15,7 @@ from orchestrator.cli import app
 from posology.errors import BadFile, IndexFault, SyncRefused
 from tests.pubmed_files import Citation, name, write
 
-SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
+SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 RUNNER = CliRunner()
 Cli = Callable[..., Result]
 
