@@ -11,61 +11,26 @@ import typer
 from rich.console import Console
 
 from orchestrator.commands.common import (
-    CompressorOption,
-    FormOption,
     IndexOption,
-    JournalsOption,
     JsonOption,
-    KeepOption,
     KOption,
-    LanguagesOption,
-    MaxCostOption,
-    MaxTokensOption,
-    MeshOption,
-    ModelOption,
     ModeOption,
-    OptionOption,
-    PartitionOption,
-    PolicyOption,
     RetractedOption,
-    StrategyOption,
-    TypesOption,
-    UntilYearOption,
     VersionOption,
-    YearOption,
     errors,
-    filter_fields,
     print_json,
-    question_fields,
 )
+from orchestrator.commands.grouping import grouped
+from orchestrator.commands.question_options import FilterOptions, QuestionOptions
 from orchestrator.settings import environment, load_settings
-from posology.types import Form
 
 
+@grouped
 def ask(
     question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
     *,
     index: IndexOption = None,
-    model: ModelOption = None,
-    k: KOption = 8,
-    mode: ModeOption = "fused",
-    form: FormOption = Form.FREE.value,
-    option: OptionOption = None,
-    max_tokens: MaxTokensOption = None,
-    strategy: StrategyOption = None,
-    keep: KeepOption = None,
-    compressor: CompressorOption = None,
-    policy: PolicyOption = None,
-    partition_size: PartitionOption = None,
-    retracted: RetractedOption = False,
-    since: YearOption = None,
-    until: UntilYearOption = None,
-    publication_type: TypesOption = None,
-    journal: JournalsOption = None,
-    mesh: MeshOption = None,
-    language: LanguagesOption = None,
-    index_version: VersionOption = None,
-    max_cost: MaxCostOption = None,
+    options: QuestionOptions,
     why: Annotated[
         bool, typer.Option("--why", help="Tell how it was decided, too, step by step.")
     ] = False,
@@ -84,32 +49,7 @@ def ask(
     account = Account()
     with errors(as_json=as_json, account=account):
         settings = load_settings()
-        fields = question_fields(
-            question,
-            model=model,
-            k=k,
-            mode=mode,
-            form=form,
-            option=option,
-            max_tokens=max_tokens,
-            retracted=retracted,
-            strategy=strategy,
-            keep=keep,
-            compressor=compressor,
-            policy=policy,
-            partition_size=partition_size,
-            max_cost=max_cost,
-            filters=filter_fields(
-                since=since,
-                until=until,
-                publication_type=publication_type,
-                journal=journal,
-                mesh=mesh,
-                language=language,
-            ),
-            index_version=index_version,
-        )
-        asked = AskRequest.parse(fields)
+        asked = AskRequest.parse(options.fields(question))
         request = asked.to_request(settings)
 
         async def run() -> None:
@@ -133,6 +73,7 @@ def ask(
         anyio.run(run)
 
 
+@grouped
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     *,
@@ -140,12 +81,7 @@ def search(
     k: KOption = 10,
     mode: ModeOption = "fused",
     retracted: RetractedOption = False,
-    since: YearOption = None,
-    until: UntilYearOption = None,
-    publication_type: TypesOption = None,
-    journal: JournalsOption = None,
-    mesh: MeshOption = None,
-    language: LanguagesOption = None,
+    filters: FilterOptions,
     index_version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -163,21 +99,13 @@ def search(
 
     with errors(as_json=as_json):
         settings = load_settings()
-        filters = filter_fields(
-            since=since,
-            until=until,
-            publication_type=publication_type,
-            journal=journal,
-            mesh=mesh,
-            language=language,
-        )
         request = AskRequest.parse(
             {
                 "question": query,
                 "k": k,
                 "mode": mode,
                 "retracted": retracted,
-                "filters": filters,
+                "filters": filters.given(),
                 "index_version": index_version,
             }
         ).to_request(settings)

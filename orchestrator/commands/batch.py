@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,33 +16,19 @@ from rich.console import Console
 from orchestrator.commands.common import (
     INTERRUPTED,
     SOME_BAD,
-    CompressorOption,
     DeadlineOption,
-    JournalsOption,
     JsonOption,
-    KeepOption,
-    KOption,
-    LanguagesOption,
     MaxCostOption,
-    MaxTokensOption,
-    MeshOption,
-    ModelOption,
-    ModeOption,
-    PartitionOption,
-    PolicyOption,
     RetractedOption,
-    StrategyOption,
     TenantOption,
-    TypesOption,
-    UntilYearOption,
     VersionOption,
-    YearOption,
     errors,
     fail,
-    filter_fields,
     print_json,
     run,
 )
+from orchestrator.commands.grouping import grouped
+from orchestrator.commands.question_options import FilterOptions, RowOptions
 from orchestrator.settings import Settings, load_settings
 from posology.errors import BadFile, BatchNotFound
 
@@ -74,6 +60,7 @@ class _Wanted:
         return f"content:{hashlib.sha256(asked.encode()).hexdigest()}"
 
 
+@grouped
 def batch(
     source: Annotated[
         str,
@@ -89,23 +76,10 @@ def batch(
         typer.Option("--output", "-o", metavar="FILE", help="- writes standard output."),
     ] = None,
     tenant: TenantOption = None,
-    model: ModelOption = None,
-    k: KOption = 8,
-    mode: ModeOption = "fused",
-    max_tokens: MaxTokensOption = None,
-    strategy: StrategyOption = None,
-    keep: KeepOption = None,
-    compressor: CompressorOption = None,
-    policy: PolicyOption = None,
-    partition_size: PartitionOption = None,
+    rows: RowOptions,
     deadline: DeadlineOption = None,
     retracted: RetractedOption = False,
-    since: YearOption = None,
-    until: UntilYearOption = None,
-    publication_type: TypesOption = None,
-    journal: JournalsOption = None,
-    mesh: MeshOption = None,
-    language: LanguagesOption = None,
+    filters: FilterOptions,
     index_version: VersionOption = None,
     max_cost: MaxCostOption = None,
     watch: Annotated[
@@ -138,25 +112,10 @@ def batch(
             # before anything is spent
             check_output(path)
         given = {
-            "model": model,
-            "k": k,
-            "mode": mode,
-            "max_tokens": max_tokens,
-            "strategy": strategy,
-            "keep": keep,
-            "compressor": compressor,
-            "policy": policy,
-            "partition_size": partition_size,
+            **asdict(rows),
             "deadline_seconds": deadline,
             "retracted": retracted,
-            "filters": filter_fields(
-                since=since,
-                until=until,
-                publication_type=publication_type,
-                journal=journal,
-                mesh=mesh,
-                language=language,
-            ),
+            "filters": filters.given(),
             "index_version": index_version,
             "max_cost_usd": max_cost,
         }

@@ -7,15 +7,14 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import anyio
 import typer
 from pydantic import BaseModel
 from rich.console import Console
 
-from posology.errors import InvalidQuery, PosologyError
-from posology.types import Form
+from posology.errors import PosologyError
 
 if TYPE_CHECKING:
     from posology.llm.accounting import Account
@@ -50,11 +49,6 @@ ModelOption = Annotated[
         "--model",
         help="openai:NAME, anthropic:NAME or offline:extractive. Default: POSOLOGY_MODEL.",
     ),
-]
-FormOption = Annotated[str, typer.Option("--form", help=f"The answer's form: {', '.join(Form)}.")]
-OptionOption = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="A=TEXT", help="An answer option; repeat for each."),
 ]
 MaxTokensOption = Annotated[
     int | None,
@@ -116,32 +110,6 @@ PartitionOption = Annotated[
 TenantOption = Annotated[
     str | None, typer.Option("--tenant", help="Whose jobs and money. Default: POSOLOGY_TENANT.")
 ]
-YearOption = Annotated[
-    int | None, typer.Option("--since", metavar="YEAR", help="Of passages: the first year.")
-]
-UntilYearOption = Annotated[
-    int | None, typer.Option("--until", metavar="YEAR", help="The last year, itself among them.")
-]
-TypesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--type",
-        metavar="NAME",
-        help="A publication type, e.g. 'Randomized Controlled Trial'; repeat for others, any of which will do.",
-    ),
-]
-JournalsOption = Annotated[
-    list[str] | None,
-    typer.Option("--journal", metavar="NAME", help="A journal; repeat for others."),
-]
-MeshOption = Annotated[
-    list[str] | None,
-    typer.Option("--mesh", metavar="HEADING", help="A MeSH heading; repeat for others."),
-]
-LanguagesOption = Annotated[
-    list[str] | None,
-    typer.Option("--language", metavar="CODE", help="Three letters, e.g. eng; repeat for others."),
-]
 AllOption = Annotated[bool, typer.Option("--all", help="All tenants instead of one.")]
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="DAY", help="E.g. 2026-01-15, UTC.")
@@ -194,88 +162,6 @@ def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
     if not found:
         raise KeyboardInterrupt
     return found[0]
-
-
-def question_fields(
-    question: str,
-    *,
-    model: str | None,
-    k: int,
-    mode: str,
-    form: str,
-    option: list[str] | None,
-    max_tokens: int | None,
-    retracted: bool,
-    strategy: str | None,
-    keep: float | None,
-    compressor: str | None,
-    policy: str | None,
-    partition_size: int | None,
-    max_cost: str | None = None,
-    filters: dict[str, Any] | None = None,
-    index_version: int | None = None,
-) -> dict[str, Any]:
-    """A question and its options, as :class:`~orchestrator.input.AskRequest` reads them.
-
-    Raises:
-        InvalidQuery: an option is not of the form A=TEXT.
-    """
-    return {
-        "question": _read_stdin() if question == "-" else question,
-        "form": form,
-        "options": _options(option or []) or None,
-        "model": model,
-        "k": k,
-        "mode": mode,
-        "retracted": retracted,
-        "max_tokens": max_tokens,
-        "strategy": strategy,
-        "keep": keep,
-        "compressor": compressor,
-        "policy": policy,
-        "partition_size": partition_size,
-        "max_cost_usd": max_cost,
-        "filters": filters,
-        "index_version": index_version,
-    }
-
-
-def filter_fields(
-    *,
-    since: int | None,
-    until: int | None,
-    publication_type: list[str] | None,
-    journal: list[str] | None,
-    mesh: list[str] | None,
-    language: list[str] | None,
-) -> dict[str, Any] | None:
-    """Filters, as :class:`~orchestrator.input.FiltersRequest` reads them; ``None``: none is given."""
-    given = {
-        "since": since,
-        "until": until,
-        "publication_types": publication_type,
-        "journals": journal,
-        "mesh": mesh,
-        "languages": language,
-    }
-    return {name: value for name, value in given.items() if value not in (None, [])} or None
-
-
-def _read_stdin() -> str:
-    # what is not UTF-8 is refused as a question, with a message, where every question is checked
-    return sys.stdin.buffer.read().decode("utf-8", errors="surrogateescape")
-
-
-def _options(given: list[str]) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for item in given:
-        label, equals, text = item.partition("=")
-        if not equals or label in options:
-            raise InvalidQuery(
-                f"--option {item!r} is not of the form A=TEXT, each letter once", field="options"
-            )
-        options[label] = text
-    return options
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,31 +12,17 @@ from rich.console import Console
 
 from orchestrator.commands.common import (
     SOME_BAD,
-    CompressorOption,
     IndexOption,
-    JournalsOption,
     JsonOption,
-    KeepOption,
-    KOption,
-    LanguagesOption,
-    MaxTokensOption,
-    MeshOption,
-    ModelOption,
-    ModeOption,
-    PartitionOption,
-    PolicyOption,
     RetractedOption,
-    StrategyOption,
     TenantOption,
-    TypesOption,
-    UntilYearOption,
-    YearOption,
     errors,
     fail,
-    filter_fields,
     print_json,
     run,
 )
+from orchestrator.commands.grouping import grouped
+from orchestrator.commands.question_options import FilterOptions, RowOptions
 from orchestrator.settings import Settings, load_settings
 from posology.errors import StoreUnavailable
 
@@ -64,6 +50,7 @@ class _Wanted:
     settings: Settings
 
 
+@grouped
 def estimate(
     source: Annotated[
         str,
@@ -75,22 +62,9 @@ def estimate(
     *,
     index: IndexOption = None,
     tenant: TenantOption = None,
-    model: ModelOption = None,
-    k: KOption = 8,
-    mode: ModeOption = "fused",
-    max_tokens: MaxTokensOption = None,
-    strategy: StrategyOption = None,
-    keep: KeepOption = None,
-    compressor: CompressorOption = None,
-    policy: PolicyOption = None,
-    partition_size: PartitionOption = None,
+    rows: RowOptions,
     retracted: RetractedOption = False,
-    since: YearOption = None,
-    until: UntilYearOption = None,
-    publication_type: TypesOption = None,
-    journal: JournalsOption = None,
-    mesh: MeshOption = None,
-    language: LanguagesOption = None,
+    filters: FilterOptions,
     against: Annotated[
         str | None,
         typer.Option(
@@ -112,24 +86,9 @@ def estimate(
     with errors(as_json=as_json):
         settings = load_settings()
         given = {
-            "model": model,
-            "k": k,
-            "mode": mode,
-            "max_tokens": max_tokens,
-            "strategy": strategy,
-            "keep": keep,
-            "compressor": compressor,
-            "policy": policy,
-            "partition_size": partition_size,
+            **asdict(rows),
             "retracted": retracted,
-            "filters": filter_fields(
-                since=since,
-                until=until,
-                publication_type=publication_type,
-                journal=journal,
-                mesh=mesh,
-                language=language,
-            ),
+            "filters": filters.given(),
         }
         wanted = _Wanted(
             questions=read_questions(source),

@@ -15,25 +15,20 @@ from orchestrator.commands.common import (
     SOME_BAD,
     CompressorOption,
     IndexOption,
-    JournalsOption,
     JsonOption,
     KOption,
-    LanguagesOption,
     MaxTokensOption,
-    MeshOption,
     ModelOption,
     ModeOption,
     PartitionOption,
     RetractedOption,
-    TypesOption,
-    UntilYearOption,
-    YearOption,
     errors,
     fail,
-    filter_fields,
     print_json,
     run,
 )
+from orchestrator.commands.grouping import grouped
+from orchestrator.commands.question_options import FilterOptions
 from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -64,6 +59,7 @@ class _Wanted:
     settings: Settings
 
 
+@grouped
 def compare(
     first: SideArgument,
     second: SideArgument,
@@ -90,12 +86,7 @@ def compare(
     compressor: CompressorOption = None,
     partition_size: PartitionOption = None,
     retracted: RetractedOption = False,
-    since: YearOption = None,
-    until: UntilYearOption = None,
-    publication_type: TypesOption = None,
-    journal: JournalsOption = None,
-    mesh: MeshOption = None,
-    language: LanguagesOption = None,
+    filters: FilterOptions,
     qtable: Annotated[
         Path | None,
         typer.Option("--qtable", metavar="FILE", help="The Q-table. Default: POSOLOGY_QTABLE."),
@@ -125,14 +116,7 @@ def compare(
             "compressor": compressor,
             "partition_size": partition_size,
             "retracted": retracted,
-            "filters": filter_fields(
-                since=since,
-                until=until,
-                publication_type=publication_type,
-                journal=journal,
-                mesh=mesh,
-                language=language,
-            ),
+            "filters": filters.given(),
         }
         wanted = _Wanted(
             first=Side.parse(first),

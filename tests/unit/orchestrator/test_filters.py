@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.commands.common import filter_fields
-from orchestrator.input import AskRequest, JobRequest
+from orchestrator.commands.question_options import FilterOptions
+from orchestrator.input import AskRequest, FiltersRequest, JobRequest
 from orchestrator.jobs.rows import read_row
 from orchestrator.settings import Settings
 from orchestrator.show_decision import filters_in_words
@@ -92,15 +93,15 @@ def test_a_row_has_the_files_filters_or_its_own() -> None:
 
 
 def test_options_that_are_not_given_are_not_sent() -> None:
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("since", "until", "publication_type", "journal", "mesh", "language")
-    )
-    assert filter_fields(**nothing) is None
-    assert filter_fields(**{**nothing, "journal": []}) is None
-    assert filter_fields(**{**nothing, "since": 2010, "mesh": ["Aspirin"]}) == {
-        "since": 2010,
-        "mesh": ["Aspirin"],
-    }
+    assert FilterOptions().given() is None
+    assert FilterOptions(journals=[]).given() is None
+    given = FilterOptions(since=2010, mesh=["Aspirin"]).given()
+    assert given == {"since": 2010, "mesh": ["Aspirin"]}
+
+
+def test_the_options_are_the_fields_of_a_request() -> None:
+    options = [field.name for field in fields(FilterOptions)]
+    assert options == list(FiltersRequest.model_fields)
 
 
 def test_they_are_told_in_words() -> None:
