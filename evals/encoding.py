@@ -1,18 +1,20 @@
 """How fast passages are encoded, by which backend, and what that does to retrieval and to the pruner.
 
-``python -m evals.encoding --data DIR [--passages N] [--every K] [--ingest N] [--pruner N]``
+``python -m evals.encoding --data DIR [--every 1] [--ingest N] [--codes] [--four] [--pruner N] [--limit N]``
 
-* Passages: the pool, the gold passages first, block by block, each block by ONNX int8 and every K-th by torch
-  float32 as well, in turns, so that other work on the machine slows both. Passages per second; the time of
-  44,581 is that of all blocks where all were encoded, else extrapolated from those that were.
+* Passages: the pool, mixed, block by block, each block by ONNX int8 and every K-th by torch float32 as well, in
+  turns, so that other work on the machine slows both. ``--every 1`` encodes all of the pool by both. Passages a
+  second of the clock and of a processor, in the blocks that both encoded.
 * hit@10 of PubMedQA and SciFact's claims with evidence among these passages, dense, for queries and passages
   of each backend and for a mixture. Passages that torch did not encode have the data set's own vectors, which
   are torch's in float32. Differences are paired, with 95 % bootstrap intervals over questions.
-* Ingest: the whole way of abstracts into an index by four backends in turns, with token codes and without.
+* Ingest: the whole way of a random sample into an index, by the same two backends in turns, with sentences'
+  vectors; with token codes if ``--codes``; by torch bfloat16 and ONNX float32, too, if ``--four``.
 * Pruner: gold sentences kept and characters left on SQuAD's questions, five paragraphs each, by two backends.
 
-What is encoded is kept under ``--work``: a run that was broken off goes on where it stopped. ``--every 1``
-encodes all of the pool by both.
+Both backends have as many threads as there are cores. What a block took is kept under ``--work``: the same command
+goes on where a run was broken off. On stderr stands what each block took, how many cores were busy with it, and how
+long the rest of that stage will take. ``--limit N`` tries all of it on a few passages and questions.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import random
-import tempfile
-import time
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,10 +32,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evals.encoding_ingest import ingest_by
+from evals.encoding_turns import Clock, Cost, Turns, same_machine, written
 from evals.pooled import WORK, interval, shown
 from evals.retrieval import Question, pubmedqa, scifact
-from orchestrator.settings import prepare_libraries
+from orchestrator.settings import environment, prepare_libraries
 from posology.index.embedders import load
+from posology.index.embedders.onnx_forward import cores
 from posology.index.embedders.options import Options
 from posology.types import Passage
 
@@ -46,6 +51,8 @@ POOL = "pool.jsonl.gz"
 #: passages of a turn
 BLOCK = 256
 EXACT, FAST = "torch float32", "onnx int8"
+#: least passages of a trial
+LEAST = 20
 
 
 def backends(work: Path) -> dict[str, Options]:
@@ -54,8 +61,8 @@ def backends(work: Path) -> dict[str, Options]:
     return {
         EXACT: Options(backend="torch", precision="float32"),
         "torch bfloat16": Options(backend="torch", precision="bfloat16"),
-        "onnx float32": Options(backend="onnx", precision="float32", cache=cache),
-        FAST: Options(backend="onnx", precision="int8", cache=cache),
+        "onnx float32": Options(backend="onnx", precision="float32", cache=cache, threads=cores()),
+        FAST: Options(backend="onnx", precision="int8", cache=cache, threads=cores()),
     }
 
 
@@ -76,38 +83,26 @@ def encode_pool(
     every: int,
 ) -> dict[str, dict[int, NDArray[np.float32]]]:
     """Each backend's vectors of the blocks that it encoded, by the block's number."""
-    found: dict[str, dict[int, NDArray[np.float32]]] = defaultdict(dict)
-    seconds: dict[str, dict[int, float]] = defaultdict(dict)
-    folder.mkdir(parents=True, exist_ok=True)
-    for block, start in enumerate(range(0, len(rows), BLOCK)):
-        passages = [passage(row) for row in rows[start : start + BLOCK]]
-        names = [FAST, EXACT] if block % (2 * every) else [EXACT, FAST]
-        for name in names:
-            if name == EXACT and block % every:
-                continue
-            path = folder / f"{name.replace(' ', '-')}-{block:04d}.npz"
-            if not path.exists():
-                begun = time.perf_counter()
-                encoded = embedders[name].embed_passages(passages, [()] * len(passages))
-                took = time.perf_counter() - begun
-                draft = path.with_suffix(".tmp.npz")
-                np.savez(draft, vectors=np.array([e.vector for e in encoded]), seconds=took)
-                draft.rename(path)
-            kept = np.load(path)
-            found[name][block] = kept["vectors"]
-            seconds[name][block] = float(kept["seconds"])
+    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    turns = Turns("passages", [EXACT, FAST], list(map(len, blocks)), folder)
+
+    def work(name: str, block: int) -> Cost:
+        passages = [passage(row) for row in blocks[block]]
+        clock = Clock()
+        encoded = embedders[name].embed_passages(passages, [()] * len(passages))
+        cost = clock.cost(len(passages))
+        with written(turns.path(name, block, ".npy")) as draft, draft.open("wb") as file:
+            np.save(file, np.array([one.vector for one in encoded]))
+        return cost
+
+    turns.run(work, wanted=lambda name, block: name == FAST or block % every == 0)
     print(f"\npassages' vectors, {len(rows)} passages in blocks of {BLOCK}")
-    both = sorted(set(seconds[EXACT]) & set(seconds[FAST]))
-    for name in (EXACT, FAST):
-        own = sum(len(v) for v in found[name].values())
-        speed = own / sum(seconds[name].values())
-        same = sum(len(found[name][b]) for b in both) / sum(seconds[name][b] for b in both)
-        print(
-            f"  {name:14} {own} passages, {speed:7.1f} a second ({same:.1f} in the blocks that both encoded):"
-            f" {44_581 / speed / 60:.1f} minutes for 44,581"
-            + ("" if own >= 44_581 else " (extrapolated)")
-        )
-    pairs = [(found[EXACT][b] * found[FAST][b]).sum(axis=1) for b in both]
+    turns.report(len(rows))
+    found = {
+        name: {block: np.load(turns.path(name, block, ".npy")) for block in sorted(costs)}
+        for name, costs in turns.costs.items()
+    }
+    pairs = [(own * found[FAST][block]).sum(axis=1) for block, own in found[EXACT].items()]
     cosines = np.concatenate(pairs)
     print(f"  cosine of both: mean {cosines.mean():.5f}, least {cosines.min():.5f}")
     return found
@@ -153,44 +148,6 @@ def retrieval(
                     f"  queries {query:14} passages {of:14} hit@10 {shown(own)}"
                     f"  difference {(own - base).mean():+.4f} [{low:+.4f}, {high:+.4f}]"
                 )
-
-
-def ingest_all(rows: Sequence[Mapping[str, Any]], options: Mapping[str, Options]) -> None:
-    """Print how fast abstracts become rows of an index."""
-    from posology.index.ingest import ingest
-    from posology.index.store import Index
-    from strategies.compression.late.codec import LateCodec
-    from strategies.compression.self_information import make_annotator
-
-    embedders = {name: load(options=o) for name, o in options.items()}
-    for embedder in embedders.values():
-        embedder.embed_queries(["warm up"])
-    print(f"\ningest of {len(rows)} abstracts, abstracts a second")
-    for codec in (None, LateCodec.packaged()):
-        times: dict[str, list[float]] = defaultdict(list)
-        with tempfile.TemporaryDirectory() as folder:
-            for turn, start in enumerate(range(0, len(rows), BLOCK)):
-                part = rows[start : start + BLOCK]
-                path = Path(folder) / f"{turn}.jsonl"
-                path.write_text("".join(json.dumps(row) + "\n" for row in part), encoding="utf-8")
-                names = list(embedders)
-                for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                    embedder, annotator = embedders[name], make_annotator(None)
-                    index = Index.open_or_create(
-                        str(Path(folder) / f"{turn}-{name}".replace(" ", "-")),
-                        embedder.name,
-                        embedder.dim,
-                        annotator=annotator.name,
-                        codec=codec,
-                    )
-                    begun = time.perf_counter()
-                    ingest([path], index, embedder, annotator=annotator, codec=codec)
-                    times[name].append(len(part) / (time.perf_counter() - begun))
-        for name, found in times.items():
-            print(
-                f"  {name:14} {'without' if codec is None else 'with'} codes: {np.mean(found):6.1f}"
-                f"  (blocks {min(found):.1f} to {max(found):.1f})"
-            )
 
 
 def prune(data: Path, n: int, embedders: Mapping[str, SentenceTransformerEmbedder]) -> None:
@@ -253,6 +210,14 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
+def _prepare() -> None:
+    """Begin again with the environment that commands have: numpy has read it by now, and its threads would spin."""
+    before = environment()
+    prepare_libraries()
+    if environment() != before:
+        os.execv(sys.executable, [sys.executable, "-m", "evals.encoding", *sys.argv[1:]])  # noqa: S606 - itself
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(
@@ -260,24 +225,38 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--work", type=Path, default=WORK / "encoding", help="kept between runs")
-    parser.add_argument("--passages", type=int, default=44_581)
     parser.add_argument("--every", type=int, default=4, help="blocks a block of torch float32")
     parser.add_argument("--ingest", type=int, default=1_024, help="abstracts; 0: none")
+    parser.add_argument("--codes", action="store_true", help="ingest with token codes, too")
+    parser.add_argument("--four", action="store_true", help="ingest by four backends")
     parser.add_argument("--pruner", type=int, default=200, help="questions; 0: none")
+    parser.add_argument(
+        "--limit", type=int, help="passages, and a tenth as many questions of each set"
+    )
     given = parser.parse_args()
-    prepare_libraries()
+    if given.every < 1 or (given.limit is not None and given.limit < LEAST):
+        parser.error(f"--every is 1 at least, and --limit {LEAST}")
+    _prepare()
+    import torch
+
+    torch.set_num_threads(cores())
     options = backends(given.work)
     pool = list(_rows(given.data / POOL))
     sets = {"PubMedQA": pubmedqa(given.data), "SciFact": scifact(given.data)}
+    if given.limit is not None:
+        sets = {title: questions[: given.limit // 10] for title, questions in sets.items()}
     gold = frozenset(i for questions in sets.values() for q in questions for i in q.gold)
-    picked = order(pool, gold, given.passages)
+    picked = order(pool, gold, min(given.limit or len(pool), len(pool)))
     rows = [pool[i] for i in picked]
-    embedders = {name: load(options=options[name]) for name in (EXACT, FAST)}
-    for name, embedder in embedders.items():
-        embedder.embed_queries(["warm up"])
-        print(f"{name}: {embedder.describes}, {embedder.name}")
+    names = list(options) if given.four and given.ingest else [EXACT, FAST]
+    everything = {name: load(options=options[name]) for name in names}
+    embedders = {name: everything[name] for name in (EXACT, FAST)}
+    for embedder in everything.values():
+        # memory for the largest batches is had before anything is measured
+        embedder.embed_passages([passage(row) for row in rows[:16]], [()] * len(rows[:16]))
     folder = given.work / f"{len(rows)}-{embedders[FAST].name.replace(':', '-')}"
-    found = encode_pool(rows, embedders, folder, max(given.every, 1))
+    same_machine(folder, {name: one.describes for name, one in embedders.items()})
+    found = encode_pool(rows, embedders, folder, given.every)
     stored = np.load(given.data / "pool.minilm.f16.npy")[picked].astype(np.float32)
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)
     for block, own in found[EXACT].items():
@@ -285,9 +264,11 @@ def main() -> None:
     fast = np.concatenate([found[FAST][b] for b in sorted(found[FAST])])
     retrieval(sets, [row["id"] for row in rows], {EXACT: stored, FAST: fast}, embedders)
     if given.ingest:
-        ingest_all(rows[: given.ingest], options)
+        sample = random.Random(3).sample(rows, min(given.ingest, len(rows)))
+        for codes in (False, True) if given.codes else (False,):
+            ingest_by(everything, sample, folder, codes=codes, whole=len(pool))
     if given.pruner:
-        prune(given.data, given.pruner, embedders)
+        prune(given.data, min(given.pruner, given.limit or given.pruner), embedders)
 
 
 if __name__ == "__main__":
