@@ -97,7 +97,7 @@ def open_complete(request: pytest.FixtureRequest, opened: AsyncExitStack) -> Ope
         stub = opened.enter_context(StubProvider(script))
         # short only where it is to be waited for: other tests may have the cores
         silent = any(isinstance(s, Hang) or (isinstance(s, Reply) and s.latency) for s in script)
-        timeout = TIMEOUT if silent else 20.0
+        timeout = TIMEOUT if silent else 60.0
         adapter: OpenAIAdapter | AnthropicAdapter
         if request.param == "openai":
             adapter = OpenAIAdapter(api_key="any", base_url=stub.openai_url, timeout=timeout)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -211,8 +212,13 @@ async def test_a_cap_that_is_passed_already_pays_for_nothing(path: Path) -> None
 async def test_what_is_interrupted_is_paid_for_and_asked_again(path: Path) -> None:
     plan, bench = await planned("One?", "Two?"), Bench()
     bench.model = ScriptedModel(answer, usage=Usage(input=200, output=20), latency=60)
-    with anyio.move_on_after(0.2) as scope:
-        await bench.explore(plan, path, at_once=2)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(bench.explore, plan, path, at_once=2))
+            with anyio.fail_after(90):
+                while len(bench.model.calls) < 2:  # noqa: ASYNC110 - a model has no event for it
+                    await anyio.sleep(0.01)
+            scope.cancel()
     assert scope.cancelled_caught
     found = read_run(path)
     # nobody knows whether they were billed, so they are charged at their bounds

@@ -172,7 +172,7 @@ async def test_a_killed_redis_comes_back_with_its_data_where_it_was(tmp_path: Pa
             await client.set("job", "1")
             pid = (await client.info("server"))["process_id"]
         os.kill(pid, signal.SIGKILL)
-        with anyio.fail_after(20):
+        with anyio.fail_after(90):
             while runs(pid) or await ping(url) is not Ping.READY:  # noqa: ASYNC110 - as clients do
                 await anyio.sleep(0.01)
         async with Redis.from_url(url, decode_responses=True) as client:

@@ -175,7 +175,7 @@ async def test_who_cancels_does_not_wait_for_a_compressor() -> None:
         name: str = "slow"
 
         def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
-            over.wait(10)
+            over.wait(100)
             return Leaves(words=())(retrieval, keep)
 
     started = time.monotonic()
@@ -184,7 +184,7 @@ async def test_who_cancels_does_not_wait_for_a_compressor() -> None:
     took = time.monotonic() - started
     over.set()
     assert scope.cancelled_caught
-    assert took < 5
+    assert took < 50
 
 
 @pytest.mark.parametrize("keep", [-0.01, 1.5, float("nan")])

@@ -220,12 +220,16 @@ async def test_the_call_carries_the_partition_and_the_query_first() -> None:
 async def test_partitions_are_read_at_the_same_time(make_task: Callable[..., Task]) -> None:
     passages = [Passage(id=f"n:{i}", text="Nothing to see here.") for i in range(6)]
     inside = most = 0
+    all_inside = anyio.Event()
 
     async def complete(call: Call) -> Completion:
         nonlocal inside, most
         inside += 1
         most = max(most, inside)
-        await anyio.sleep(0.02)
+        if inside == 6:
+            all_inside.set()
+        with anyio.move_on_after(10):
+            await all_inside.wait()
         inside -= 1
         return await Structured(ScriptedModel([reply(found=False)]))(call)
 
@@ -237,13 +241,15 @@ async def test_an_error_that_is_ours_ends_the_others_and_comes_out_bare(
     make_task: Callable[..., Task],
 ) -> None:
     ended: list[str] = []
+    begun = anyio.Event()
 
     async def complete(call: Call) -> Completion:
         if call.excerpts[0].passage.id == "note:1":
-            await anyio.sleep(0.01)
+            await begun.wait()
             raise errors.StoreUnavailable("no", address="redis://x")
         try:
-            await anyio.sleep(10.0)
+            begun.set()
+            await anyio.sleep_forever()
         finally:
             ended.append(call.excerpts[0].passage.id)
         raise AssertionError
