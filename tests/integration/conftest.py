@@ -43,9 +43,9 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                "--save", "", "--appendonly", "no"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 90
             while not socket.exists():
-                assert time.monotonic() < deadline, "Redis did not start in 20 s"
+                assert time.monotonic() < deadline, "Redis did not start in 90 s"
                 time.sleep(0.02)
             yield f"unix://{socket}"
         finally:
@@ -82,16 +82,16 @@ def _serve(app: FastAPI) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not server.started:
-            assert time.monotonic() < deadline, "the API did not start in 20 s"
+            assert time.monotonic() < deadline, "the API did not start in 90 s"
             assert thread.is_alive(), "the API ended"
             time.sleep(0.02)
         host, port = server.servers[0].sockets[0].getsockname()
         yield f"http://{host}:{port}"
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(90)
     assert not thread.is_alive()
 
 

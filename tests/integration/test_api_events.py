@@ -38,7 +38,9 @@ async def opened(
     redis = connect(redis_url)
     headers = {"X-Posology-Tenant": tenant}
     try:
-        async with httpx2.AsyncClient(base_url=url, headers=headers, trust_env=False) as client:
+        async with httpx2.AsyncClient(
+            base_url=url, headers=headers, trust_env=False, timeout=60
+        ) as client:
             yield client, JobStore(redis, redis_url)
     finally:
         await redis.aclose()
@@ -53,7 +55,7 @@ async def events(client: httpx2.AsyncClient, job: str, last: str | None = None) 
         return [event async for event in parse(reply.aiter_bytes())]
 
 
-async def until(done: Callable[[], bool], seconds: float = 10) -> None:
+async def until(done: Callable[[], bool], seconds: float = 90.0) -> None:
     with anyio.fail_after(seconds):
         while not done():  # noqa: ASYNC110  # another thread's doing
             await anyio.sleep(0.02)
@@ -107,7 +109,7 @@ async def test_a_client_that_leaves_frees_its_connection(
                     assert event.event == "state"
                     break
         await until(lambda: served.app.state.context.streams == 0)
-        with anyio.fail_after(10):
+        with anyio.fail_after(90):
             while (await store.redis.info("clients"))["blocked_clients"]:  # noqa: ASYNC110  # the server's doing
                 await anyio.sleep(0.05)
 
@@ -147,7 +149,7 @@ async def test_silence_is_filled_and_streams_are_bounded(
             async with client.stream("GET", f"/v1/jobs/{job}/events") as reply:
                 pieces = reply.aiter_bytes()
                 seen = b""
-                with anyio.fail_after(10):
+                with anyio.fail_after(90):
                     while seen.count(b": ping") < 2:
                         seen += await anext(pieces)
                 refused = await client.get(f"/v1/jobs/{job}/events")
@@ -176,7 +178,7 @@ async def test_a_burst_opens_no_more_streams_than_are_allowed(
                     # a stream is left when all requests were answered
                     await answered.wait()
 
-            with anyio.fail_after(20):
+            with anyio.fail_after(90):
                 async with anyio.create_task_group() as group:
                     for _ in range(60):
                         group.start_soon(watch)
@@ -189,11 +191,11 @@ async def test_a_stream_ends_with_its_jobs_record(
 ) -> None:
     async with opened(served.url, tenant, redis_url) as (client, store):
         job = await submitted(client)
-        async with client.stream("GET", f"/v1/jobs/{job}/events", timeout=10) as reply:
+        async with client.stream("GET", f"/v1/jobs/{job}/events") as reply:
             found = parse(reply.aiter_bytes())
             assert (await anext(found)).event == "state"
             await store.redis.delete(f"{keys.prefix(tenant)}job:{job}")
-            with anyio.fail_after(10):
+            with anyio.fail_after(90):
                 assert [event async for event in found] == []
         await until(lambda: served.app.state.context.streams == 0)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
@@ -210,7 +212,7 @@ async def test_an_upload_that_breaks_off_is_no_defect(
                 tenants = f"X-Posology-Tenant: {tenant}\r\nContent-Length: 100\r\n\r\n"
                 await stream.send(f"{head}{tenants}".encode() + b'{"question": "Does it?"}\n')
             line = f'route="/v1/{path}",status="499"'
-            with anyio.fail_after(10):
+            with anyio.fail_after(90):
                 while line not in (await client.get("/metrics")).text:  # noqa: ASYNC110  # its doing
                     await anyio.sleep(0.02)
         assert (await store.page(tenant=tenant)).jobs == ()

@@ -94,7 +94,7 @@ def _running(
             process.terminate()
             try:
                 if ours:
-                    process.wait(40)
+                    process.wait(90)
             finally:
                 process.kill()
 
@@ -114,7 +114,7 @@ def _answers(url: str, login: str | None = None, bearer: str | None = None) -> i
     if login is not None:
         request.add_header("Authorization", f"Basic {base64.b64encode(login.encode()).decode()}")
     try:
-        with urllib.request.urlopen(request, timeout=5) as response:
+        with urllib.request.urlopen(request, timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         with error:
@@ -179,7 +179,7 @@ def _at_port(command: list[str], wanted: int) -> tuple[list[str], int]:
 
 def test_redis_wants_its_password(redis: str) -> None:
     port = int(redis.rpartition(":")[2].partition("/")[0])
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(b"PING\r\n")
         assert b"NOAUTH" in connection.recv(1024)
 
@@ -242,7 +242,7 @@ def test_a_worker_works(
 
         _until(healthy, process, tmp_path / "log")
         process.terminate()
-        assert process.wait(40) == 0, (tmp_path / "log").read_text(errors="replace")
+        assert process.wait(90) == 0, (tmp_path / "log").read_text(errors="replace")
         # it took itself off the list
         assert not healthy()
 

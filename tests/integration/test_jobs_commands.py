@@ -48,7 +48,7 @@ def end(redis_url: str, tenant: str, finish: Finish) -> Callable[..., str | None
     def run(**how: Any) -> str | None:
         async def once() -> str:
             async with open_store(redis_url) as store:
-                with anyio.fail_after(60):
+                with anyio.fail_after(90):
                     # the job may be on its way still
                     while (job := await finish(store, tenant, **how)) is None:  # noqa: ASYNC110 - another process
                         await anyio.sleep(0.05)
@@ -247,7 +247,7 @@ def test_the_api_is_served_alone(redis_url: str) -> None:
     environment = {**os.environ, "POSOLOGY_REDIS_URL": redis_url}
     with subprocess.Popen(argv, env=environment, stderr=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 90
             while True:
                 try:
                     with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as reply:
@@ -258,7 +258,7 @@ def test_the_api_is_served_alone(redis_url: str) -> None:
                     time.sleep(0.1)
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(20)
+            process.wait(90)
 
 
 def test_the_api_says_what_it_needs(cli: Cli) -> None:

@@ -202,7 +202,7 @@ async def test_a_connection_serves_requests_one_after_another() -> None:
 
 
 async def test_a_client_that_left_is_billed_all_the_same() -> None:
-    async with serving(lambda _: Reply(text="yes", latency=0.5)) as (server, _, writer):
+    async with serving(lambda _: Reply(text="yes", latency=2.0)) as (server, _, writer):
         writer.write(request())
         while not server.ledger.entries():  # noqa: ASYNC110 - the server has no event for it
             await asyncio.sleep(0.01)

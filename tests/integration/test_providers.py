@@ -106,7 +106,7 @@ async def rig(provider: str) -> Any:
         script: list[Step] | Callable[[Recorded], Step],
         *,
         policy: RetryPolicy = QUICK,
-        timeout: float = 5.0,
+        timeout: float = 60.0,
         limit: int = 8,
         **options: Any,
     ) -> Rig:
@@ -254,7 +254,7 @@ async def test_a_rate_limit_beyond_the_deadline_fails_at_once(rig: MakeRig) -> N
     started = time.perf_counter()
     with pytest.raises(errors.RateLimited) as caught:
         await made.complete(made.call)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 50
     assert caught.value.retry_after == 60.0
     assert made.outcomes == [(1, 1, Outcome.FAILED, "RateLimited")]
 
@@ -349,18 +349,18 @@ async def test_usage_of_an_unusable_reply_is_kept_and_priced(rig: MakeRig, provi
 
 
 async def test_a_silent_provider_times_out(rig: MakeRig) -> None:
-    made = rig([Hang(), Reply(text="yes")], timeout=0.8)
+    made = rig([Hang(), Reply(text="yes")], timeout=3.0)
     assert (await made.complete(made.call)).text == "yes"
     assert made.outcomes == [
         (1, 1, Outcome.FAILED, "ProviderTimeout"),
         (1, 2, Outcome.OK, None),
     ]
     assert made.account.attempts[0].usage is None
-    assert 0.7 < made.account.attempts[0].latency < 4
+    assert 2.9 < made.account.attempts[0].latency < 30
 
 
 async def test_the_deadline_cuts_off_a_running_attempt(rig: MakeRig) -> None:
-    policy = RetryPolicy(attempts=3, base=0.01, cap=0.02, deadline=0.3)
+    policy = RetryPolicy(attempts=3, base=0.01, cap=0.02, deadline=3.0)
     made = rig([Status(code=500), Hang()], policy=policy)
     with pytest.raises(errors.DeadlineExceeded) as caught:
         await made.complete(made.call)
@@ -473,8 +473,13 @@ async def test_concurrent_calls_are_numbered_each_on_its_own(rig: MakeRig) -> No
 
 async def test_a_cancelled_call_is_accounted_for(rig: MakeRig) -> None:
     made = rig([Hang()])
-    with anyio.move_on_after(0.2) as scope:
-        await made.complete(made.call)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(made.complete, made.call)
+            with anyio.fail_after(90):
+                while not made.stub.requests:  # noqa: ASYNC110 - another thread's doing
+                    await anyio.sleep(0.01)
+            scope.cancel()
     assert scope.cancelled_caught
     (attempt,) = made.account.attempts
     assert (attempt.outcome, attempt.usage, attempt.cost) == (Outcome.CANCELLED, None, None)
@@ -512,11 +517,11 @@ async def test_a_connection_that_is_not_made_is_known_before_time_is_over(provid
 
     client = httpx2.AsyncClient(transport=Nobody())
     with StubProvider([]) as stub:
-        adapter = adapter_to(provider, stub, timeout=0.4, client=client)
+        adapter = adapter_to(provider, stub, timeout=3.0, client=client)
     with pytest.raises(errors.ProviderUnreachable) as caught:
         await adapter(call_to(MODELS[provider]))
     assert caught.value.usage == Usage()
-    assert given == [{"connect": 0.2, "read": 0.4, "write": 0.4, "pool": 0.4}]
+    assert given == [{"connect": 1.5, "read": 3.0, "write": 3.0, "pool": 3.0}]
     await client.aclose()
 
 

@@ -66,7 +66,7 @@ def target(served: Served, redis_url: str) -> Iterator[str]:
 def ended(target: str) -> dict[str, str]:
     """A job that is over, and its batch."""
     headers = {"X-Posology-Tenant": "fuzzed"}
-    with httpx2.Client(base_url=target, headers=headers, trust_env=False) as client:
+    with httpx2.Client(base_url=target, headers=headers, trust_env=False, timeout=60) as client:
         batch = client.post(
             "/v1/batches",
             content=b'{"question": "Does it?"}\n{}\n',
@@ -112,5 +112,5 @@ def test_whatever_is_sent_about_what_there_is(
     headers = {"X-Posology-Tenant": "fuzzed"}
     case.call_and_validate(base_url=target, headers=headers, excluded_checks=NOT_ASKED_OF_TEXT)
     if case.path.endswith("/retry"):
-        with httpx2.Client(base_url=target, headers=headers, trust_env=False) as client:
+        with httpx2.Client(base_url=target, headers=headers, trust_env=False, timeout=60) as client:
             client.delete(f"/v1/jobs/{ended['job']}")

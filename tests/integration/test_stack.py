@@ -137,13 +137,13 @@ def up(
             yield running
         finally:
             process.kill()
-            process.wait(20)
+            process.wait(90)
             for pid in running.running():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
 
-def until(done: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(done: Callable[[], Any], seconds: float = 90.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (value := done()):
         assert time.monotonic() < deadline, "not in time"
@@ -160,7 +160,7 @@ def workers_of(info: StackInfo) -> list[int]:
 
 def answers(url: str | None) -> bool:
     assert url is not None
-    with urllib.request.urlopen(url, timeout=10) as reply:
+    with urllib.request.urlopen(url, timeout=60) as reply:
         return bool(reply.status == 200)
 
 
@@ -179,7 +179,7 @@ def test_everything_runs_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         assert {os.getsid(pid) == pid for pid in processes if pid != info.pid} == {True}
         stack.process.send_signal(signal.SIGINT)
         assert stack.line() == "SIGINT"
-        assert stack.process.wait(20) == 0
+        assert stack.process.wait(90) == 0
         assert stack.running() == {}
         assert read_stack(tmp_path) is None
     modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.log")}
@@ -194,7 +194,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
         assert read_stack(tmp_path) is None
         stack.process.send_signal(signal.SIGINT)
         assert stack.line() == "SIGINT"
-        assert stack.process.wait(20) == 0
+        assert stack.process.wait(90) == 0
         assert stack.running() == {}
 
 
@@ -202,7 +202,7 @@ def test_sigterm_is_a_ctrl_c(tmp_path: Path) -> None:
     with up(tmp_path) as stack:
         stack.process.terminate()
         assert stack.line() == "SIGTERM"
-        assert stack.process.wait(20) == 0
+        assert stack.process.wait(90) == 0
         assert stack.running() == {}
 
 
@@ -213,7 +213,7 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_one_finds_the_data(tmp_
         with Redis.from_url(info.redis_url) as client:
             client.set("job", "1")
         stack.process.kill()
-        stack.process.wait(20)
+        stack.process.wait(90)
         until(lambda: not stack.running())
         assert (tmp_path / "stack.json").exists()
         assert read_stack(tmp_path) is None
@@ -227,7 +227,7 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_one_finds_the_data(tmp_
 def test_the_next_stack_may_come_at_once(tmp_path: Path) -> None:
     with up(tmp_path) as first:
         first.process.kill()
-        first.process.wait(20)
+        first.process.wait(90)
         with up(tmp_path) as second:
             assert answers(second.info.api_url)
 
@@ -259,7 +259,7 @@ def test_a_second_ctrl_c_hastens(tmp_path: Path) -> None:
         assert stack.pid_of("SIG_IGN")
         assert stack.pid_of("redis-server")
         stack.process.send_signal(signal.SIGINT)
-        assert stack.process.wait(20) == 0
+        assert stack.process.wait(90) == 0
         assert stack.running() == {}
 
 
@@ -323,7 +323,7 @@ def test_ctrl_c_in_a_block_that_receives_no_signals_leaves_nothing(
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)
         assert stack.line() == "interrupted"
-        assert process.wait(20) == 0
+        assert process.wait(90) == 0
         assert stack.running() == {}
 
 

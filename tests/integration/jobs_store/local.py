@@ -244,7 +244,7 @@ class Gate:
         return await self._inner(call)
 
     async def until(self, count: int) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(90):
             while self.arrived < count:
                 await self._arrival.wait()
 

@@ -89,7 +89,7 @@ async def test_whoever_is_stopped_does_not_ask_again_without_a_pause(bench: Benc
     held.stopped.set()
     started = time.monotonic()
     for _ in range(5):
-        await held.sleep(1.0)
-    assert 0.4 < time.monotonic() - started < 4.5, "five seconds were asked for"
-    with anyio.fail_after(1):
+        await held.sleep(60.0)
+    assert 0.4 < time.monotonic() - started < 60, "five minutes were asked for"
+    with anyio.fail_after(90):
         await held.sleep(0.0)

@@ -218,6 +218,14 @@ async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench
     assert (out.losses, len(out.spending.attempts)) == (0, 1)
 
 
+async def queued(bench: Bench, count: int) -> None:
+    """Until so many calls wait in the tenant's queue for money."""
+    with anyio.fail_after(90):
+        name = f"{keys.prefix(bench.tenant)}money:queue"
+        while await bench.redis.zcard(name) < count:  # noqa: ASYNC110 - Redis has no event for it
+            await anyio.sleep(0.01)
+
+
 async def test_who_comes_first_is_served_first(bench: Bench) -> None:
     """A small call that comes later does not overtake a dear one that waits."""
     await limit(bench, total=Decimal(2))
@@ -241,9 +249,9 @@ async def test_who_comes_first_is_served_first(bench: Bench) -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask, "dear", 1_499)
-        await anyio.sleep(0.3)
+        await queued(bench, 1)
         group.start_soon(ask, "small", 10)
-        await anyio.sleep(0.3)
+        await queued(bench, 2)
         assert not order
         await bench.close(holder, "a1", cost=Decimal(0))
     assert order == ["dear", "small"]

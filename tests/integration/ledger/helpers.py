@@ -318,9 +318,9 @@ class Server:
                    "--unixsocket", str(socket), "--dir", str(self.folder),
                    "--save", "", "--appendonly", "yes", "--appendfsync", self.fsync]  # fmt: skip
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not socket.exists():
-            assert time.monotonic() < deadline, "Redis did not start in 20 s"
+            assert time.monotonic() < deadline, "Redis did not start in 90 s"
             time.sleep(0.02)
 
     def stop(self, *, kill: bool) -> None:
@@ -329,7 +329,7 @@ class Server:
             self.process.kill()
         else:
             self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(90)
 
 
 @contextmanager
