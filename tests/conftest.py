@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from orchestrator.settings import prepare_libraries
 
@@ -17,8 +17,9 @@ prepare_libraries()
 
 # A busy machine is slow, and no test is about speed. `make test` tries the same examples wherever it runs, so that what
 # fails there was broken by the change at hand; `make fuzz` looks for others.
-settings.register_profile("posology", deadline=None, derandomize=True)
-settings.register_profile("fuzz", deadline=None, print_blob=True)
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("posology", UNHURRIED, derandomize=True)
+settings.register_profile("fuzz", UNHURRIED, print_blob=True)
 settings.load_profile("posology")
 
 _SECRETS = (
