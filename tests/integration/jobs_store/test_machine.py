@@ -252,7 +252,7 @@ class Jobs(Machine):
         self.wait(self._nothing_is_left())
 
 
-@pytest.mark.timeout(3_600 if SEED else 120)
+@pytest.mark.timeout(3_600 if SEED else 600)
 def test_no_history_breaks_what_the_store_promises(redis_url: str) -> None:
     Jobs.url = redis_url
     machine = Jobs if SEED is None else seed(int(SEED))(Jobs)

@@ -146,7 +146,7 @@ def next_window(now: int, *, month: bool) -> int:
     return round(then.timestamp() * 1000)
 
 
-@pytest.mark.timeout(3_600 if SEED else 120)
+@pytest.mark.timeout(3_600 if SEED else 600)
 @pytest.mark.parametrize("kind", ["memory", "redis"])
 def test_no_history_breaks_what_the_ledger_promises(
     request: pytest.FixtureRequest, kind: str
