@@ -1,6 +1,6 @@
 """How fast passages are encoded, by which backend, and what that does to retrieval and to the pruner.
 
-``python -m evals.encoding --data DIR [--every 1] [--ingest N] [--codes] [--four] [--pruner N] [--limit N]``
+``python -m evals.encoding --data DIR [--every 1] [--ingest N] [--codes] [--four] [--pruner N] [--limit N] [--block N]``
 
 * Passages: the pool, mixed, block by block, each block by ONNX int8 and every K-th by torch float32 as well, in
   turns, so that other work on the machine slows both. ``--every 1`` encodes all of the pool by both. Passages a
@@ -14,7 +14,8 @@
 
 Both backends have as many threads as there are cores. What a block took is kept under ``--work``: the same command
 goes on where a run was broken off. On stderr stands what each block took, how many cores were busy with it, and how
-long the rest of that stage will take. ``--limit N`` tries all of it on a few passages and questions.
+long the rest of that stage will take. ``--limit N`` tries all of it on a few passages and questions,
+``--block N`` in shorter turns.
 """
 
 from __future__ import annotations
@@ -80,10 +81,20 @@ def encode_pool(
     rows: Sequence[Mapping[str, Any]],
     embedders: Mapping[str, SentenceTransformerEmbedder],
     folder: Path,
+    *,
     every: int,
+    size: int,
 ) -> dict[str, dict[int, NDArray[np.float32]]]:
-    """Each backend's vectors of the blocks that it encoded, by the block's number."""
-    blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    """Each backend's vectors of the blocks that it encoded, by the block's number.
+
+    Args:
+        rows: of the pool.
+        embedders: by backend.
+        folder: where what blocks gave is kept.
+        every: blocks a block of torch float32.
+        size: passages of a block.
+    """
+    blocks = [rows[start : start + size] for start in range(0, len(rows), size)]
     turns = Turns("passages", [EXACT, FAST], list(map(len, blocks)), folder)
 
     def work(name: str, block: int) -> Cost:
@@ -96,7 +107,7 @@ def encode_pool(
         return cost
 
     turns.run(work, wanted=lambda name, block: name == FAST or block % every == 0)
-    print(f"\npassages' vectors, {len(rows)} passages in blocks of {BLOCK}")
+    print(f"\npassages' vectors, {len(rows)} passages in blocks of {size}")
     turns.report(len(rows))
     found = {
         name: {block: np.load(turns.path(name, block, ".npy")) for block in sorted(costs)}
@@ -226,6 +237,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--work", type=Path, default=WORK / "encoding", help="kept between runs")
     parser.add_argument("--every", type=int, default=4, help="blocks a block of torch float32")
+    parser.add_argument("--block", type=int, default=BLOCK, help="passages of a turn")
     parser.add_argument("--ingest", type=int, default=1_024, help="abstracts; 0: none")
     parser.add_argument("--codes", action="store_true", help="ingest with token codes, too")
     parser.add_argument("--four", action="store_true", help="ingest by four backends")
@@ -234,8 +246,8 @@ def main() -> None:
         "--limit", type=int, help="passages, and a tenth as many questions of each set"
     )
     given = parser.parse_args()
-    if given.every < 1 or (given.limit is not None and given.limit < LEAST):
-        parser.error(f"--every is 1 at least, and --limit {LEAST}")
+    if min(given.every, given.block) < 1 or (given.limit is not None and given.limit < LEAST):
+        parser.error(f"--every and --block are 1 at least, and --limit {LEAST}")
     _prepare()
     import torch
 
@@ -254,17 +266,19 @@ def main() -> None:
     for embedder in everything.values():
         # memory for the largest batches is had before anything is measured
         embedder.embed_passages([passage(row) for row in rows[:16]], [()] * len(rows[:16]))
-    folder = given.work / f"{len(rows)}-{embedders[FAST].name.replace(':', '-')}"
+    folder = given.work / f"{len(rows)}-{given.block}-{embedders[FAST].name.replace(':', '-')}"
     same_machine(folder, {name: one.describes for name, one in embedders.items()})
-    found = encode_pool(rows, embedders, folder, given.every)
+    found = encode_pool(rows, embedders, folder, every=given.every, size=given.block)
     stored = np.load(given.data / "pool.minilm.f16.npy")[picked].astype(np.float32)
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)
     for block, own in found[EXACT].items():
-        stored[block * BLOCK : block * BLOCK + len(own)] = own
+        start = block * given.block
+        stored[start : start + len(own)] = own
     fast = np.concatenate([found[FAST][b] for b in sorted(found[FAST])])
     retrieval(sets, [row["id"] for row in rows], {EXACT: stored, FAST: fast}, embedders)
     if given.ingest:
-        sample = random.Random(3).sample(rows, min(given.ingest, len(rows)))
+        # the same beginning for every length, so that a longer run goes on with a shorter one
+        sample = random.Random(3).sample(rows, len(rows))[: given.ingest]
         for codes in (False, True) if given.codes else (False,):
             ingest_by(everything, sample, folder, codes=codes, whole=len(pool))
     if given.pruner:

@@ -164,7 +164,11 @@ class Turns:
 
     def _kept(self, name: str, block: int) -> Cost | None:
         path = self.path(name, block, ".json")
-        return Cost(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+        if not path.exists():
+            return None
+        kept = Cost(**json.loads(path.read_text(encoding="utf-8")))
+        # the last block of a shorter run is another one
+        return kept if kept.items == self._sizes[block] else None
 
     def _left(self, todo: Sequence[tuple[int, str]]) -> str:
         """The time that the other blocks of this stage will take, if they are as quick as those before."""

@@ -64,6 +64,15 @@ def test_a_run_that_is_killed_is_gone_on_with(
     assert ratios.strip() == "b is 2.00 times as fast as a, 1.00 by processor time"
 
 
+def test_a_longer_run_goes_on_with_a_shorter_one(tmp_path: Path) -> None:
+    Turns("s", NAMES, (*SIZES[:1], 1), tmp_path).run(
+        lambda _, block: Cost(items=(4, 1)[block], wall=1.0, processor=1.0, others=None)
+    )
+    work = Work()
+    Turns("s", NAMES, SIZES, tmp_path).run(work)
+    assert sorted(work.done) == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+
+
 def test_what_is_left_is_told_from_what_was_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
