@@ -9,13 +9,15 @@ import argparse
 import importlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import numpy as np
 
+from evals.clock import Precomputed, quantiles, retrieval_seconds, seconds
 from evals.scale_build import peak
 from posology.index.filtering import NONE
 from posology.index.retriever import DEPTH, Retriever
@@ -23,51 +25,14 @@ from posology.index.store import Index
 from posology.query import make_query
 from posology.types import EncodedQuery, Filters
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from posology.seams import TokenCodec
-    from posology.types import Encoded, Passage, Sentence
-
 K = 16
 #: questions that are asked before the clock starts, and with the clock on; with filters
 WARM, TIMED, FILTERED = 20, 200, 50
 
 
-class Known:
-    """An embedder that knows the vectors of the questions, and no others."""
-
-    def __init__(self, name: str, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        self.name, self.dim = name, vectors.shape[1]
-        self._vectors = dict(zip(texts, vectors, strict=True))
-
-    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """From memory."""
-        return np.stack([self._vectors[text] for text in texts])
-
-    def encode_query(self, text: str) -> EncodedQuery:
-        """From memory."""
-        return EncodedQuery(vector=self._vectors[text])
-
-    def embed_passages(
-        self,
-        passages: Sequence[Passage],
-        sentences: Sequence[Sequence[Sentence]],
-        codec: TokenCodec | None = None,  # noqa: ARG002 (the protocol's)
-    ) -> list[Encoded]:
-        """Refuse: nothing is ingested here."""
-        raise AssertionError(f"{len(passages)} passages, {len(sentences)}: only questions here")
-
-
-def _timed(times: list[float], work: Callable[[], object]) -> None:
-    started = time.perf_counter()
-    work()
-    times.append(time.perf_counter() - started)
-
-
 def _quantiles(name: str, times: Sequence[float]) -> dict[str, float]:
-    p50, p95 = np.percentile(np.array(times) * 1e3, [50, 95])
-    return {f"{name}_p50_ms": round(float(p50), 2), f"{name}_p95_ms": round(float(p95), 2)}
+    p50, p95 = quantiles(times)
+    return {f"{name}_p50_ms": round(p50, 2), f"{name}_p95_ms": round(p95, 2)}
 
 
 async def _measure(where: Path, asked: dict[str, Any], named: dict[str, Filters]) -> dict[str, Any]:
@@ -75,7 +40,10 @@ async def _measure(where: Path, asked: dict[str, Any], named: dict[str, Filters]
     found: dict[str, Any] = {"reader_libraries_mb": round(peak())}
     started = time.perf_counter()
     index = Index.open(where)
-    retriever = Retriever(index, Known(index.meta.embedder, texts, vectors))
+    encoded = {
+        text: EncodedQuery(vector=vector) for text, vector in zip(texts, vectors, strict=True)
+    }
+    retriever = Retriever(index, Precomputed(index.meta.embedder, encoded))
     found["open_s"] = round(time.perf_counter() - started, 3)
     await retriever.retrieve(make_query(texts[0]), K)
     found["cold_first_answer_s"] = round(time.perf_counter() - started, 3)
@@ -83,29 +51,20 @@ async def _measure(where: Path, asked: dict[str, Any], named: dict[str, Filters]
     index.warm()
     found["warm_s"] = round(time.perf_counter() - started, 3)
     found["reader_warm_mb"] = round(peak())
-    for text in texts[:WARM]:
-        await retriever.retrieve(make_query(text), K)
-    whole: list[float] = []
-    for text in texts[WARM : WARM + TIMED]:
-        started = time.perf_counter()
-        await retriever.retrieve(make_query(text), K)
-        whole.append(time.perf_counter() - started)
+    await retrieval_seconds(retriever, texts[:WARM], K)
+    whole = await retrieval_seconds(retriever, texts[WARM : WARM + TIMED], K)
     found |= _quantiles("retrieve", whole)
     view = index.view()
     parts: dict[str, list[float]] = {"dense": [], "bm25": [], "take": []}
     for text, vector in zip(texts[WARM : WARM + TIMED], vectors[WARM:], strict=False):
         rows = view.dense_rows(vector, K).ids
-        _timed(parts["dense"], lambda vector=vector: view.dense_rows(vector, DEPTH))  # type: ignore[misc]
-        _timed(parts["bm25"], lambda text=text: view.bm25_rows(text, DEPTH))  # type: ignore[misc]
-        _timed(parts["take"], lambda rows=rows: view.take(rows))  # type: ignore[misc]
+        parts["dense"].append(seconds(partial(view.dense_rows, vector, DEPTH)))
+        parts["bm25"].append(seconds(partial(view.bm25_rows, text, DEPTH)))
+        parts["take"].append(seconds(partial(view.take, rows)))
     for name, times in parts.items():
         found |= _quantiles(name, times)
     for name, filters in {"no filter": NONE, **named}.items():
-        times = []
-        for text in texts[: FILTERED + 5]:
-            started = time.perf_counter()
-            await retriever.retrieve(make_query(text), K, filters=filters)
-            times.append(time.perf_counter() - started)
+        times = await retrieval_seconds(retriever, texts[: FILTERED + 5], K, filters)
         found |= _quantiles(f"retrieve_{name}", times[5:])
     found["reader_peak_mb"] = round(peak())
     return found
