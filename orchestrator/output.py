@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from decimal import Decimal
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -45,6 +44,7 @@ from posology.published.tools import (
     BadItem,
     IndexOutput,
     IngestOutput,
+    ProspectOutput,
     SearchOutput,
     SyncOutput,
     VersionsOutput,
@@ -67,7 +67,6 @@ from posology.types import (
 if TYPE_CHECKING:
     from orchestrator.estimates.saving import Spared
     from orchestrator.pipeline import Report, Request
-    from posology.index.info import IndexInfo
     from posology.index.report import IngestReport
 
 
@@ -209,11 +208,6 @@ def ingest_output(report: IngestReport) -> IngestOutput:
     )
 
 
-def index_output(info: IndexInfo) -> IndexOutput:
-    """The published form of what an index says of itself."""
-    return IndexOutput.model_validate(asdict(info))
-
-
 def error_output(error: PosologyError, account: Account | None) -> ErrorOutput:
     """The published form of an error."""
     return ErrorOutput(error=error_body(error, account))
@@ -340,6 +334,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "ingest": IngestOutput,
         "index": IndexOutput,
         "sync": SyncOutput,
+        "prospect": ProspectOutput,
         "versions": VersionsOutput,
         "error": ErrorOutput,
         "job": JobOutput,

@@ -114,13 +114,12 @@ def versions(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
 @app.command("info")
 def info(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
     """Show what an index holds, and which embedder made it."""
-    from orchestrator.output import index_output
     from orchestrator.service import index_place
     from orchestrator.terminal import show_index
     from posology.index.store import Index
 
     with errors(as_json=as_json):
-        out = index_output(Index.open(index_place(load_settings(), index)).info())
+        out = Index.open(index_place(load_settings(), index)).info()
         if as_json:
             print_json(out)
         else:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
 from posology.index.faults import translated
-from posology.index.info import IndexInfo
 from posology.index.maintenance import built, vector_index
 from posology.index.manifest import applied_files, unfinished
 from posology.index.opening import open_table
@@ -19,6 +18,7 @@ from posology.index.schema import Meta
 from posology.index.tokens import fitting
 from posology.index.versions import KEEP_VERSIONS, Published, at, published
 from posology.index.view import View
+from posology.published.tools import IndexOutput
 from posology.types import Ranking, Retrieved
 
 if TYPE_CHECKING:
@@ -167,14 +167,14 @@ class Reader:
         """See :meth:`View.bm25`."""
         return self.view().bm25(text, k, retracted=retracted)
 
-    def info(self) -> IndexInfo:
-        """What there is to say of it."""
+    def info(self) -> IndexOutput:
+        """What there is to say of it, in its published form."""
         view = self.view()
         known = self.versions()
         files = applied_files(self.connection, self.uri)
         with translated(self.uri):
             kind, found = vector_index(self._reading), built(self._reading)
-        return IndexInfo(
+        return IndexOutput(
             uri=self.uri,
             version=view.version,
             passages=view.count(),
