@@ -192,7 +192,7 @@ def test_only_hyphens_are_lost(lines: list[str]) -> None:
     assert bare(joined(lines, Counter())) == bare("".join(lines))
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_lines_without_end_take_time_in_proportion(tmp_path: Path) -> None:
     long = "a" * 100_000
     assert joined([long, "b"], Counter()) == f"{long} b"

@@ -10,7 +10,8 @@ import pytest
 from posology.corpus.items import Item, Record
 from posology.corpus.pubmed import count, frames, read
 from posology.errors import BadFile, BadRecord
-from tests.unit.corpus.pubmed.files import article, document, items_of, shown, write
+from tests.pubmed_xml import article, document
+from tests.unit.corpus.pubmed.files import items_of, shown, write
 
 FIVE = [article(str(number)) for number in range(1, 6)]
 
@@ -374,7 +375,7 @@ def test_what_is_wrong_is_not_said_of_the_next_record(tmp_path: Path, record: st
     assert sum(isinstance(item, Record) for item in read(path)) == 2
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "unclosed", ["<PubmedArticle>", "<PubmedArticle><!-- ", "<PubmedArticle><?a "]
 )
