@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,22 +16,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from orchestrator.embedding.literature import Payer, paying
-from orchestrator.models import Models
-from orchestrator.service import index_place
+from orchestrator.embedding.literature import Payer
 from orchestrator.settings import Settings
-from orchestrator.sharding.running import SHARD, Spread, spreading
+from orchestrator.sharding.running import Spread
+from orchestrator.writing import writing
 from posology.corpus.files import count_rows, expand
-from posology.index.embedders import load as load_embedder
-from posology.index.ingest import BATCH, ingest
-from posology.index.making import Making
-from posology.index.places import Place
+from posology.index.ingest import ingest
 from posology.index.report import IngestProgress, IngestReport
-from posology.index.store import Index
-from posology.llm.embedding.embedder import OpenAIEmbedder
-from posology.seams import Embedder
-from strategies.compression.late.codec import LateCodec
-from strategies.compression.self_information import make_annotator
 
 
 def run_ingest(
@@ -50,9 +40,7 @@ def run_ingest(
 
     Args:
         paths: files and folders.
-        settings: say where the index is, and which embedder, where the arguments do not; by which language
-            model the passages are annotated, and whether token codes are kept: they are where the packaged
-            codec is for this embedder.
+        settings: see :func:`orchestrator.writing.writing`.
         place: the index.
         embedder: as :func:`posology.index.embedders.load` takes it.
         vectors: see :func:`posology.index.ingest.ingest`.
@@ -63,36 +51,9 @@ def run_ingest(
     Raises:
         PosologyError: nothing can be ingested; what is wrong with single records is in the report.
     """
-    where, name = index_place(settings, place), embedder or settings.embedder
-    encoder = load_embedder(name, options=settings.embedding)
-    if isinstance(encoder, OpenAIEmbedder):
-        who = replace(payer or Payer(), given=vectors is not None)
-        with paying(encoder, settings, Models(name, settings.embedding), who) as bought:
-            return _run(paths, settings, where, bought, vectors, console, spread, name)
-    return _run(paths, settings, where, encoder, vectors, console, spread, name)
-
-
-def _run(
-    paths: Sequence[Path],
-    settings: Settings,
-    where: Place,
-    encoder: Embedder,
-    vectors: Path | None,
-    console: Console | None,
-    spread: Spread | None,
-    name: str | None,
-) -> IngestReport:
-    annotator = make_annotator(settings.self_information)
-    codec = LateCodec.packaged() if settings.token_codes else None
-    index = Index.open_or_create(
-        where, encoder.name, encoder.dim, annotator=annotator.name, codec=codec
-    )
-    index.keep = settings.kept_versions
-    encoding: AbstractContextManager[Making | None] = (
-        nullcontext() if spread is None else spreading(spread, settings, index, embedder=name)
-    )
+    who = replace(payer or Payer(), given=vectors is not None)
     with (
-        encoding as making,
+        writing(settings, place=place, embedder=embedder, payer=who, spread=spread) as ready,
         Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -116,14 +77,14 @@ def _run(
 
         return ingest(
             paths,
-            index,
-            encoder,
-            annotator=annotator,
-            codec=codec,
+            ready.index,
+            ready.embedder,
+            annotator=ready.annotator,
+            codec=ready.codec,
             vectors=vectors,
             progress=advance,
-            batch=BATCH if spread is None else SHARD,
-            making=making,
+            batch=ready.batch,
+            making=ready.making,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,22 @@ from rich.text import Text
 
 from orchestrator.output import ingest_output
 from orchestrator.terminal import safe, show_ingest
-from posology.published.tools import FileOutput, SyncOutput, VersionOutput, VersionsOutput
+from posology.published.tools import (
+    BadItem,
+    FileOutput,
+    ProspectOutput,
+    RebuildOutput,
+    SyncOutput,
+    VectorsOutput,
+    VersionOutput,
+    VersionsOutput,
+)
 
 if TYPE_CHECKING:
+    from orchestrator.embedding.literature import IngestEstimate
+    from orchestrator.syncing import Foreseen
     from posology.index.store import Index
-    from posology.index.sync_report import SyncReport
+    from posology.index.sync_report import Rebuilt, SyncReport
 
 #: files that are listed one by one
 _SHOWN = 20
@@ -38,6 +50,44 @@ def sync_output(report: SyncReport) -> SyncOutput:
         index=report.index,
         ingest=ingest_output(report.ingest),
         seconds=report.seconds,
+        rebuild=None if report.rebuilt is None else rebuild_output(report.rebuilt),
+    )
+
+
+def rebuild_output(found: Rebuilt) -> RebuildOutput:
+    """The published form of what a rebuild does."""
+    return RebuildOutput.model_validate(asdict(found))
+
+
+def prospect_output(found: Foreseen) -> ProspectOutput:
+    """The published form of what a sync will do."""
+    return ProspectOutput(
+        files=tuple(file.name for file in found.plan.files),
+        again=found.plan.again,
+        revised=found.plan.revised,
+        missing=found.plan.missing,
+        waiting=found.waiting,
+        bad_files=tuple(
+            BadItem(path=one.path, line=one.line, reason=one.reason) for one in found.broken
+        ),
+        done=found.plan.done,
+        index=found.index,
+        rebuild=None if found.rebuilt is None else rebuild_output(found.rebuilt),
+        vectors=None if found.vectors is None else _vectors(found.vectors),
+    )
+
+
+def _vectors(found: IngestEstimate) -> VectorsOutput:
+    return VectorsOutput(
+        embedder=found.embedder,
+        tenant=found.tenant,
+        passages=found.passages,
+        calls=found.calls,
+        input_tokens=found.input,
+        expected_usd=found.dollars.expected,
+        worst_usd=found.dollars.worst,
+        cap_usd=found.cap,
+        left_usd=dict(found.left),
     )
 
 
@@ -63,13 +113,7 @@ def versions_output(index: Index) -> VersionsOutput:
 
 def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
     """What was applied; what is wrong goes to ``errors``."""
-    for names, said in (
-        (out.missing, "is missing in the folder"),
-        (out.revised, "is another file than before: it and all after it were applied again"),
-        (out.waiting, "waits: a file that cannot be read stands before it, or is it"),
-    ):
-        for name in names:
-            errors.print(Text(safe(f"{name} {said}"), style="yellow"), soft_wrap=True)
+    _show_files(errors, out)
     for file in out.applied[-_SHOWN:]:
         broken = f"; {file.broken}" if file.broken else ""
         console.print(
@@ -89,11 +133,71 @@ def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
             f"{out.ingest.removed:,} passages removed; {out.ingest.warned:,} marked as retracted or of "
             "concern, or not any more"
         )
+        if out.rebuild is not None:
+            _show_rebuild(console, errors, out.rebuild, done=True)
         console.print(Text(safe(f"{len(out.applied):,} files applied; readers see {out.index}")))
     else:
         console.print(
             Text(safe(f"nothing to do: {out.done:,} files are applied; readers see {out.index}"))
         )
+
+
+def show_prospect(console: Console, errors: Console, out: ProspectOutput) -> None:
+    """What would be done; what is wrong goes to ``errors``."""
+    _show_files(errors, out)
+    for one in out.bad_files:
+        errors.print(Text(safe(f"{one.path}: {one.reason}"), style="red"), soft_wrap=True)
+    for name in () if out.waiting else out.files[-_SHOWN:]:
+        console.print(Text(safe(f"{name} is to be applied")), soft_wrap=True)
+    if len(out.files) > _SHOWN and not out.waiting:
+        console.print(f"… and {len(out.files) - _SHOWN:,} files before these")
+    if out.rebuild is not None:
+        _show_rebuild(console, errors, out.rebuild, done=False)
+    if not out.files:
+        console.print(f"nothing to do: {out.done:,} files are applied")
+
+
+def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
+    if out.missing:
+        count = len(out.missing)
+        gone = ", and what only they hold is in no index that is made without them"
+        errors.print(
+            Text(
+                f"{count:,} {'file is' if count == 1 else 'files are'} missing{gone}:",
+                style="bold red",
+            ),
+            soft_wrap=True,
+        )
+    for names, said in (
+        (out.missing, "is missing in the folder"),
+        (out.revised, "is another file than before: it and all after it are applied again"),
+        (out.waiting, "waits: a file that cannot be read stands before it, or is it"),
+    ):
+        for name in names[:_SHOWN]:
+            errors.print(Text(safe(f"{name} {said}"), style="yellow"), soft_wrap=True)
+        if len(names) > _SHOWN:
+            errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
+
+
+def _show_rebuild(console: Console, errors: Console, out: RebuildOutput, *, done: bool) -> None:
+    console.print(
+        f"{out.passages:,} passages in the files: {out.new:,} new, {out.changed:,} changed, "
+        f"{out.unchanged:,} in the index as they are"
+    )
+    if out.removed:
+        verb = "went" if done else "would go"
+        errors.print(
+            Text(
+                f"{out.removed:,} of {out.published:,} passages that readers saw {verb}: none of the files holds them",
+                style="yellow",
+            ),
+            soft_wrap=True,
+        )
+    for path in out.ingested[:_SHOWN]:
+        was = f"{path} was read by `posology ingest` and is not in the folder"
+        errors.print(Text(safe(was), style="yellow"), soft_wrap=True)
+    if len(out.ingested) > _SHOWN:
+        errors.print(Text(f"… and {len(out.ingested) - _SHOWN:,} more", style="yellow"))
 
 
 def show_versions(console: Console, out: VersionsOutput) -> None:

@@ -2,53 +2,147 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
+from anyio import run
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from orchestrator.embedding.literature import Payer, paying
+from orchestrator.embedding.literature import LOT, IngestEstimate, Payer, changed_of, estimate
 from orchestrator.models import Models
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
-from orchestrator.sharding.running import SHARD, Spread, spreading
+from orchestrator.sharding.running import Spread
+from orchestrator.writing import writing
+from posology.corpus import checksums
+from posology.corpus.items import Record
+from posology.errors import BadFile, IndexMissing
 from posology.index.arriving import files_of
 from posology.index.embedders import load as load_embedder
-from posology.index.ingest import BATCH
-from posology.index.making import Making
+from posology.index.manifest import applied_files
+from posology.index.ordering import Plan, plan, plan_rebuild
+from posology.index.prospect import prospect
+from posology.index.rebuilding import rebuild
 from posology.index.store import Index
-from posology.index.sync_report import SyncProgress, SyncReport
+from posology.index.sync_report import Rebuilt, SyncProgress, SyncReport
 from posology.index.syncing import sync
 from posology.llm.embedding.embedder import OpenAIEmbedder
-from posology.seams import Embedder
-from strategies.compression.late.codec import LateCodec
-from strategies.compression.self_information import make_annotator
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ways:
+    """How the files of a folder are applied."""
+
+    #: see :func:`posology.index.syncing.sync`
+    allow_gaps: bool = False
+    #: see there
+    reapply: bool = False
+    #: see there
+    publish_each: bool = False
+    #: whether the folder is all there is, see :func:`posology.index.rebuilding.rebuild`
+    rebuild: bool = False
+    #: see there
+    allow_removals: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Foreseen:
+    """What a sync will do, and cost."""
+
+    plan: Plan
+    #: names of files that wait, since one of them cannot be read; only a rebuild looks
+    waiting: tuple[str, ...] = ()
+    broken: tuple[BadFile, ...] = ()
+    #: ``None``: the index is not rebuilt
+    rebuilt: Rebuilt | None = None
+    #: name and version that readers see now; ``None``: there is no index yet
+    index: str | None = None
+    #: ``None``: vectors are computed on this machine
+    vectors: IngestEstimate | None = None
+
+
+def foresee(
+    folder: Path,
+    settings: Settings,
+    ways: Ways,
+    payer: Payer,
+    *,
+    bought: bool,
+    place: str | None = None,
+    embedder: str | None = None,
+) -> Foreseen:
+    """What a sync will do, and what its vectors will cost. Blocking; nothing is spent, or written to an index.
+
+    Args:
+        folder: the files; they are read once more where vectors are bought, or where the index is to be rebuilt.
+        settings: say what the arguments do not.
+        ways: how the files are applied.
+        payer: pays for vectors that are bought.
+        bought: whether they are; no model is loaded where they are not.
+        place: the index; it need not be there yet.
+        embedder: as :func:`posology.index.embedders.load` takes it.
+
+    Raises:
+        SyncRefused: the files cannot be applied as they are.
+        IndexMismatch: the index was made with another embedder.
+        IndexLocked: it is to be rebuilt, and another process is writing it.
+        PosologyError: it is not known what the vectors will cost.
+    """
+    index = _opened(settings, place)
+    name = embedder or settings.embedder
+    paid = load_embedder(name, options=settings.embedding) if bought else None
+    if index is not None and paid is not None:
+        index.require(paid.name, paid.dim)
+    version = None if index is None else index.version
+
+    models = Models(name, settings.embedding)
+
+    def priced(changed: Iterable[Sequence[Record]]) -> IngestEstimate | None:
+        if not isinstance(paid, OpenAIEmbedder):
+            return None
+        return run(estimate, changed, paid, settings, models, payer)
+
+    if not ways.rebuild:
+        todo = _planned(folder, index, ways)
+        return Foreseen(plan=todo, index=version, vectors=priced(changed_of(todo.files, index)))
+    with (
+        nullcontext() if index is None else index.lock,
+        prospect(
+            folder, index, allow_gaps=ways.allow_gaps, allow_removals=ways.allow_removals
+        ) as found,
+    ):
+        return Foreseen(
+            plan=found.plan,
+            waiting=found.waiting,
+            broken=found.broken,
+            rebuilt=found.rebuilt,
+            index=version,
+            vectors=priced(part.records for part in found.batches(LOT)),
+        )
 
 
 def run_sync(
     folder: Path,
     settings: Settings,
+    ways: Ways,
     *,
     place: str | None = None,
     embedder: str | None = None,
-    allow_gaps: bool = False,
-    reapply: bool = False,
-    publish_each: bool = False,
     payer: Payer | None = None,
     spread: Spread | None = None,
     console: Console | None = None,
 ) -> SyncReport:
-    """Apply a folder's files, making the index if there is none. Blocking.
+    """Apply a folder's files, making the index if there is none, unless they are refused. Blocking.
 
     Args:
         folder: the files.
-        settings: say what the arguments do not, and for how long old versions are kept.
+        settings: see :func:`orchestrator.writing.writing`.
+        ways: how the files are applied.
         place: the index.
         embedder: as :func:`posology.index.embedders.load` takes it.
-        allow_gaps: see :func:`posology.index.syncing.sync`.
-        reapply: see there.
-        publish_each: see there.
         payer: pays for vectors that are bought; ``None``: the configured tenant.
         spread: workers that encode; ``None``: this process does.
         console: draws a progress bar; ``None``: none.
@@ -56,29 +150,11 @@ def run_sync(
     Raises:
         PosologyError: nothing can be applied; what is wrong with single records is in the report.
     """
-    # before an index is made for nothing
-    files_of(folder)
-    name = embedder or settings.embedder
-    encoder = load_embedder(name, options=settings.embedding)
-    paid: AbstractContextManager[Embedder] = nullcontext(encoder)
-    if isinstance(encoder, OpenAIEmbedder):
-        paid = paying(encoder, settings, Models(name, settings.embedding), payer or Payer())
-    annotator = make_annotator(settings.self_information)
-    codec = LateCodec.packaged() if settings.token_codes else None
-    index = Index.open_or_create(
-        index_place(settings, place),
-        encoder.name,
-        encoder.dim,
-        annotator=annotator.name,
-        codec=codec,
-    )
-    index.keep = settings.kept_versions
-    encoding: AbstractContextManager[Making | None] = (
-        nullcontext() if spread is None else spreading(spread, settings, index, embedder=name)
-    )
+    if _opened(settings, place) is None:
+        # before an index is made for nothing
+        _planned(folder, None, ways)
     with (
-        paid as ready,
-        encoding as making,
+        writing(settings, place=place, embedder=embedder, payer=payer, spread=spread) as ready,
         Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -92,24 +168,63 @@ def run_sync(
 
         def advance(now: SyncProgress) -> None:
             done = now.ingest.written + now.ingest.unchanged
-            said = f"{Path(now.ingest.path).name} ({done:,} records)"
+            verb = "reading " if now.reading else ""
+            said = f"{verb}{Path(now.ingest.path).name} ({done:,} records)"
             files = f"{now.applied}/{now.files} files"
             bar.update(task, total=now.files, completed=now.applied, description=said, files=files)
 
-        report = sync(
-            folder,
-            index,
-            ready,
-            annotator=annotator,
-            codec=codec,
-            making=making,
-            batch=BATCH if spread is None else SHARD,
-            allow_gaps=allow_gaps,
-            reapply=reapply,
-            publish_each=publish_each,
-            progress=advance,
-        )
+        if ways.rebuild:
+            report = rebuild(
+                folder,
+                ready.index,
+                ready.embedder,
+                annotator=ready.annotator,
+                codec=ready.codec,
+                making=ready.making,
+                batch=ready.batch,
+                allow_gaps=ways.allow_gaps,
+                allow_removals=ways.allow_removals,
+                progress=advance,
+            )
+        else:
+            report = sync(
+                folder,
+                ready.index,
+                ready.embedder,
+                annotator=ready.annotator,
+                codec=ready.codec,
+                making=ready.making,
+                batch=ready.batch,
+                allow_gaps=ways.allow_gaps,
+                reapply=ways.reapply,
+                publish_each=ways.publish_each,
+                progress=advance,
+            )
         if report.applied:
             done = len(report.applied)
             bar.update(task, total=done, completed=done, files=f"{done}/{done} files")
         return report
+
+
+def _opened(settings: Settings, place: str | None) -> Index | None:
+    try:
+        return Index.open(index_place(settings, place))
+    except IndexMissing:
+        return None
+
+
+def _planned(folder: Path, index: Index | None, ways: Ways) -> Plan:
+    files = files_of(folder)
+    if ways.rebuild:
+        return plan_rebuild(files, allow_gaps=ways.allow_gaps)
+    known = () if index is None else applied_files(index.connection, index.uri)
+    try:
+        return plan(
+            files,
+            {file.name: file for file in known},
+            checksums.md5,
+            allow_gaps=ways.allow_gaps,
+            reapply=ways.reapply,
+        )
+    except OSError as error:
+        raise BadFile(error.strerror or str(error), path=str(error.filename or folder)) from error

@@ -16,7 +16,7 @@ from orchestrator.commands.buying import somebody_watches
 from orchestrator.settings import Settings
 
 if TYPE_CHECKING:
-    from orchestrator.embedding.literature import Payer
+    from orchestrator.embedding.literature import IngestEstimate, Payer
     from posology.llm.accounting import Account
 
 #: what names embedders that are paid for
@@ -85,9 +85,9 @@ def agreed(
     """
     if not bought(settings, embedder):
         if dry_run:
-            _tell("vectors are computed on this machine: nothing is to be paid for")
+            tell_cost(None)
         return not dry_run
-    from orchestrator.embedding.literature import estimate, estimate_lines
+    from orchestrator.embedding.literature import changed_of, estimate
     from orchestrator.models import Models
     from orchestrator.service import index_place
     from posology.errors import IndexMissing
@@ -103,11 +103,24 @@ def agreed(
     except IndexMissing:
         there = None
     models = Models(embedder or settings.embedder, settings.embedding)
-    found = run(estimate, paths, there, paid, settings, models, who)
+    found = run(estimate, changed_of(paths, there), paid, settings, models, who)
+    tell_cost(found)
+    return not dry_run and go_on(found, yes=yes)
+
+
+def tell_cost(found: IngestEstimate | None) -> None:
+    """Tell what vectors will cost; ``None``: they are computed on this machine."""
+    from orchestrator.embedding.literature import estimate_lines
+
+    if found is None:
+        _tell("vectors are computed on this machine: nothing is to be paid for")
+        return
     for line in estimate_lines(found):
         _tell(line)
-    if dry_run:
-        return False
+
+
+def go_on(found: IngestEstimate, *, yes: bool) -> bool:
+    """Whether what vectors cost is to be paid; somebody is asked where somebody watches."""
     free = not found.dollars.worst
     return yes or free or not somebody_watches() or typer.confirm("Buy them?", err=True)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.commands.buying import DryRunOption, YesOption
+from orchestrator.commands.buying import YesOption
 from orchestrator.commands.common import (
     SOME_BAD,
     EmbedderOption,
@@ -18,9 +18,16 @@ from orchestrator.commands.common import (
     errors,
     print_json,
 )
-from orchestrator.commands.paying import VectorCostOption, agreed, bought, payer
+from orchestrator.commands.paying import VectorCostOption, bought, go_on, payer, tell_cost
 from orchestrator.commands.spreading import DistributedOption, WorkersOption, spread
 from orchestrator.settings import load_settings
+
+ForeseeOption = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Tell what would be applied, removed and paid for, and write nothing."
+    ),
+]
 
 
 def sync(
@@ -53,11 +60,26 @@ def sync(
             help="Let readers see every file when it is applied, not all at the end.",
         ),
     ] = False,
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild",
+            help="The folder is all there is: remove what none of its files holds, what `posology ingest` put there "
+            "included. For a new year's baseline.",
+        ),
+    ] = False,
+    allow_removals: Annotated[
+        bool,
+        typer.Option(
+            "--allow-removals",
+            help="Rebuild although more than a tenth of the index's passages would go.",
+        ),
+    ] = False,
     workers: WorkersOption = None,
     distributed: DistributedOption = False,
     tenant: TenantOption = None,
     max_cost: VectorCostOption = None,
-    dry_run: DryRunOption = False,
+    dry_run: ForeseeOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -65,34 +87,58 @@ def sync(
 
     What was broken off goes on where it stopped. Readers see the index as it was until all is applied. Bad records
     are reported with file and record and passed over, a file that did not arrive whole stops the sync before
-    it: the exit status is then 1.
+    it, and a rebuild before anything is done: the exit status is then 1.
     """
-    from orchestrator.show_sync import show_sync, sync_output
-    from orchestrator.syncing import run_sync
+    from orchestrator.show_sync import prospect_output, show_prospect, show_sync, sync_output
+    from orchestrator.syncing import Ways, foresee, run_sync
     from posology.llm.accounting import Account
 
+    if rebuild and (reapply or publish_each):
+        raise typer.BadParameter(
+            "with --rebuild all files are applied, and readers see all at the end: "
+            "say neither --reapply nor --publish-each"
+        )
+    if allow_removals and not rebuild:
+        raise typer.BadParameter("--allow-removals is for --rebuild alone")
     account = Account()
     with errors(as_json=as_json, account=account):
         settings = load_settings()
         who = payer(settings, tenant=tenant, max_cost=max_cost, account=account)
-        if not agreed(
-            [folder], settings, who, index=index, embedder=embedder, dry_run=dry_run, yes=yes
-        ):
-            raise typer.Exit
-        report = run_sync(
-            folder,
-            settings,
-            place=index,
-            embedder=embedder,
+        ways = Ways(
             allow_gaps=allow_gaps,
             reapply=reapply,
             publish_each=publish_each,
+            rebuild=rebuild,
+            allow_removals=allow_removals,
+        )
+        paid = bought(settings, embedder)
+        if paid or dry_run:
+            found = foresee(
+                folder, settings, ways, who, bought=paid, place=index, embedder=embedder
+            )
+            if dry_run:
+                told = prospect_output(found)
+                if as_json:
+                    print_json(told)
+                else:
+                    show_prospect(Console(), Console(stderr=True), told)
+                    tell_cost(found.vectors)
+                raise typer.Exit(SOME_BAD if told.bad_files else 0)
+            tell_cost(found.vectors)
+            if found.vectors is not None and not go_on(found.vectors, yes=yes):
+                raise typer.Exit
+        report = run_sync(
+            folder,
+            settings,
+            ways,
+            place=index,
+            embedder=embedder,
             payer=who,
             spread=spread(workers, distributed=distributed),
             console=None if as_json else Console(stderr=True),
         )
         out = sync_output(report)
-        if bought(settings, embedder):
+        if paid:
             spent = out.ingest.model_copy(update={"spent_usd": account.charged})
             out = out.model_copy(update={"ingest": spent})
         if as_json:

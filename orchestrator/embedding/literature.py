@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from posology.index.store import Index
 
 #: records that are estimated together
-_LOT = 512
+LOT = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,18 +136,16 @@ def paying(
 
 
 async def estimate(
-    paths: Sequence[Path],
-    index: Index | None,
+    changed: Iterable[Sequence[Record]],
     embedder: OpenAIEmbedder,
     settings: Settings,
     models: Models,
     payer: Payer,
 ) -> IngestEstimate:
-    """What an ingest will cost. Nothing is spent; the files are read once more for it.
+    """What an ingest will cost. Nothing is spent.
 
     Args:
-        paths: files and folders.
-        index: where to; its passages that have not changed cost nothing. ``None``: there is none yet.
+        changed: the records that are to be encoded, some at a time, see :func:`changed_of`; read while others wait.
         embedder: whose vectors are bought.
         settings: say where money is counted.
         models: of this process.
@@ -165,14 +163,24 @@ async def estimate(
     ):
         counting = Counting(packaged_counter(), native_schema=settings.native_schema)
         found = IngestEstimate(embedder=paid.name, tenant=tenant, cap=payer.cap)
-        for records in _lots(_records(paths)):
-            changed = _changed(records, index)
-            found = _added(found, changed, paid, connections, counting, given=payer.given)
+        for records in changed:
+            found = _added(found, records, paid, connections, counting, given=payer.given)
         balances = await purse.ledger.balances()
     left = [(str(one.scope), one.left) for one in balances]
     return replace(
         found, left=tuple((scope, amount) for scope, amount in left if amount is not None)
     )
+
+
+def changed_of(paths: Sequence[Path], index: Index | None) -> Iterator[Sequence[Record]]:
+    """The records of files that an index lacks, or has with another content, some at a time. Blocking.
+
+    Args:
+        paths: files and folders; they are read once more for it.
+        index: its passages that have not changed are left out. ``None``: there is none yet.
+    """
+    for records in _lots(_records(paths)):
+        yield _changed(records, index)
 
 
 def estimate_lines(found: IngestEstimate) -> Iterator[str]:
@@ -210,7 +218,7 @@ def _records(paths: Sequence[Path]) -> Iterator[Record]:
 
 def _lots(records: Iterable[Record]) -> Iterator[list[Record]]:
     rows = iter(records)
-    while lot := list(islice(rows, _LOT)):
+    while lot := list(islice(rows, LOT)):
         yield lot
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from posology.published.answers import Published, Ranked
+from posology.published.answers import Dollars, Published, Ranked
 from posology.types import Filters
 
 
@@ -85,6 +85,72 @@ class FileOutput(Published):
     """the version with which readers got it; null: not yet"""
 
 
+class RebuildOutput(Published):
+    """An index beside the files from which it is rebuilt: passages, and files."""
+
+    passages: int
+    """that the files hold, taken together"""
+    new: int
+    """of these, that are not in the index"""
+    changed: int
+    """of these, that are in the index with another content"""
+    unchanged: int
+    """of these, that are in the index as they are; they are not encoded again"""
+    removed: int
+    """that readers see before it, and that none of the files holds, whoever put them there"""
+    published: int
+    """that readers see before it"""
+    forgotten: tuple[str, ...]
+    """names of files that had been applied and are not in the folder"""
+    ingested: tuple[str, ...]
+    """files that `posology ingest` had read and that are not in the folder"""
+
+
+class VectorsOutput(Published):
+    """What vectors that are bought will cost, as far as they were not bought before."""
+
+    embedder: str
+    tenant: str
+    passages: int
+    """that are new, or have changed"""
+    calls: int
+    input_tokens: int
+    """at best guess"""
+    expected_usd: Dollars
+    """at best guess"""
+    worst_usd: Dollars
+    """with this as its cap nothing is refused"""
+    cap_usd: Dollars | None
+    """what all calls may cost together; null: no limit but the tenant's"""
+    left_usd: dict[str, Dollars]
+    """what the tenant has left, by scope, where there is a limit"""
+
+
+class ProspectOutput(Published):
+    """What ``posology sync --dry-run --json`` prints."""
+
+    files: tuple[str, ...]
+    """that are to be applied, in order"""
+    again: tuple[str, ...]
+    """files among them that were applied before, and are again since an earlier one is"""
+    revised: tuple[str, ...]
+    """files among them that were applied before with another content"""
+    missing: tuple[str, ...]
+    """files that the numbering wants and that are not there"""
+    waiting: tuple[str, ...]
+    """files that would not be applied, since one of them cannot be read; only a rebuild looks"""
+    bad_files: tuple[BadItem, ...]
+    """files that cannot be read, or not to their end"""
+    done: int
+    """files that are applied already"""
+    index: str | None
+    """name and version that readers see now; null: there is no index yet"""
+    rebuild: RebuildOutput | None
+    """null: the index is not to be rebuilt, or files wait"""
+    vectors: VectorsOutput | None
+    """null: they are computed on this machine"""
+
+
 class SyncOutput(Published):
     """What ``posology sync --json`` prints."""
 
@@ -104,6 +170,8 @@ class SyncOutput(Published):
     """name and version that readers see now"""
     ingest: IngestOutput
     seconds: float
+    rebuild: RebuildOutput | None = None
+    """null: the index was not rebuilt"""
 
 
 class VersionOutput(Published):

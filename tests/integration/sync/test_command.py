@@ -39,7 +39,7 @@ def published(result: Result, kind: str) -> dict[str, Any]:
     return out
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_a_folder_is_kept_current_and_old_versions_are_read(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "pubmed"
     write(folder, 1, [Citation(pmid=1, text="Aspirin lowered the risk of stroke in adults.")])
@@ -95,3 +95,64 @@ def test_no_index_is_made_for_a_folder_that_is_not_there(cli: Cli, tmp_path: Pat
     assert refused.exit_code == BadFile.exit_code, refused.output
     assert "no such folder" in refused.stderr
     assert not (tmp_path / "index").exists()
+
+
+def test_a_refusal_and_a_dry_run_make_no_index(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "pubmed"
+    write(folder, 1, [Citation(pmid=1, text="Aspirin helps.")])
+    write(folder, 3, [Citation(pmid=3, text="Aspirin helps.")])
+    for more in ((), ("--rebuild",)):
+        for dry in ((), ("--dry-run",)):
+            refused = cli("sync", str(folder), *more, *dry)
+            assert refused.exit_code == SyncRefused.exit_code
+            assert name(2) in refused.stderr
+        told = cli("sync", str(folder), *more, "--allow-gaps", "--dry-run", "--json")
+        assert told.exit_code == 0, told.output
+        out = published(told, "prospect")
+        assert (out["files"], out["missing"]) == ([name(1), name(3)], [name(2)])
+        assert (out["index"], out["vectors"], out["done"]) == (None, None, 0)
+        assert (out["rebuild"] is None) is not bool(more)
+    said = cli("sync", str(folder), "--allow-gaps", "--dry-run", "--rebuild")
+    assert "1 file is missing" in said.stderr
+    assert "2 passages in the files: 2 new, 0 changed, 0 in the index" in said.stdout
+    assert "nothing is to be paid for" in said.stderr
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.timeout(600)
+def test_the_next_year_s_baseline_is_told_first_and_then_applied(cli: Cli, tmp_path: Path) -> None:
+    old, new = tmp_path / "2026", tmp_path / "2027"
+    write(old, 1, [Citation(pmid=n, text=f"Aspirin helps {n}.") for n in range(1, 13)])
+    assert cli("sync", str(old)).exit_code == 0
+    notes = tmp_path / "notes.jsonl"
+    notes.write_text('{"id": "n", "text": "A note."}')
+    assert cli("ingest", str(notes)).exit_code == 0
+    write(new, 1, [Citation(pmid=n, text=f"Aspirin helps {n}.") for n in range(1, 12)], year=27)
+    refused = cli("sync", str(new))
+    assert refused.exit_code == SyncRefused.exit_code
+    assert "--rebuild" in refused.stderr
+    unlikely = cli("sync", str(new), "--rebuild", "--publish-each")
+    assert unlikely.exit_code == 2
+    too_much = cli("sync", str(new), "--rebuild", "--yes")
+    assert too_much.exit_code == SyncRefused.exit_code
+    assert "--allow-removals" in too_much.stderr
+    going = ("sync", str(new), "--rebuild", "--allow-removals")
+    told = published(cli(*going, "--dry-run", "--json"), "prospect")
+    assert told["rebuild"] == {
+        "passages": 11,
+        "new": 0,
+        "changed": 0,
+        "unchanged": 11,
+        "removed": 2,
+        "published": 13,
+        "forgotten": [name(1)],
+        "ingested": [str(notes.resolve())],
+    }
+    done = cli(*going)
+    assert done.exit_code == 0, done.output
+    assert "2 of 13 passages that readers saw went" in done.stderr
+    assert "was read by `posology ingest`" in done.stderr
+    assert "1 files applied; readers see index@" in done.stdout
+    again = published(cli(*going, "--json"), "sync")
+    assert (again["applied"], again["done"]) == ([], 1)
+    assert published(cli("index", "info", "--json"), "index")["last_file"] == name(1, 27)

@@ -28,12 +28,17 @@ from posology.testing.embedder import HashEmbedder
 embedder = HashEmbedder(dim=16)
 print("ready", flush=True)
 index = Index.open(sys.argv[1])
-sync(Path(sys.argv[2]), index, embedder, batch=5, progress=lambda now: print(now.applied, flush=True))
+
+def told(now):
+    print(now.applied, flush=True)
+    sys.stdin.readline()
+
+sync(Path(sys.argv[2]), index, embedder, batch=5, progress=told)
 print("done", flush=True)
 """
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,24 +65,27 @@ def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
     reader = Index.open(where)
     lines = 0
     for kill_at in (0, 2, 3, 1, 4):
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-c", RUN, str(where), str(folder)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        assert process.stdout is not None
-        with process.stdout as output:
-            assert output.readline() == "ready\n"
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
             for _ in range(kill_at):
-                assert output.readline().strip().isdigit()
+                assert process.stdout.readline().strip().isdigit()
                 lines += 1
+                # it waits, and cannot end before it is killed
                 assert content(reader) == before
-            if kill_at:
                 with pytest.raises(IndexLocked):
                     sync(folder, Index.open(where), embedder)
+                process.stdin.write("go on\n")
+                process.stdin.flush()
             process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+        assert process.returncode == -signal.SIGKILL
         assert content(reader) == before
     assert lines == 10
     report = sync(folder, Index.open(where), embedder, batch=5)
