@@ -200,6 +200,26 @@ async def test_a_limit_of_the_tenant_is_stepped_down_from_like_a_cap(bench: Benc
     assert given == sorted(given, key=order.index)
 
 
+async def test_jobs_that_decide_at_the_same_time_may_run_out_together(bench: Bench) -> None:
+    """What a whole dose costs is checked and not held (decision 27): the limit holds, and money buys no answer."""
+    total = await price(BRIEF)
+    await limit(bench, total=total)
+    jobs = [await submit(bench) for _ in range(8)]
+    local = Local(bench=bench, runner=worker(bench, ScriptedModel(at_its_bound)))
+    for _ in range(20):
+        await local.until_nothing_is_sent()
+        bench.clock.forward(20)
+    outs = [await bench.store.get(job, tenant=bench.tenant) for job in jobs]
+    # each found the money, which none had set aside
+    assert [out.decision.dose if out.decision else None for out in outs] == [BRIEF] * 8
+    in_vain = [out for out in outs if out.error is not None and out.charged_usd]
+    assert in_vain
+    assert {out.error.type for out in in_vain if out.error} == {"BudgetExhausted"}
+    assert sum(out.charged_usd for out in outs) <= total
+    for out in outs:
+        await audited(bench, out)
+
+
 async def test_what_declined_for_want_of_money_is_decided_anew_when_tried_again(
     bench: Bench,
 ) -> None:
