@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.reranking import RERANKERS
+from posology.index.embedders.options import Options
 from posology.index.rerankers import medcpt, nsp
 from posology.seams import Reranker
 from posology.testing import save_tiny_reranker
@@ -39,7 +40,7 @@ def _provence(folder: Path) -> Reranker:
 HARNESSES: Mapping[str, Callable[[Path], Reranker]] = MappingProxyType(
     {
         "medcpt": lambda folder: medcpt.load(
-            str(save_tiny_medcpt(folder).cross), precision="float32"
+            str(save_tiny_medcpt(folder).cross), Options(precision="float32")
         ),
         "nsp": lambda folder: nsp.load(str(save_tiny_bert(folder))),
         "provence": _provence,
