@@ -27,6 +27,7 @@ SCALAR = {
     "year": "BTree",
     "pmid": "BTree",
     "doi": "BTree",
+    "pmcid": "BTree",
     "parent": "BTree",
     "retracted": "Bitmap",
     filtering.COLUMN: "LabelList",

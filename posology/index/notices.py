@@ -19,8 +19,9 @@ from posology.types import Passage
 _TABLE = "notices"
 #: columns of a passage that a target may name, by what stands before its colon
 _COLUMNS = {"pmid": "pmid", "doi": "doi", "pmcid": "pmcid"}
-#: of those whose values are the same in any case: how ids with them begin
-_CASES = {"doi": ("doi", "DOI"), "pmcid": ("pmcid", "PMCID")}
+#: how ids may begin that are made of a DOI, or of PMC's number
+_DOI = ("doi:", "DOI:")
+_PMCID = ("pmcid:PMC", "pmcid:pmc", "PMCID:PMC", "PMCID:pmc")
 #: rows that one notice can fit
 MOST_ROWS = 10_000_000
 #: ids that one statement names
@@ -161,25 +162,29 @@ def canonical(target: str) -> str:
     return target
 
 
-def predicate(targets: Iterable[str]) -> str:
-    """The rows that fit any of these targets, as SQL."""
-    names = sorted(map(canonical, targets))
-    either = [f"{column} IN ({quoted(names)})" for column in ("id", "parent")]
+def predicates(targets: Iterable[str]) -> list[str]:
+    """The rows that fit any of these targets, as SQL: those of any of these conditions.
+
+    Each is one that indices of the columns answer; all of them in one would read every row.
+    """
+    names = {canonical(target) for target in targets}
     values: dict[str, list[str]] = defaultdict(list)
-    for name in names:
+    for name in sorted(names):
         kind, _, value = name.partition(":")
         if kind in _COLUMNS and value:
             values[_COLUMNS[kind]].append(value)
+    # ids are written as whoever gave them liked
+    numbers = [name.removeprefix(_PMCID[0]) for name in names if name.startswith(_PMCID[0])]
+    names.update(before + number for number in numbers for before in _PMCID)
+    either = [f"{column} IN ({quoted(sorted(names))})" for column in ("id", "parent")]
     either += [f"{column} IN ({quoted(found)})" for column, found in values.items()]
-    # ids are as whoever gave them wrote them; those that may be meant lie together, for an index by id
-    for kind in _CASES.keys() & values.keys():
-        anyhow = quoted([f"{kind}:{value}".lower() for value in values[kind]])
-        for before in _CASES[kind]:
-            either += [
-                f"({column} >= '{before}:' AND {column} < '{before};' AND lower({column}) IN ({anyhow}))"
-                for column in ("id", "parent")
-            ]
-    return " OR ".join(either)
+    dois = quoted([f"doi:{value}" for value in values["doi"]])
+    return [" OR ".join(either)] + [
+        f"{column} >= '{first}' AND {column} < '{first[:-1]};' AND lower({column}) IN ({dois})"
+        for column in ("id", "parent")
+        for first in _DOI
+        if values["doi"]
+    ]
 
 
 def mark(table: Any, targets: Iterable[str], known: Known) -> int:
@@ -189,14 +194,17 @@ def mark(table: Any, targets: Iterable[str], known: Known) -> int:
 
     Args:
         table: of the passages, newest version.
-        targets: see :func:`predicate`.
+        targets: see :func:`predicates`.
         known: all that is.
 
     Returns:
         How many rows were rewritten.
     """
-    reader = table.search().where(predicate(targets)).select(list(MARKED)).limit(MOST_ROWS)
-    wanted = differing(reader.to_arrow().to_pylist(), known)
+    rows: dict[str, Mapping[str, Any]] = {}
+    for fitting in predicates(targets):
+        reader = table.search().where(fitting).select(list(MARKED)).limit(MOST_ROWS)
+        rows |= {row["id"]: row for row in reader.to_arrow().to_pylist()}
+    wanted = differing(rows.values(), known)
     rewrite(table, wanted)
     return sum(map(len, wanted.values()))
 
