@@ -68,7 +68,7 @@ def works(redis_url: str, tenant: str, finish: Finish) -> Callable[..., Any]:
             yield
         finally:
             stop.set()
-            thread.join(20)
+            thread.join(90)
 
     return working
 
@@ -262,7 +262,7 @@ def command(
             process.kill()
 
 
-def until(done: Callable[[], Any], seconds: float = 30.0) -> Any:
+def until(done: Callable[[], Any], seconds: float = 90.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (value := done()):
         assert time.monotonic() < deadline, "not in time"
@@ -280,7 +280,7 @@ def test_whatever_ends_the_command_the_next_one_goes_on(
             part = until(lambda: next(iter(tmp_path.glob("a.jsonl.*.part")), None))
             until(lambda: part.stat().st_size > 0)
             process.send_signal(number)
-            said = process.communicate(timeout=20)[1]
+            said = process.communicate(timeout=90)[1]
         if number is signal.SIGINT:
             assert process.returncode == 130
             assert "run it again" in said
@@ -304,7 +304,7 @@ def test_two_commands_on_one_output_do_not_mix(cli: Cli, tmp_path: Path, works: 
         assert second.exit_code == 3
         assert "another process" in second.stderr
         with works():
-            assert process.wait(20) == 0
+            assert process.wait(90) == 0
     assert len(answers(out)) == 3
 
 
@@ -331,13 +331,13 @@ def test_a_redis_that_goes_away_is_waited_for(
             anyio.run(end, 5)
             until(lambda: next(iter(tmp_path.glob("a.jsonl.*.part"))).stat().st_size > 0)
             first.kill()
-            first.wait(10)
+            first.wait(90)
             assert process.stderr is not None
             assert "Waiting for up to 600 s" in process.stderr.readline()
             with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as second:
                 assert "Redis is back" in process.stderr.readline()
                 anyio.run(end, 15)
-                assert process.wait(30) == 0
+                assert process.wait(90) == 0
                 second.kill()
     assert len(answers(out)) == 20
 
@@ -350,14 +350,21 @@ def test_an_outage_that_does_not_end_is_told(
     socket = folder / "own.sock"
     argv = [str(find_server(os.environ.get("PATH"))), "--port", "0", "--unixsocket", str(socket),
             "--dir", str(folder), "--appendonly", "no", "--save", ""]  # fmt: skip
-    source = questions(tmp_path / "q.jsonl", 2)
+    source, url = questions(tmp_path / "q.jsonl", 2), f"unix://{socket}"
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as redis:
+
+        def stop() -> None:
+            try:
+                until(lambda: len(jobs(url, tenant)) == 2)
+            finally:
+                redis.kill()
+
         until(socket.exists)
-        stopper = threading.Timer(2.0, redis.kill)
+        stopper = threading.Thread(target=stop)
         stopper.start()
         result = cli(
-            "batch", str(source), "-o", "a.jsonl", "--patience", "1",
-            POSOLOGY_REDIS_URL=f"unix://{socket}",
-        )  # fmt: skip
+            "batch", str(source), "-o", "a.jsonl", "--patience", "1", POSOLOGY_REDIS_URL=url
+        )
+        stopper.join()
     assert result.exit_code == 9
     assert "Waiting for up to 1 s" in result.stderr

@@ -33,7 +33,7 @@ from workers.app import make_app
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 #: seconds: a Redis that has run for longer is none that was just started
-LEASE = 1.0
+LEASE = 2.0
 
 
 class Shifted(Clock):
@@ -58,9 +58,9 @@ def redis_on(folder: Path) -> Iterator[str]:
                "--save", "", "--appendonly", "no"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 90
             while not socket.exists():
-                assert time.monotonic() < deadline, "Redis did not start in 20 s"
+                assert time.monotonic() < deadline, "Redis did not start in 90 s"
                 time.sleep(0.02)
             yield f"redis+socket://{socket}"
         finally:
@@ -103,8 +103,8 @@ def broker(own_url: str) -> Iterator[Broker]:
 async def bench(own_url: str, tenant: str) -> AsyncIterator[Bench]:
     async with open_bench(own_url, tenant) as opened:
         await opened.redis.flushall()
-        # the workers of before swept a moment ago
-        await opened.redis.set(keys.SWEPT, round(time.time() * 1000))
+        # as if workers had swept until the first sweep here, however late a busy machine comes to it
+        await opened.redis.set(keys.SWEPT, round((time.time() + 600) * 1000))
         opened.clock = ago(0)
         yield opened
 
@@ -293,12 +293,12 @@ async def test_no_lease_is_over_because_redis_was_away(
             assert held.unit.name == "answer"
             broker.loses = True
             keeping = house(bench, broker, lease=LEASE)
+            started = time.monotonic()
             await keeping._sweep()
             assert broker.sent == []
             assert (await bench.store.get(held.unit.job, tenant=tenant)).losses == 0
             # a little later every worker that lives has told so
-            started = time.monotonic()
-            with anyio.fail_after(LEASE + 5):
+            with anyio.fail_after(LEASE + 90):
                 while not broker.sent:
                     await keeping._sweep()
             assert broker.sent == [held.unit]
@@ -328,13 +328,13 @@ async def test_what_hangs_past_its_deadline_ends_without_its_worker(
     bench: Bench, broker: Broker
 ) -> None:
     """A heartbeat tells that a process lives, not that its work gets anywhere."""
-    bench.clock = ago(0)
+    submitted = time.time_ns() // 1_000_000
+    bench.clock = Clock(now=submitted)
     job = await bench.submit()
     held = await bench.claimed(job)
-    patience = request().deadline_seconds
-    late = patience + 2 * LEASE
+    late = request().deadline_seconds + 2 * LEASE
     for after, state in ((late - 0.5, JobState.RUNNING), (late + 0.5, JobState.EXPIRED)):
-        bench.clock = ago(-after)
+        bench.clock = Clock(now=submitted + round(after * 1000))
         await work_of(bench).heartbeat([held])
         await house(bench, broker)._sweep()
         assert (await bench.store.get(job, tenant=bench.tenant)).state is state
@@ -354,7 +354,7 @@ async def test_the_loops_send_keep_and_find(bench: Bench, broker: Broker) -> Non
     working = runner(bench, gate, work=work_of(bench))
     keeping = house(bench, broker, keeps=working)
     job = await bench.submit()
-    with anyio.fail_after(20):
+    with anyio.fail_after(90):
         async with anyio.create_task_group() as loops:
             loops.start_soon(keeping.keep)
             loops.start_soon(keeping.dispatch)

@@ -43,9 +43,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
 #: seconds
-LEASE = 1.0
+LEASE = 3.0
 #: seconds by which a busy machine may be late; an idle one is not by a tenth of that
-LATE = 5.0
+LATE = 30.0
 #: tasks of the traffic, and attempts of each
 TASKS, EACH = 12, 40
 
@@ -112,7 +112,7 @@ async def test_redis_may_restart_in_the_middle_of_it_all(
         traffic = _Traffic(server, tenant)
         await write_limits(traffic.redis, tenant, Limits(total=Decimal(1_000), calls=12))
         try:
-            with anyio.fail_after(90):
+            with anyio.fail_after(240):
                 async with anyio.create_task_group() as group:
                     for i in range(TASKS):
                         group.start_soon(traffic.run, i)
@@ -135,7 +135,7 @@ async def test_a_full_redis_lets_nothing_be_sent_and_takes_every_end(
     with lasting_redis(tmp_path, "everysec") as server:
         redis = connect(server.url)
         try:
-            ledger = RedisLedger(redis, server.url, tenant=tenant, lease=0.05)
+            ledger = RedisLedger(redis, server.url, tenant=tenant, lease=1.0)
             for attempt in ("a", "b", "c"):
                 await ledger.reserve(asked(attempt))
             await redis.config_set("maxmemory", 1)
@@ -147,7 +147,7 @@ async def test_a_full_redis_lets_nothing_be_sent_and_takes_every_end(
             assert await stream(redis, tenant) == before
             await ledger.settle(ended("a", "0.5"))
             await ledger.release("b")
-            await anyio.sleep(0.1)
+            await anyio.sleep(1.1)
             assert await ledger.sweep() == ["c"]
             await ledger.settle(ended("c", "0.25"))
             await redis.config_set("maxmemory", 0)
