@@ -8,25 +8,26 @@ import json
 import tarfile
 from collections.abc import Mapping, Sequence
 
-PUBMED = b"""<?xml version="1.0" encoding="utf-8"?>
-<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN" "https://dtd.nlm.nih.gov/x.dtd">
-<PubmedArticleSet>
-<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="1">11</PMID><Article PubModel="Print">
-<Journal><JournalIssue><PubDate><Year>2001</Year></PubDate></JournalIssue><Title>Notes</Title></Journal>
-<ArticleTitle>One.</ArticleTitle><Abstract><AbstractText>Rest helped some.</AbstractText></Abstract>
-<Language>eng</Language></Article></MedlineCitation></PubmedArticle>
-<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="1">12</PMID><Article PubModel="Print">
-<Journal><JournalIssue><PubDate><Year>2002</Year></PubDate></JournalIssue><Title>Notes</Title></Journal>
-<ArticleTitle>Two.</ArticleTitle><Language>eng</Language></Article></MedlineCitation></PubmedArticle>
-<PubmedArticle><MedlineCitation Status="MEDLINE"><PMID Version="1">13</PMID><Article PubModel="Print">
-<Journal><JournalIssue><PubDate><Year>2003</Year></PubDate></JournalIssue><Title>Notes</Title></Journal>
-<ArticleTitle>Retraction of a note.</ArticleTitle><Abstract><AbstractText>It is retracted.</AbstractText></Abstract>
-<Language>eng</Language></Article><CommentsCorrectionsList><CommentsCorrections RefType="RetractionOf">
-<RefSource>Notes. 2001</RefSource><PMID Version="1">11</PMID></CommentsCorrections></CommentsCorrectionsList>
-</MedlineCitation></PubmedArticle>
-<DeleteCitation><PMID Version="1">14</PMID><PMID Version="1">15</PMID></DeleteCitation>
-</PubmedArticleSet>
-"""
+from tests.pubmed_xml import article, comment, document
+
+
+def _note(pmid: str, title: str, abstract: str | None, comments: str = "") -> str:
+    return article(
+        pmid,
+        title=title,
+        abstract=abstract,
+        comments=comments,
+        journal="<Title>Notes</Title>",
+        medline_ta="Notes",
+    )
+
+
+PUBMED = document(
+    _note("11", "One.", "Rest helped some."),
+    _note("12", "Two.", None),
+    _note("13", "Retraction of a note.", "It is retracted.", comment("RetractionOf", "11")),
+    deleted=("14", "15"),
+)
 
 
 def words(count: int, start: int = 0) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.pubmed_xml import article, comment, document, publication_types
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Citation:
@@ -40,12 +42,7 @@ def write(
     """Write a file, and its checksum beside it."""
     folder.mkdir(exist_ok=True)
     path = folder / name(number, year)
-    body = "".join(map(_article, citations))
-    if deleted:
-        pmids = "".join(f"<PMID Version='1'>{pmid}</PMID>" for pmid in deleted)
-        body += f"<DeleteCitation>{pmids}</DeleteCitation>"
-    head = "<?xml version='1.0' encoding='utf-8'?>\n"
-    content = f"{head}<PubmedArticleSet>{body}</PubmedArticleSet>".encode()
+    content = document(*map(_article, citations), deleted=tuple(map(str, deleted)))
     path.write_bytes(gzip.compress(content, mtime=0))
     if md5:
         told = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
@@ -54,31 +51,15 @@ def write(
 
 
 def _article(one: Citation) -> str:
-    types = "<PublicationType UI='D016428'>Journal Article</PublicationType>"
-    if one.retracted:
-        types += "<PublicationType UI='D016441'>Retracted Publication</PublicationType>"
-    comments = "".join(
-        f"<CommentsCorrections RefType='{kind}'><RefSource>J Tests. 2020</RefSource>"
-        f"<PMID Version='1'>{pmid}</PMID></CommentsCorrections>"
-        for kind, pmids in (
-            ("RetractionOf", one.retracts),
-            ("ExpressionOfConcernFor", one.concerns),
-        )
-        for pmid in pmids
-    )
-    corrections = (
-        f"<CommentsCorrectionsList>{comments}</CommentsCorrectionsList>" if comments else ""
-    )
-    return (
-        "<PubmedArticle><MedlineCitation Status='MEDLINE' Owner='NLM'>"
-        f"<PMID Version='1'>{one.pmid}</PMID>"
-        "<Article PubModel='Print'><Journal><JournalIssue CitedMedium='Print'><PubDate><Year>2020</Year>"
-        "</PubDate></JournalIssue><Title>Journal of tests</Title></Journal>"
-        f"<ArticleTitle>Of record {one.pmid}</ArticleTitle>"
-        f"<Abstract><AbstractText>{one.text}</AbstractText></Abstract><Language>eng</Language>"
-        f"<PublicationTypeList>{types}</PublicationTypeList></Article>"
-        "<MedlineJournalInfo><MedlineTA>J Tests</MedlineTA></MedlineJournalInfo>"
-        f"{corrections}</MedlineCitation>"
-        f"<PubmedData><ArticleIdList><ArticleId IdType='pubmed'>{one.pmid}</ArticleId></ArticleIdList></PubmedData>"
-        "</PubmedArticle>"
+    types = ["Journal Article", *["Retracted Publication"] * one.retracted]
+    said = [
+        *(comment("RetractionOf", str(pmid)) for pmid in one.retracts),
+        *(comment("ExpressionOfConcernFor", str(pmid)) for pmid in one.concerns),
+    ]
+    return article(
+        str(one.pmid),
+        title=f"Of record {one.pmid}",
+        abstract=one.text,
+        types=publication_types(*types),
+        comments="".join(said),
     )

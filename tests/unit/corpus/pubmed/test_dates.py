@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.corpus.pubmed.dates import Date, best_known, date_in
-from tests.unit.corpus.pubmed.files import article, passage_of
+from tests.pubmed_xml import article
+from tests.unit.corpus.pubmed.files import passage_of
 
 
 def parts(year: str = "", month: str = "", day: str = "") -> str:

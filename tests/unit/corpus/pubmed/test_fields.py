@@ -6,14 +6,8 @@ import pytest
 
 from posology.corpus.items import Record
 from posology.errors import BadRecord
-from tests.unit.corpus.pubmed.files import (
-    article,
-    document,
-    items_of,
-    passage_of,
-    publication_types,
-    shown,
-)
+from tests.pubmed_xml import article, document, publication_types
+from tests.unit.corpus.pubmed.files import items_of, passage_of, shown
 
 MESH = (
     '<MeshHeading><DescriptorName UI="D001241" MajorTopicYN="N">Aspirin</DescriptorName>'

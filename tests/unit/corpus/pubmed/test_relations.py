@@ -5,15 +5,8 @@ from pathlib import Path
 import pytest
 
 from posology.corpus.items import Record
-from tests.unit.corpus.pubmed.files import (
-    article,
-    comment,
-    document,
-    items_of,
-    passage_of,
-    publication_types,
-    shown,
-)
+from tests.pubmed_xml import article, comment, document, publication_types
+from tests.unit.corpus.pubmed.files import items_of, passage_of, shown
 
 
 def test_a_retracted_article_knows_it(tmp_path: Path) -> None:
