@@ -232,7 +232,7 @@ from posology.index.store import Index
 from posology.testing.embedder import HashEmbedder
 
 where, corpus = sys.argv[1:]
-embedder = HashEmbedder(dim=64, delay=0.1)
+embedder = HashEmbedder(dim=64, delay=0.4)
 index = Index.open_or_create(where, embedder.name, embedder.dim)
 ingest([Path(corpus)], index, embedder, batch=10, progress=lambda p: print(p.written, flush=True))
 """
