@@ -119,7 +119,7 @@ KINDS = (
     Kind(name="parted", question="apart", strategy="briefcontext",
          fields={"policy": "preflight:preflight=published", "max_cost_usd": AMPLE}),
     Kind(name="stepped down", question="apart", strategy="direct",
-         fields={"policy": f"{PUBLISHED},qtable=off", "max_cost_usd": "0.8"}),
+         fields={"policy": f"{PUBLISHED},qtable=off,step_down=off", "max_cost_usd": "0.8"}),
     Kind(name="declined", question="apart", strategy=DECLINE, state=JobState.FAILED,
          fields={"policy": PUBLISHED, "max_cost_usd": TINY}),
     Kind(name="forced", question="agree", strategy="compressed",
