@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from posology.index.embedders.models import has_dot_products
 from posology.index.embedders.onnx_forward import open_session
 from posology.index.embedders.onnx_quantise import Span, observe, quantise, smoothing
+
+#: bits of a weight with which this processor's products do not saturate
+BITS = [7, 8] if has_dot_products() else [7]
 
 
 def graph(weights: NDArray[np.float32], bias: NDArray[np.float32], *, left: bool) -> bytes:
@@ -58,9 +62,11 @@ def run(model: bytes, feed: dict[str, Any]) -> NDArray[np.float32]:
     channels=st.integers(1, 40),
     outputs=st.integers(1, 40),
     outlier=st.sampled_from([1, 50]),
-    bits=st.sampled_from([7, 8]),
+    bits=st.sampled_from(BITS),
     left=st.booleans(),
 )
+# two products of eight bits each come near to what sixteen bits hold
+@example(seed=0, channels=2, outputs=2, outlier=1, bits=BITS[-1], left=False)
 def test_integers_are_near(
     seed: int, channels: int, outputs: int, outlier: int, bits: int, left: bool
 ) -> None:
@@ -86,7 +92,7 @@ def test_a_channel_that_is_large_for_every_text_costs_the_others_no_precision() 
     feed = {"input_ids": ids, "attention_mask": np.ones((4, 8), dtype=np.int64)}
     exact = graph(weights, np.zeros(16, dtype=np.float32), left=False)
     spans = observe(exact, [feed])
-    a, b = run(exact, feed), run(quantise(exact, spans), feed)
+    a, b = run(exact, feed), run(quantise(exact, spans, bits=BITS[-1]), feed)
     # one scale for all channels would have a step of 200 / 255, the others' whole range is 2
     assert np.abs(a - b).max() < 5
 
