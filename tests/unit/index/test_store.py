@@ -170,6 +170,7 @@ def test_a_version_is_a_version(index: Index, make_rows: MakeRows) -> None:
 def test_a_reader_takes_up_what_another_writes(
     index: Index, make_rows: MakeRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reading, "FRESH", 3_600.0)
     reader = Index.open(index.uri)
     assert reader.count() == 0
     index.upsert(make_rows([ASPIRIN]))
