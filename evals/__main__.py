@@ -33,6 +33,7 @@ EXPERIMENTS = (
     Experiment(name="overshoot", data=False),
     Experiment(name="estimates", data=False),
     Experiment(name="versions", data=False),
+    Experiment(name="rebuild", data=False),
     Experiment(name="pubmed_reading", data=False),
     Experiment(name="fuzz_corpus", data=False),
     Experiment(name="sentences"),

@@ -12,6 +12,7 @@ import pytest
 
 from posology.errors import IndexLocked
 from posology.index import reading
+from posology.index.rebuilding import rebuild
 from posology.index.store import Index
 from posology.index.syncing import sync
 from posology.testing.embedder import HashEmbedder
@@ -92,3 +93,75 @@ def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
     assert report.applied
     assert content(reader) == content(whole)
     assert sync(folder, Index.open(where), embedder).nothing
+
+
+REBUILD = """
+import sys
+from pathlib import Path
+from posology.index.rebuilding import rebuild
+from posology.index.store import Index
+from posology.testing.embedder import HashEmbedder
+
+embedder = HashEmbedder(dim=16)
+print("ready", flush=True)
+index = Index.open(sys.argv[1])
+
+def told(now):
+    print(now.applied, flush=True)
+    sys.stdin.readline()
+
+rebuild(Path(sys.argv[2]), index, embedder, batch=5, progress=told)
+print("done", flush=True)
+"""
+
+
+@pytest.mark.timeout(600)
+def test_a_rebuild_that_is_killed_anywhere_goes_on_and_shows_nothing_half_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FRESH", -1.0)
+    embedder = HashEmbedder(dim=16)
+    old, new, where = tmp_path / "old", tmp_path / "new", tmp_path / "killed"
+    index = Index.create(where, embedder.name, embedder.dim)
+    literature(old, seed=1)
+    literature(new, seed=2)
+    # more than enough that stays, so that what goes is no tenth
+    stays = [Citation(pmid=1_000 + i, text=f"Text {i}.") for i in range(400)]
+    for folder in (old, new):
+        write(folder, 5, stays)
+    sync(old, index, embedder)
+    before = content(index)
+    whole = Index.create(tmp_path / "whole", embedder.name, embedder.dim)
+    sync(new, whole, embedder)
+
+    reader = Index.open(where)
+    for kill_at in (0, 3, 8, 1):
+        with subprocess.Popen(
+            [sys.executable, "-c", REBUILD, str(where), str(new)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            for _ in range(kill_at):
+                assert process.stdout.readline().strip().isdigit()
+                assert content(reader) == before
+                process.stdin.write("go on\n")
+                process.stdin.flush()
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+        assert content(reader) == before
+    embedded = embedder.embedded
+    report = rebuild(new, Index.open(where), embedder, batch=5)
+    assert report.applied
+    assert report.rebuilt is not None
+    assert (
+        report.rebuilt.unchanged >= 400 + 5
+    )  # of what was encoded before it was killed, at least one batch
+    assert embedder.embedded - embedded < 40 * 4
+    assert content(reader) == content(whole)
+    assert rebuild(new, Index.open(where), embedder).nothing
+    assert sync(new, Index.open(where), embedder).nothing
