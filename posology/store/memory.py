@@ -39,20 +39,24 @@ _READ = (
 )
 #: unless another has put it right meanwhile
 _REMOVE = "DELETE FROM kept WHERE key = ? AND CAST(value AS BLOB) IS ? AND CAST(sum AS BLOB) IS ?"
+#: what to do about a file that is damaged
+_SET_ASIDE = (
+    "it is damaged, or no memory at all. What it holds can be computed anew: move it away, or set POSOLOGY_MEMORY to "
+    "another file"
+)
 
 
 class SqliteMemory:
     """A :class:`~posology.seams.Memory` in an SQLite file, whose readers do not wait for its writer (WAL).
 
-    It saves time, and no question fails for a file that is busy, full or gone: what cannot be read counts as not
-    there, what cannot be written is not kept, and the log says so once. Each entry has a checksum, since SQLite
+    It saves time, and no question fails for a file that is busy, full, damaged or gone: what cannot be read counts
+    as not there, what cannot be written is not kept, and the log says so once. Each entry has a checksum, since SQLite
     has none of what it stores: an entry that is damaged counts as not there and is removed, so that it is
     computed anew and kept; the log says so once. Nothing else is ever removed; delete the file to begin anew. The
     file must be on a disk of this machine, as WAL needs.
 
     Raises:
-        ConfigurationError: the file cannot be opened, is something else, or is damaged itself. The last is found
-            where SQLite comes to the damage: :meth:`get` and :meth:`put` raise it, too.
+        ConfigurationError: the file cannot be opened, is something else, or its beginning is damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,10 +68,13 @@ class SqliteMemory:
         try:
             self._make()
         except _FAULTS as error:
-            self._refuse_damaged(error)
+            wanted = (
+                _SET_ASIDE
+                if _damaged(error)
+                else "set POSOLOGY_MEMORY to a file on a disk of this machine that can be written"
+            )
             raise ConfigurationError(
-                f"{path} cannot serve as memory ({error}): set POSOLOGY_MEMORY to a file on a disk of this "
-                "machine that can be written"
+                f"{path} cannot serve as memory ({error}): {wanted}"
             ) from error
 
     def _make(self) -> None:
@@ -95,11 +102,7 @@ class SqliteMemory:
             connection.commit()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is kept of these keys.
-
-        Raises:
-            ConfigurationError: the file is damaged.
-        """
+        """What is kept of these keys."""
         found: dict[bytes, bytes] = {}
         damaged = []
         try:
@@ -118,11 +121,7 @@ class SqliteMemory:
         return found
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep; what is there already stays as it is.
-
-        Raises:
-            ConfigurationError: the file is damaged.
-        """
+        """Keep; what is there already stays as it is."""
         if not values:
             return
         entries = [(key, value, _checksum(key, value)) for key, value in values.items()]
@@ -174,18 +173,21 @@ class SqliteMemory:
         return connection
 
     def _complain(self, done: str, error: Exception) -> None:
-        self._refuse_damaged(error)
-        if not self._complained:
-            self._complained = True
+        if self._complained:
+            return
+        self._complained = True
+        if _damaged(error):
+            log.error(
+                "%s cannot be used, and saves nothing (%s): %s", self._path, error, _SET_ASIDE
+            )
+        else:
             log.warning("%s cannot be %s, and saves nothing: %s", self._path, done, error)
 
-    def _refuse_damaged(self, error: Exception) -> None:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
-        if isinstance(error, UnicodeDecodeError) or code & _PRIMARY in _DAMAGED:
-            raise ConfigurationError(
-                f"{self._path} is damaged, or no memory at all ({error}): what it holds can be computed anew. Move "
-                "it away, or set POSOLOGY_MEMORY to another file"
-            ) from error
+
+def _damaged(error: Exception) -> bool:
+    """Whether the file itself is, not an entry of it."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    return isinstance(error, UnicodeDecodeError) or code & _PRIMARY in _DAMAGED
 
 
 class ProcessMemory:
