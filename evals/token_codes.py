@@ -22,7 +22,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 
-from evals.latency import Precomputed
+from evals.clock import Precomputed
 from evals.retrieval import pubmedqa
 from posology.index.embedders import load
 from posology.index.ingest import ingest
@@ -92,7 +92,7 @@ class _Times:
 
 
 async def _latency(indices: dict[str, Index], embedder: Embedder, texts: Sequence[str]) -> None:
-    given = Precomputed(embedder, texts)
+    given = Precomputed(embedder.name, {text: embedder.encode_query(text) for text in texts})
     retrievers = {name: Retriever(index, given) for name, index in indices.items()}
     (vector,) = given.embed_queries(texts[:1])
     rows = {
