@@ -11,8 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -35,8 +36,10 @@ from posology.testing.encoder import WORDS
 
 pytestmark = pytest.mark.slow
 
+T = TypeVar("T")
+
 #: seconds
-LEASE = 3
+LEASE = 8
 RECORDS = 1_500
 
 
@@ -126,11 +129,12 @@ def _pids(redis: Redis) -> list[int]:
     return [int(name.rpartition(":")[2]) for name in names]
 
 
-def _until(done: Callable[[], object], seconds: float = 60.0) -> None:
+def _until(done: Callable[[], T], seconds: float = 90.0) -> T:
     deadline = time.monotonic() + seconds
-    while not done():
+    while not (value := done()):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    return value
 
 
 def _holders(redis: Redis, place: Path) -> set[str]:
@@ -141,8 +145,15 @@ def _holders(redis: Redis, place: Path) -> set[str]:
     return {str(worker) for worker in found if worker}
 
 
+def _busy(redis: Redis, place: Path, process: subprocess.Popen[bytes]) -> set[str]:
+    """Both workers, where each holds a shard."""
+    assert process.poll() is None, "it ended before both had a shard"
+    held = _holders(redis, place)
+    return held if len(held) == 2 else set()
+
+
 def _command(
-    corpus: Path, place: Path, encoder: Path, url: str, *options: str
+    corpus: Path, place: Path, encoder: Path, url: str, *options: str, nice: int = 0
 ) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
@@ -151,8 +162,8 @@ def _command(
         "OMP_NUM_THREADS": "1",
     }
     command = [
-        sys.executable, "-c", "from orchestrator.cli import main; main()", "ingest", str(corpus), "--index", str(place),
-        "--embedder", str(encoder), "--json", *options,
+        sys.executable, "-c", f"import os; os.nice({nice}); from orchestrator.cli import main; main()",
+        "ingest", str(corpus), "--index", str(place), "--embedder", str(encoder), "--json", *options,
     ]  # fmt: skip
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -170,10 +181,9 @@ def test_a_killed_worker_changes_nothing_in_the_result(
         _until(lambda: len(_pids(redis)) == 2)
         with _command(corpus, place, tiny_encoder, url, "--distributed") as process:
             try:
-                _until(lambda: process.poll() is not None or len(_holders(redis, place)) == 2)
-                victim = _holders(redis, place).pop()
+                victim = _until(partial(_busy, redis, place, process)).pop()
                 os.kill(int(victim.rpartition(":")[2]), signal.SIGKILL)
-                out, err = process.communicate(timeout=90)
+                out, err = process.communicate(timeout=200)
             finally:
                 process.kill()
         assert process.returncode == 0, err.decode()
@@ -191,8 +201,9 @@ def test_a_killed_writer_goes_on_from_what_was_encoded(
 ) -> None:
     place = tmp_path / "index"
     with _stack(tmp_path / "stack", tiny_encoder, workers=1) as url:
-        with _command(corpus, place, tiny_encoder, url, "--distributed") as process:
-            # a writer that keeps up with its worker takes rows away as soon as they come
+        with _command(corpus, place, tiny_encoder, url, "--distributed", nice=15) as process:
+            # it gives way to whoever waits to kill it: a writer that keeps up with its worker takes
+            # rows away as soon as they come
             _until(lambda: process.poll() is not None or any(place.glob("shard-*-rows.lance")))
             process.kill()
         assert process.returncode == -signal.SIGKILL
