@@ -23,12 +23,7 @@ from orchestrator.jobs import fair
 from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.units import Held, Unit
 from orchestrator.jobs.work import WorkStore
-from orchestrator.output import (
-    answer_output,
-    ask_output,
-    error_body,
-    spending,
-)
+from orchestrator.output import answer_output, ask_output, error_body, spending
 from orchestrator.pipeline import not_resumed
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
@@ -68,12 +63,8 @@ _HANDED_BACK = 20.0
 PATIENCE = 10.0
 #: what this worker lacks, and another may have
 _NOT_HERE = (
-    IndexFault,
-    DeviceUnavailable,
-    EmbedderUnavailable,
-    ModelUnavailable,
-    ScorerUnavailable,
-)
+    IndexFault, DeviceUnavailable, EmbedderUnavailable, ModelUnavailable, ScorerUnavailable,
+)  # fmt: skip
 _decision = TypeAdapter(Decision)
 _partition = TypeAdapter(Partition)
 
