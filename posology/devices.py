@@ -14,7 +14,8 @@ CPU: Final = "cpu"
 def find_device(wanted: str | None = AUTO) -> str:
     """Torch's name of the device that is meant, after a number was written there and read back. Blocking.
 
-    Every model that torch runs is put where this function says.
+    Encoders, MedCPT's cross-encoder, Provence, and summarisers are put where this function says. What predicts the next
+    sentence, and the causal models of self-information, run on the CPU.
 
     Args:
         wanted: ``cpu``; another device by torch's name, such as ``cuda`` or ``cuda:1``; ``auto`` or ``None``:

@@ -63,8 +63,8 @@ class SqliteMemory:
         self._path = path
         #: a connection a thread, and none that was made before a fork
         self._local = threading.local()
-        self._complained = False
-        self._told_of_damage = False
+        #: what the log has said
+        self._told: set[str] = set()
         try:
             self._make()
         except _FAULTS as error:
@@ -93,7 +93,9 @@ class SqliteMemory:
                 # what it holds is taken as it is: whether it was damaged before, nobody can tell
                 connection.create_function("checksum", 2, _checksum, deterministic=True)
                 connection.execute("ALTER TABLE kept ADD COLUMN sum BLOB NOT NULL DEFAULT x''")
-                connection.execute("UPDATE kept SET sum = checksum(key, CAST(value AS BLOB))")
+                connection.execute(
+                    "UPDATE kept SET sum = checksum(CAST(key AS BLOB), CAST(value AS BLOB))"
+                )
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS kept "
                 "(key BLOB PRIMARY KEY, value BLOB NOT NULL, sum BLOB NOT NULL DEFAULT x'') WITHOUT ROWID"
@@ -133,8 +135,7 @@ class SqliteMemory:
 
     def _remove(self, damaged: Sequence[tuple[bytes | None, bytes | None, bytes | None]]) -> None:
         """Make room for what is computed anew."""
-        if not self._told_of_damage:
-            self._told_of_damage = True
+        if self._is_new("damaged entries"):
             log.warning(
                 "%s holds entries that are damaged: they are computed anew, and nothing more is said of them. See "
                 "to the disk",
@@ -173,15 +174,20 @@ class SqliteMemory:
         return connection
 
     def _complain(self, done: str, error: Exception) -> None:
-        if self._complained:
-            return
-        self._complained = True
         if _damaged(error):
-            log.error(
-                "%s cannot be used, and saves nothing (%s): %s", self._path, error, _SET_ASIDE
-            )
-        else:
+            # somebody must see to it, also where the file was only busy or full before
+            if self._is_new("damaged file"):
+                log.error(
+                    "%s cannot be used, and saves nothing (%s): %s", self._path, error, _SET_ASIDE
+                )
+        elif self._is_new("unusable file"):
             log.warning("%s cannot be %s, and saves nothing: %s", self._path, done, error)
+
+    def _is_new(self, told: str) -> bool:
+        """Whether the log has not said it yet; from now on it has."""
+        new = told not in self._told
+        self._told.add(told)
+        return new
 
 
 def _damaged(error: Exception) -> bool:

@@ -28,6 +28,8 @@ RECIPE = 1
 TEXTS = 48
 #: least cosine of a text's vector with torch's, float32, over the texts of the check
 LEAST = {"float32": 0.9999, "int8": 0.98}
+#: how torch and ONNX Runtime say, in errors of no class of its own, that there is no memory
+_NO_MEMORY = ("allocate memory", "not enough memory", "bad_alloc")
 
 Arithmetic = Literal["float32", "int8"]
 Batch = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
@@ -47,6 +49,8 @@ def make(
 
     Raises:
         NotExported: it pools in a way that needs torch, cannot be traced, or its vectors differ.
+        OSError: a file cannot be read.
+        MemoryError: there is too little memory for it.
     """
     if not pools(card.pooling):
         raise NotExported(f"it pools by {card.pooling!r}")
@@ -95,7 +99,10 @@ def _checked(
     # torch's exporter and ONNX Runtime raise whatever the part that they stumble over raises; and the quantiser
     # knows graphs in which every product has a row a token
     except Exception as error:
-        raise NotExported(str(error).partition("\n")[0]) from error
+        reason = str(error).partition("\n")[0]
+        if any(words in str(error) for words in _NO_MEMORY):
+            raise MemoryError(reason) from error
+        raise NotExported(reason) from error
     return exported
 
 

@@ -180,9 +180,13 @@ def _write(path: Path, content: bytes) -> None:
 def _delete_left(cache: Path, name: str) -> None:
     """Delete what processes that were killed have left half-written."""
     for path in cache.glob(f".{name}.*"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > _LEFT:
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime <= _LEFT:
+                continue
+            if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
 
 
 def _libraries() -> Mapping[str, str]:
@@ -192,11 +196,16 @@ def _libraries() -> Mapping[str, str]:
 
 def _remember(failure: Path, reason: str) -> None:
     text = json.dumps({"reason": reason, "libraries": _libraries()}, ensure_ascii=False, indent=1)
-    descriptor, draft = tempfile.mkstemp(prefix=f".{failure.name}.", dir=failure.parent)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(draft).chmod(0o644)
-    Path(draft).replace(failure)
+    descriptor, name = tempfile.mkstemp(prefix=f".{failure.name}.", dir=failure.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.chmod(0o644)
+        draft.replace(failure)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
 
 
 def _raise_known(failure: Path) -> None:

@@ -8,6 +8,7 @@ import logging
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from posology.errors import DeviceUnavailable, EmbedderUnavailable
 from posology.index.embedders import load_sentence_transformer as load
 from posology.index.embedders.card import Card
 from posology.index.embedders.models import load_exported, load_folder
+from posology.index.embedders.onnx_export import make
 from posology.index.embedders.options import Options
 from posology.text.sentences import split
 from posology.types import Passage
@@ -196,6 +198,50 @@ def test_other_poolings_are_torchs(tiny_encoder: Path, cache: Path, tmp_path: Pa
 def test_arithmetic_that_a_backend_lacks(tiny_encoder: Path, options: Options) -> None:
     with pytest.raises(EmbedderUnavailable, match="and no"):
         load(str(tiny_encoder), options)
+
+
+def test_memory_that_torch_lacks_is_no_verdict_on_the_model(tiny_encoder: Path) -> None:
+    import torch
+
+    def asks_for_too_much(*_: object) -> None:
+        torch.empty(10**15)
+
+    with pytest.raises(MemoryError, match="allocate memory"):
+        exported(tiny_encoder, asks_for_too_much)
+
+
+def test_memory_that_onnx_runtime_lacks_is_no_verdict_on_the_model(
+    tiny_encoder: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "published"
+    shutil.copytree(tiny_encoder, other)
+    (other / "onnx").mkdir()
+    ids = onnx.helper.make_tensor_value_info("input_ids", onnx.TensorProto.INT64, [None, None])
+    out = onnx.helper.make_tensor_value_info("vectors", onnx.TensorProto.FLOAT, [None] * 3)
+    times = onnx.numpy_helper.from_array(np.full(3, 10_000), "times")
+    nodes = [
+        onnx.helper.make_node("Shape", ["input_ids"], ["shape"]),
+        onnx.helper.make_node("ReduceMax", ["shape"], ["width"], keepdims=1),
+        onnx.helper.make_node("Mul", ["width", "times"], ["large"]),
+        onnx.helper.make_node("ConstantOfShape", ["large"], ["vectors"]),
+    ]
+    graph = onnx.helper.make_graph(nodes, "large", [ids], [out], [times])
+    opset = onnx.helper.make_opsetid("", 17)
+    made = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    onnx.save(made, other / "onnx" / "model.onnx")
+    with pytest.raises(MemoryError, match="allocate memory"):
+        exported(other)
+
+
+def exported(folder: Path, hook: Callable[..., None] | None = None) -> bytes:
+    """What is made of the model in a folder, with a hook before its forward passes."""
+    from sentence_transformers import SentenceTransformer
+
+    card = load_folder(folder, embedder="tiny", precision="float32").card
+    model = SentenceTransformer(str(folder), device="cpu").eval()
+    if hook is not None:
+        model[0].auto_model.register_forward_pre_hook(hook)
+    return make(model, folder, card, arithmetic="float32", bits=8)
 
 
 @pytest.mark.parametrize(

@@ -91,9 +91,13 @@ def test_what_failed_leaves_nothing_that_counts(tmp_path: Path) -> None:
         draft = tmp_path / f".key.{name}"
         (draft / "new").mkdir(parents=True)
         (draft / "new" / "model.onnx").write_bytes(b"half")
-        os.utime(draft, (time.time() - age,) * 2)
+        note = tmp_path / f".key.failed.json.{name}"
+        note.write_text("{")
+        for path in (draft, note):
+            os.utime(path, (time.time() - age,) * 2)
     assert find_or_make(tmp_path, "key", export).model == b"model"
-    assert [path.name for path in tmp_path.glob(".key.*")] == [".key.new"]
+    left = {path.name for path in tmp_path.glob(".key.*")}
+    assert left == {".key.new", ".key.failed.json.new"}
 
 
 def test_a_half_written_export_under_its_own_name_is_made_anew(

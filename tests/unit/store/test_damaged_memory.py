@@ -121,6 +121,26 @@ def test_no_question_fails_for_a_page_that_is_damaged_and_the_log_names_the_file
     assert path.read_bytes()[size:] == b"\x07" * (len(data) - size)
 
 
+def test_damage_is_told_of_although_something_else_was_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = filled(tmp_path / "memory.sqlite")
+    memory = SqliteMemory(path)
+    alter(
+        path,
+        "CREATE TRIGGER frozen BEFORE INSERT ON kept BEGIN SELECT RAISE(ABORT, 'frozen'); END",
+    )
+    for _ in range(2):
+        memory.put({b"new": b"1"})
+    memory.close()
+    data = path.read_bytes()
+    path.write_bytes(data[:4_096] + b"\x07" * (len(data) - 4_096))
+    for _ in range(2):
+        assert memory.get([b"key 1"]) == {}
+    assert [record.levelno for record in caplog.records] == [logging.WARNING, logging.ERROR]
+    assert "it is damaged" in caplog.records[1].getMessage()
+
+
 def test_a_file_whose_beginning_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> None:
     path = filled(tmp_path / "memory.sqlite")
     flip(path, 3)
