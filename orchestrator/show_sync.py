@@ -137,6 +137,9 @@ def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
             _show_rebuild(console, errors, out.rebuild, done=True)
         console.print(Text(safe(f"{len(out.applied):,} files applied; readers see {out.index}")))
     else:
+        if out.ingest.bad:
+            # a rebuild reads all records, also where there is nothing to do
+            show_ingest(console, errors, out.ingest)
         console.print(
             Text(safe(f"nothing to do: {out.done:,} files are applied; readers see {out.index}"))
         )

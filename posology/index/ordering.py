@@ -29,7 +29,7 @@ class Plan:
     revised: tuple[str, ...] = ()
     #: how many are applied already
     done: int = 0
-    #: names of files that the numbering wants and that are not there
+    #: names of files that the numbering wants and that are not there, also of those that come after all that are there
     missing: tuple[str, ...] = ()
 
 
@@ -108,11 +108,14 @@ def plan(
     )
 
 
-def plan_rebuild(files: Iterable[Path], *, allow_gaps: bool = False) -> Plan:
+def plan_rebuild(
+    files: Iterable[Path], known: Iterable[Applied] = (), *, allow_gaps: bool = False
+) -> Plan:
     """All files of a folder, in order, where they are all that an index is to hold.
 
     Args:
         files: those of the folder.
+        known: what was applied: files of PubMed that come after the folder's last are missing, too.
         allow_gaps: whether files that the numbering wants, from 1 on, may be missing.
 
     Raises:
@@ -128,7 +131,7 @@ def plan_rebuild(files: Iterable[Path], *, allow_gaps: bool = False) -> Plan:
             f"rebuilt from the files of one year. Take the older ones away ({_listed(older)})",
             files=older,
         )
-    missing = _missing(todo, names, first=1)
+    missing = _missing(todo, names, first=1) + _newer(names, known)
     _may_be_missing(missing, allow_gaps=allow_gaps)
     return Plan(files=tuple(todo), missing=missing)
 
@@ -232,6 +235,15 @@ def _missing(
         for number in range(first, last)
         if (year, number) not in there
     )
+
+
+def _newer(names: Iterable[str], known: Iterable[Applied]) -> tuple[str, ...]:
+    """Names of PubMed's files that were applied and come after the last of these: without them it is what it was before."""
+    last = max((p.key[:2] for name in names if (p := _place(name)).year), default=None)
+    if last is None:
+        return ()
+    applied = (file.name for file in known if file.applied is not None)
+    return tuple(sorted((n for n in applied if _place(n).key[:2] > last), key=place))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from posology.corpus.reasons import sentence
 from posology.errors import BadFile, SyncRefused
 from posology.index.arriving import files_of, whole
 from posology.index.batches import Batch, chunks
-from posology.index.manifest import applied_files
+from posology.index.manifest import Applied, applied_files
 from posology.index.ordering import Plan, plan_rebuild
 from posology.index.progress import Mark, Progress
 from posology.index.report import Tally
@@ -82,7 +82,8 @@ def prospect(
         BadFile: the folder cannot be read, or holds no file of a known format.
         IndexFault: what was read cannot be kept.
     """
-    todo = plan_rebuild(files_of(folder), allow_gaps=allow_gaps)
+    known = () if index is None else applied_files(index.connection, index.uri)
+    todo = plan_rebuild(files_of(folder), known, allow_gaps=allow_gaps)
     tally = Tally()
     good, _ = whole(todo.files, {}, tally)
     with Survey.open(kept_in(index)) as survey:
@@ -103,7 +104,7 @@ def prospect(
                 lacking={},
             )
             return
-        rebuilt = _compare(survey, index, {file.name for file in todo.files})
+        rebuilt = _compare(survey, index, known, {file.name for file in todo.files})
         if rebuilt.removed > MOST_REMOVED * rebuilt.published and not allow_removals:
             raise SyncRefused(
                 f"{rebuilt.removed:,} of the {rebuilt.published:,} passages of the index are in none of the files, more "
@@ -126,7 +127,9 @@ def kept_in(index: Index | None) -> Path | None:
     return None if folder is None else folder / SURVEY
 
 
-def _compare(survey: Survey, index: Index | None, names: set[str]) -> Rebuilt:
+def _compare(
+    survey: Survey, index: Index | None, applied: Iterable[Applied], names: set[str]
+) -> Rebuilt:
     passages = survey.passages
     if index is None:
         survey.compare((), note=True)
@@ -138,7 +141,7 @@ def _compare(survey: Survey, index: Index | None, names: set[str]) -> Rebuilt:
     # what an earlier run took out and did not live to publish is lost to readers all the same
     same = newest.number == seen.number
     removed = now.gone if same else survey.compare(_contents(seen), note=False).gone
-    known = {file.name for file in applied_files(index.connection, index.uri)}
+    known = {file.name for file in applied}
     ingested = [path for path in Progress(index.connection).paths if Path(path).name not in known]
     return Rebuilt(
         passages=passages,

@@ -98,7 +98,9 @@ def rebuild(
                     rows = _rows(found, manifest)
                     idle = _idle(found, manifest, index)
                 if not idle:
-                    manifest.write(*rows)
+                    with index.lock:
+                        # reading took its time: nothing is written by whoever lost the index meanwhile
+                        manifest.write(*rows)
                     if annotator is not None:
                         teach(annotator, index, [found.plan.files[n] for n in found.lacking])
                     _write(found, index, maker, tally, batch, progress)
@@ -140,6 +142,8 @@ def _rows(found: Prospect, manifest: Manifest) -> list[Applied]:
                 deletions=one.deletions,
                 notices=one.notices,
                 bad=one.bad,
+                # until it is applied anew: what readers see holds it
+                applied=None if known is None else known.applied,
             )
         )
     return rows

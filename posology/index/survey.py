@@ -6,20 +6,23 @@ is some gigabytes. It is committed file by file: one that was broken off goes on
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from posology import __version__
 from posology.corpus.files import read
 from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
 from posology.errors import BadFile, BadRecord, IndexFault, SyncRefused
 from posology.index.notices import Said
 from posology.index.schema import digest
 
-#: of the tables below, and of what is in them
-_FORMAT = 1
+#: of the tables below, and of what is in them: another version of Posology may read the same files otherwise
+_FORMAT = zlib.crc32(f"2 {__version__}".encode()) >> 1
 #: kB of pages that are held in memory
 _CACHE = 200_000
 #: records of a file after which progress is told
@@ -28,7 +31,7 @@ _TOLD = 2_000
 _NOTED = 100_000
 _TABLES = """
 CREATE TABLE files(
-    number INTEGER PRIMARY KEY, name TEXT, size INTEGER, mtime_ns INTEGER,
+    number INTEGER PRIMARY KEY, path BLOB, name TEXT, size INTEGER, mtime_ns INTEGER,
     records INTEGER, deletions INTEGER, notices INTEGER, bad INTEGER);
 CREATE TABLE records(
     id TEXT PRIMARY KEY, parent TEXT, digest BLOB, file INTEGER, place INTEGER, there INTEGER DEFAULT 0
@@ -43,6 +46,8 @@ CREATE TABLE bad(file INTEGER, line INTEGER, record TEXT, reason TEXT);
 class Surveyed:
     """A file that was read."""
 
+    #: resolved, as the file system writes it: an article without an id of its own has one of its file's and folder's names
+    path: bytes
     name: str
     #: bytes
     size: int
@@ -55,12 +60,13 @@ class Surveyed:
     bad: int = 0
 
     def is_still(self, path: Path) -> bool:
-        """Whether the file there has this one's name, size and time of change."""
+        """Whether the file is at this one's place, and has its size and time of change."""
         try:
             stat = path.stat()
         except FileNotFoundError:
             return False
-        return (path.name, stat.st_size, stat.st_mtime_ns) == (self.name, self.size, self.mtime_ns)
+        found = (_place(path), path.name, stat.st_size, stat.st_mtime_ns)
+        return found == (self.path, self.name, self.size, self.mtime_ns)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,10 +155,8 @@ class Survey:
     @property
     def files(self) -> tuple[Surveyed, ...]:
         """The files that were read, in order."""
-        rows = self._db.execute(
-            "SELECT name, size, mtime_ns, records, deletions, notices, bad FROM files ORDER BY number"
-        )
-        names = ("name", "size", "mtime_ns", "records", "deletions", "notices", "bad")
+        names = ("path", "name", "size", "mtime_ns", "records", "deletions", "notices", "bad")
+        rows = self._db.execute(f"SELECT {', '.join(names)} FROM files ORDER BY number")  # noqa: S608 (names of our own)
         return tuple(Surveyed(**dict(zip(names, row, strict=True))) for row in rows)
 
     @property
@@ -220,7 +224,8 @@ class Survey:
         """The records of a file that the index lacks, in order.
 
         Raises:
-            SyncRefused: the file is not what it was when it was surveyed.
+            SyncRefused: the file is not what it was when it was surveyed; where nothing but its content shows it, the
+                next run reads all files anew.
         """
         if not self.files[number].is_still(path):
             raise moved(path)
@@ -238,6 +243,9 @@ class Survey:
                     yield item
                     if not left:
                         return
+        if self.files[number].is_still(path):
+            # the survey is at fault, and the next run would believe it once more
+            self._clear()
         raise moved(path)
 
     def _read(
@@ -290,8 +298,8 @@ class Survey:
             if counts["records"] % _TOLD == 0:
                 told(number, path, item.line, counts["records"])
         self._db.execute(
-            "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, path.name, stat.st_size, stat.st_mtime_ns, *counts.values()),
+            "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, _place(path), path.name, stat.st_size, stat.st_mtime_ns, *counts.values()),
         )
         if not self.files[number].is_still(path):
             raise moved(path)
@@ -314,6 +322,10 @@ class Survey:
 
     def _count(self, query: str) -> int:
         return int(self._db.execute(query).fetchone()[0])
+
+
+def _place(path: Path) -> bytes:
+    return os.fsencode(path.resolve())
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:

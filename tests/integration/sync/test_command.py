@@ -156,3 +156,14 @@ def test_the_next_year_s_baseline_is_told_first_and_then_applied(cli: Cli, tmp_p
     again = published(cli(*going, "--json"), "sync")
     assert (again["applied"], again["done"]) == ([], 1)
     assert published(cli("index", "info", "--json"), "index")["last_file"] == name(1, 27)
+
+
+@pytest.mark.timeout(600)
+def test_a_rebuild_without_anything_to_do_says_why_it_ends_with_1(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "2026"
+    write(folder, 1, [Citation(pmid=1, text="Aspirin helps."), Citation(pmid=2, text="")])
+    assert cli("sync", str(folder)).exit_code == 1
+    idle = cli("sync", str(folder), "--rebuild")
+    assert idle.exit_code == 1
+    assert "nothing to do: 1 files are applied" in idle.stdout
+    assert "(pmid:2): has no abstract" in idle.stderr

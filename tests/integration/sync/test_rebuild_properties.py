@@ -104,7 +104,15 @@ def test_a_rebuilt_index_is_one_that_is_built_anew(
                     raise Crash
 
             try:
-                rebuild(folder, index, embedder, batch=2, allow_removals=True, progress=crash)
+                rebuild(
+                    folder,
+                    index,
+                    embedder,
+                    batch=2,
+                    allow_gaps=True,
+                    allow_removals=True,
+                    progress=crash,
+                )
             except Crash:
                 event("broken off")
                 index = Index.open(index.uri)
@@ -112,7 +120,7 @@ def test_a_rebuilt_index_is_one_that_is_built_anew(
             else:
                 seen = content(index)
         fill(folder, last)
-        report = rebuild(folder, index, embedder, batch=2, allow_removals=True)
+        report = rebuild(folder, index, embedder, batch=2, allow_gaps=True, allow_removals=True)
         anew = Index.create(where / "anew", embedder.name, embedder.dim)
         sync(folder, anew, embedder)
         assert content(Index.open(index.uri)) == content(anew)
