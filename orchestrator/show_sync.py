@@ -196,11 +196,12 @@ def _show_rebuild(console: Console, errors: Console, out: RebuildOutput, *, done
             ),
             soft_wrap=True,
         )
-    for path in out.ingested[:_SHOWN]:
-        was = f"{path} was read by `posology ingest` and is not in the folder"
-        errors.print(Text(safe(was), style="yellow"), soft_wrap=True)
-    if len(out.ingested) > _SHOWN:
-        errors.print(Text(f"… and {len(out.ingested) - _SHOWN:,} more", style="yellow"))
+    for names, who in ((out.forgotten, "applied"), (out.ingested, "read by `posology ingest`")):
+        for path in names[:_SHOWN]:
+            was = f"{path} was {who} and is not in the folder: what only it says does not hold any more"
+            errors.print(Text(safe(was), style="yellow"), soft_wrap=True)
+        if len(names) > _SHOWN:
+            errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
 
 
 def show_versions(console: Console, out: VersionsOutput) -> None:

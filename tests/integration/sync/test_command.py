@@ -152,6 +152,7 @@ def test_the_next_year_s_baseline_is_told_first_and_then_applied(cli: Cli, tmp_p
     assert done.exit_code == 0, done.output
     assert "2 of 13 passages that readers saw went" in done.stderr
     assert "was read by `posology ingest`" in done.stderr
+    assert f"{name(1)} was applied and is not in the folder" in done.stderr
     assert "1 files applied; readers see index@" in done.stdout
     again = published(cli(*going, "--json"), "sync")
     assert (again["applied"], again["done"]) == ([], 1)
