@@ -12,6 +12,7 @@ from posology.corpus import pdf
 from posology.corpus.items import Item, Parts, Record
 from posology.corpus.lines import joined
 from posology.errors import BadFile, BadRecord, ReaderUnavailable
+from tests.growth import MOST, growth
 from tests.literature import pdf as make_pdf
 
 
@@ -192,10 +193,15 @@ def test_only_hyphens_are_lost(lines: list[str]) -> None:
     assert bare(joined(lines, Counter())) == bare("".join(lines))
 
 
-@pytest.mark.timeout(120)
 def test_lines_without_end_take_time_in_proportion(tmp_path: Path) -> None:
-    long = "a" * 100_000
-    assert joined([long, "b"], Counter()) == f"{long} b"
-    slashes = "1" + "/" * 50_000 + "x"
-    ((_, text),) = shown(write(tmp_path, [slashes]))
-    assert text == slashes
+    def join(characters: int) -> None:
+        long = "a" * characters
+        assert joined([long, "b"], Counter()) == f"{long} b"
+
+    def look(characters: int) -> None:
+        slashes = "1" + "/" * characters + "x"
+        ((_, text),) = shown(write(tmp_path, [slashes]))
+        assert text == slashes
+
+    assert growth(join, 25_000) < MOST
+    assert growth(look, 12_500) < MOST
