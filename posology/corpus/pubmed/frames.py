@@ -35,7 +35,7 @@ DELETIONS = frozenset({"DeleteCitation", "DeleteDocument"})
 _PROLOG_WITHIN = 1_000_000
 #: bytes that the longest tag's name fits into, with what is around it
 _NAME = 64
-#: bytes in which the next tag is looked for where no end is in sight; more than twice a name's
+#: bytes in which the next tag is looked for first, and then in twice as many; more than twice a name's
 _STEP = 4_096
 #: bytes of a record in which its PMID stands
 _HEAD = 1_000
@@ -157,6 +157,8 @@ class _Cutter:
         self._start = re.compile(rb"<(" + names + rb")(?=[\s/>])")
         #: up to which byte of the stream something was looked for and is not: else every unclosed record looks anew
         self._barren: dict[bytes, int] = {}
+        #: from which byte something was looked for, and at which it was found, for the same reason
+        self._known: dict[bytes, tuple[int, int]] = {}
 
     def records(self, root: bytes | None) -> Iterator[Frame]:
         """The records up to the root element's end, which must come unless ``root`` is ``None``."""
@@ -212,13 +214,14 @@ class _Cutter:
         window = self._window
         closing = b"</" + tag
         end: int | None = begin
-        at = begin + 1
+        at, step = begin + 1, _STEP
         unclosed: set[bytes] = set()
         while True:
             if end is not None and end < at:
                 end = self._find(closing, at, begin)
-            held = len(window.buffer)
-            until = min(held, at + _STEP) if end is None else end
+            limit = len(window.buffer) if end is None else end
+            # the end may be another record's, far away: what lies before it is not looked at for each record again
+            until = min(limit, at + step)
             found = _SPECIAL.search(window.buffer, at, until)
             special = -1 if found is None else found.start()
             nested = self._starting(at, until if special < 0 else special)
@@ -227,8 +230,8 @@ class _Cutter:
             if special >= 0:
                 at = self._past(special, begin, unclosed)
                 continue
-            if end is None and until < held:
-                at = until - _NAME
+            if until < limit:
+                at, step = until - _NAME, 2 * step
                 continue
             if end is None:
                 return begin, f"longer than {MAX_RECORD:,} bytes"
@@ -255,9 +258,14 @@ class _Cutter:
     def _find(self, wanted: bytes, at: int, begin: int) -> int | None:
         """Where ``wanted`` stands from ``at`` on, within the bound of a record that begins at ``begin``."""
         window = self._window
+        since, place = self._known.get(wanted, (0, -1))
+        if since <= window.dropped + at <= place:
+            return place - window.dropped
         at = max(at, self._barren.get(wanted, 0) - window.dropped)
         found = window.find(wanted, at, within=MAX_RECORD, since=begin)
-        if found is None:
+        if found is not None:
+            self._known[wanted] = window.dropped + at, window.dropped + found
+        else:
             looked = min(len(window.buffer), begin + MAX_RECORD) - len(wanted) + 1
             self._barren[wanted] = window.dropped + max(at, looked)
         return found
