@@ -94,7 +94,7 @@ def _device(wanted: str | None) -> str:
     try:
         return find_device(wanted)
     except DeviceUnavailable as error:
-        raise InputError(f"there is no {wanted} on this machine: use --device cpu") from error
+        raise InputError(f"there is no {error.device} on this machine: use --device cpu") from error
 
 
 def _tell(card: Card, out: Path, *, as_json: bool) -> None:
