@@ -240,7 +240,7 @@ def exported(folder: Path, hook: Callable[..., None] | None = None) -> bytes:
     card = load_folder(folder, embedder="tiny", precision="float32").card
     model = SentenceTransformer(str(folder), device="cpu").eval()
     if hook is not None:
-        model[0].auto_model.register_forward_pre_hook(hook)
+        model[0].get_submodule("auto_model").register_forward_pre_hook(hook)
     return make(model, folder, card, arithmetic="float32", bits=8)
 
 
