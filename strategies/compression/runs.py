@@ -24,6 +24,7 @@ MARK = 2.0
 _STEPS = 24
 #: states of a word: kept; dropped from a clause that is shown; dropped with its clause
 _KEPT, _DROPPED, _CLOSED = range(3)
+_STATES = np.arange(3)
 _NEVER = np.float64(-1e18)
 
 
@@ -103,8 +104,28 @@ class Table:
         came = np.zeros((n, m, 3), np.int8)
         worth = np.zeros((m, 3))
         worth[:, _DROPPED] = _NEVER
+        # of each word, what it is worth to go from one state to another; nothing, where it is not said
+        move = np.zeros((m, 3, 3))
+        mark = -price * MARK
+        parted = np.where(self._bound, _NEVER, 0.0)
+        turned = np.where(self._within, _NEVER, 0.0)
+        left = np.where(self._bound, _NEVER, mark)
+        shut = np.where(self._within, _NEVER, mark)
+        gain = self._scores - price
         for j in range(n):
-            worth, came[j] = self._step(worth, j, price)
+            move[:, _DROPPED, _KEPT] = parted[:, j]
+            move[:, _KEPT, _DROPPED] = left[:, j]
+            move[:, _KEPT, _CLOSED] = shut[:, j]
+            move[:, _DROPPED, _CLOSED] = turned[:, j]
+            move[:, _CLOSED, :_CLOSED] = turned[:, j, None]
+            total = worth[:, :, None] + move
+            best = total.max(axis=1)
+            best[:, _KEPT] += gain[:, j]
+            best[self._protected[:, j], _DROPPED] = _NEVER
+            # past the end of its sentence a row stays as it is
+            there = self._there[:, j, None]
+            worth = np.where(there, best, worth)
+            came[j] = np.where(there, total.argmax(axis=1), _STATES)
         state = worth.argmax(axis=1)
         kept = np.zeros(self.shape, np.bool_)
         rows = np.arange(m)
@@ -112,28 +133,6 @@ class Table:
             kept[:, j] = state == _KEPT
             state = came[j, rows, state]
         return kept & self._there
-
-    def _step(
-        self, before: NDArray[np.float64], j: int, price: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-        m = len(before)
-        #: from each state to each state
-        move = np.zeros((m, 3, 3))
-        move[:, _KEPT, _DROPPED] = move[:, _KEPT, _CLOSED] = -price * MARK
-        bound, within = self._bound[:, j], self._within[:, j]
-        move[bound, _KEPT, _DROPPED] = move[bound, _DROPPED, _KEPT] = _NEVER
-        for shown in (_KEPT, _DROPPED):
-            move[within, shown, _CLOSED] = move[within, _CLOSED, shown] = _NEVER
-        total = before[:, :, None] + move
-        came = total.argmax(axis=1)
-        worth = np.take_along_axis(total, came[:, None, :], axis=1)[:, 0, :]
-        worth[:, _KEPT] += self._scores[:, j] - price
-        worth[self._protected[:, j], _DROPPED] = _NEVER
-        there = self._there[:, j]
-        # past the end of its sentence a row stays as it is
-        worth = np.where(there[:, None], worth, before)
-        came = np.where(there[:, None], came, np.arange(3))
-        return worth, came.astype(np.int8)
 
 
 def _fill(
