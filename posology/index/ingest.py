@@ -10,12 +10,11 @@ from posology.corpus.files import count_rows, expand
 from posology.errors import BadFile, InputError
 from posology.index.applying import apply
 from posology.index.batches import ahead, batches
-from posology.index.making import Making, RowMaker
+from posology.index.making import Making, maker_for
 from posology.index.progress import Mark, Progress
 from posology.index.report import IngestProgress, IngestReport, Tally
 from posology.index.store import Index
 from posology.index.teaching import teach
-from posology.index.tokens import fitting
 from posology.index.vectors import GivenVectors
 from posology.seams import Unnormalised
 
@@ -79,12 +78,7 @@ def ingest(
         IndexUnfinished: a sync of it was broken off.
         InputError: ``vectors`` do not fit; nothing has been written then.
     """
-    index.require(embedder.name, embedder.dim)
-    index.require_annotator(None if annotator is None else annotator.name)
-    index.require_codec(codec)
-    maker: Making = making or RowMaker(
-        embedder=embedder, annotator=annotator, codec=fitting(codec, embedder.name)
-    )
+    maker = maker_for(index, embedder, annotator, codec, making)
     tally = Tally()
     files: list[Path] = []
     for found in expand(paths):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 from posology.corpus.items import Record
 from posology.errors import BadRecord
 from posology.index.schema import Row
+from posology.index.tokens import fitting
 from posology.index.vectors import GivenVectors
 from posology.text.sentences import split
 from posology.types import Encoded
 
 if TYPE_CHECKING:
+    from posology.index.store import Index
     from posology.seams import Annotator, Embedder, TokenCodec
 
 
@@ -93,3 +95,23 @@ class RowMaker:
 def with_given(encoded: Encoded, given: GivenVectors | None, record: Record) -> Encoded:
     """What was encoded, with the vector that was handed in in place of the encoder's own."""
     return encoded if given is None else replace(encoded, vector=given.vector(record.row))
+
+
+def maker_for(
+    index: Index,
+    embedder: Embedder,
+    annotator: Annotator | None,
+    codec: TokenCodec | None,
+    making: Making | None,
+) -> Making:
+    """What makes an index's rows: what is given for it, else this process.
+
+    Raises:
+        IndexMismatch: the embedder, the annotator or the codec is not the index's.
+    """
+    index.require(embedder.name, embedder.dim)
+    index.require_annotator(None if annotator is None else annotator.name)
+    index.require_codec(codec)
+    return making or RowMaker(
+        embedder=embedder, annotator=annotator, codec=fitting(codec, embedder.name)
+    )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from posology.index.arriving import Sums, untouched
 from posology.index.batches import ahead
 from posology.index.ingest import BATCH, COMPACT_EVERY
-from posology.index.making import Making, RowMaker
+from posology.index.making import Making, maker_for
 from posology.index.manifest import Applied, Manifest, State
 from posology.index.progress import Progress
 from posology.index.prospect import Prospect, kept_in, prospect, readable
@@ -27,7 +27,6 @@ from posology.index.store import Index
 from posology.index.survey import moved
 from posology.index.sync_report import SyncProgress, SyncReport
 from posology.index.teaching import teach
-from posology.index.tokens import fitting
 
 if TYPE_CHECKING:
     from posology.seams import Annotator, Embedder, TokenCodec
@@ -75,12 +74,7 @@ def rebuild(
         IndexLocked: another process is writing the index.
     """
     started = time.monotonic()
-    index.require(embedder.name, embedder.dim)
-    index.require_annotator(None if annotator is None else annotator.name)
-    index.require_codec(codec)
-    maker: Making = making or RowMaker(
-        embedder=embedder, annotator=annotator, codec=fitting(codec, embedder.name)
-    )
+    maker = maker_for(index, embedder, annotator, codec, making)
     tally = Tally()
     applied: tuple[Applied, ...] = ()
     with index.staged(syncing=True):

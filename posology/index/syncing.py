@@ -13,7 +13,7 @@ from posology.corpus.reasons import sentence
 from posology.errors import BadFile
 from posology.index.arriving import Sums, files_of, untouched, whole
 from posology.index.ingest import BATCH, commit
-from posology.index.making import Making, RowMaker
+from posology.index.making import Making, maker_for
 from posology.index.manifest import Applied, Manifest, State, unfinished
 from posology.index.ordering import Plan, plan
 from posology.index.progress import Mark, Progress
@@ -21,7 +21,6 @@ from posology.index.report import IngestProgress, Tally
 from posology.index.store import Index
 from posology.index.sync_report import SyncProgress, SyncReport
 from posology.index.teaching import teach
-from posology.index.tokens import fitting
 
 if TYPE_CHECKING:
     from posology.seams import Annotator, Embedder, TokenCodec
@@ -71,12 +70,7 @@ def sync(
         IndexLocked: another process is writing the index.
     """
     started = time.monotonic()
-    index.require(embedder.name, embedder.dim)
-    index.require_annotator(None if annotator is None else annotator.name)
-    index.require_codec(codec)
-    maker: Making = making or RowMaker(
-        embedder=embedder, annotator=annotator, codec=fitting(codec, embedder.name)
-    )
+    maker = maker_for(index, embedder, annotator, codec, making)
     files = files_of(folder)
     tally = Tally()
     with index.staged(syncing=True):
