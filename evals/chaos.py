@@ -26,19 +26,19 @@ import anyio.abc
 import anyio.to_thread
 
 from evals.fanout import MODEL, provider
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.budget.books.audit import Auditor
-from posology.budget.books.reading import Reader
+from posology.budget.books.reader import Reader
 from posology.budget.ledger.redis import RedisLedger
 from posology.corpus.sample import notes_file, questions
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
-from posology.testing.faults import Faults
-from posology.testing.load import LoadStub
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import Attempt, Outcome
 
 FAULTS = Faults(latency=(0.5, 1.5), rate_limited=0.02, errors=0.01, cuts=0.005)

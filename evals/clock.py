@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posology.index.filtering import NONE
-from posology.index.retriever import Retriever
+from posology.index.search.filters import NONE
+from posology.index.search.retriever import Retriever
 from posology.query import make_query
 from posology.types import EncodedQuery, Filters
 

@@ -27,21 +27,12 @@ import anyio
 
 from evals import pooled
 from evals.compressors_data import CLAIMS, FILES, Asked, scifact, squad
-from evals.compressors_measure import (
-    BATCH,
-    Chance,
-    Kept,
-    Reader,
-    Row,
-    Whole,
-    measure,
-    sources,
-)
+from evals.compressors_measure import BATCH, Chance, Kept, Reader, Row, Whole, measure, sources
 from evals.compressors_report import against, draw, points, table
 from posology.errors import PosologyError
 from posology.index.learned import read_learned
 from posology.index.store import Index
-from posology.llm.offline import ExtractiveReader
+from posology.llm.offline.reader import ExtractiveReader
 from posology.seams import Complete, Compressor, Rewriter
 from posology.store.memory import SqliteMemory
 from strategies.compression import COMPRESSORS, make

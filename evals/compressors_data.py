@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from evals import pooled, pruner_data
+from posology.index.build.ingest import ingest
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.index.ingest import ingest
 from posology.index.schema import FORMAT, SPLITTER
 from posology.index.store import Index
 from posology.query import make_query

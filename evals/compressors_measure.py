@@ -13,22 +13,14 @@ from pathlib import Path
 
 from evals import pooled
 from evals.compressors_data import Asked
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_replies import NOTICE
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.replies import NOTICE
 from posology.seams import Complete, Compressor, Rewriter
 from posology.text.sentences import split
-from posology.types import (
-    Answer,
-    Compressed,
-    Excerpt,
-    Passage,
-    Retrieval,
-    Sentence,
-    Task,
-)
+from posology.types import Answer, Compressed, Excerpt, Passage, Retrieval, Sentence, Task
 from prompts.fence import shown
-from strategies.answering import ask, conclude
 from strategies.evidence import whole
+from strategies.single_call import ask, conclude
 
 #: questions whose texts the reader encodes together: it is several times as fast as one by one
 BATCH = 20

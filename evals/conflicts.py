@@ -41,7 +41,7 @@ from posology.types import (
 )
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
-from strategies.briefcontext import BriefContext
+from strategies.briefcontext.strategy import BriefContext
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -45,9 +45,9 @@ from evals.pooled import (
     shown,
 )
 from policies.doubling import Doubling
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_choice import THRESHOLD
-from posology.llm.offline_scoring import SentenceScorer
+from posology.llm.offline.choice import THRESHOLD
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.scores import SentenceScorer
 from posology.seams import Complete, Strategy, TokenCounter
 from posology.types import Answer, Call, Completion, Retrieval, Task, Usage
 from prompts.answer import AnswerReply

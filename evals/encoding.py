@@ -39,7 +39,7 @@ from evals.pooled import WORK, interval, shown
 from evals.retrieval import Question, pubmedqa, scifact
 from orchestrator.settings import environment, prepare_libraries
 from posology.index.embedders import load
-from posology.index.embedders.onnx_forward import cores
+from posology.index.embedders.onnx.forward import cores
 from posology.index.embedders.options import Options
 from posology.types import Passage
 

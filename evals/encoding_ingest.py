@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evals.encoding_turns import Clock, Cost, Turns
-from posology.index.ingest import ingest
+from posology.index.build.ingest import ingest
 from posology.index.store import Index
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator
@@ -17,7 +17,7 @@ from strategies.compression.self_information import make_annotator
 if TYPE_CHECKING:
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 
-#: abstracts that become an index of their own: as many as :func:`posology.index.ingest.ingest` commits together
+#: abstracts that become an index of their own: as many as :func:`posology.index.build.ingest.ingest` commits together
 BLOCK = 512
 
 

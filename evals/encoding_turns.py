@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from posology.index.embedders.onnx_forward import cores
+from posology.index.embedders.onnx.forward import cores
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _LIBRARIES = ("numpy", "onnxruntime", "sentence-transformers", "tokenizers", "torch")

@@ -10,7 +10,7 @@ more it is.
 The offline reader counts with the tokenizer that estimates count with, and its replies' lengths were
 measured on the sample questions. So the sample shows the arithmetic; PubMedQA also shows what other
 questions do to guessed lengths; and no run shows how far a provider's own count is off, of which
-``orchestrator/estimates/tokens.py`` has figures. Fails if a question costs more than its worst.
+``orchestrator/question/estimates/tokens.py`` has figures. Fails if a question costs more than its worst.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from orchestrator.estimates.against import Compared, accuracy
-from orchestrator.estimates.making import make_estimator
-from orchestrator.estimating import Estimated, Estimates, read_rows
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.models import Models
+from orchestrator.question.estimates.accuracy import Compared, accuracy
+from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.rows import Estimated, Estimates, read_rows
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings, prepare_libraries
 from posology.corpus import sample

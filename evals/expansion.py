@@ -19,10 +19,10 @@ from evals.pooled import WORK, shown
 from evals.preflight_cases import FILES, build
 from evals.retrieval import Question, pubmedqa, scifact
 from posology.index.embedders import load
-from posology.index.expansion import Abbreviations, Expander, Headings
-from posology.index.fusion import fuse
-from posology.index.retriever import DEPTH, RRF_K
 from posology.index.schema import FORMAT, SPLITTER
+from posology.index.search.expansion import Abbreviations, Expander, Headings
+from posology.index.search.fusion import fuse
+from posology.index.search.retriever import DEPTH, RRF_K
 from posology.index.store import Index
 from posology.index.view import View
 from posology.seams import Embedder

@@ -25,18 +25,18 @@ import anyio
 import anyio.to_thread
 
 from evals.fanout import MODEL, provider
-from orchestrator.ingesting import run_ingest
-from orchestrator.input import JobRequest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants import limits
 from posology.store import keys
-from posology.testing.encoder import save_tiny_encoder
-from posology.testing.faults import Faults
-from posology.testing.load import LoadStub
+from posology.testing.models.encoder import save_tiny_encoder
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState, Limits, Opening, PromptId, Reservation, Scope, Stage
 
 #: the stub's replies, seconds

@@ -31,7 +31,7 @@ from evals.pooled import shown
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.checked import bears_out
-from strategies.compression.drugs import is_drug
+from strategies.compression.wording.drugs import is_drug
 
 _FILE = "pubmedqa_train.jsonl.gz"
 _LOOKED_AT = 200

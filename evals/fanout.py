@@ -18,9 +18,9 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from orchestrator.ingesting import run_ingest
-from orchestrator.input import JobRequest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.question.request import JobRequest
 from orchestrator.service import open_service
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
@@ -28,8 +28,8 @@ from orchestrator.stack.up import running_stack
 from posology.corpus.sample import notes_file
 from posology.llm.accounting import Account
 from posology.published.jobs import JobEvent, JobOutput
-from posology.testing.faults import Faults
-from posology.testing.load import LoadStub
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState
 
 PARTITIONS = 16

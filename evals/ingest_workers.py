@@ -33,17 +33,17 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 from redis import Redis
 
+from orchestrator.ingest.shards.processes import SHARD, WORKER
+from orchestrator.ingest.shards.queue import RedisShards
+from orchestrator.ingest.shards.store import WORKERS
 from orchestrator.settings import prepare_libraries
-from orchestrator.sharding.queue import RedisShards
-from orchestrator.sharding.running import SHARD, WORKER
-from orchestrator.sharding.store import WORKERS
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
+from posology.index.build.ingest import ingest
+from posology.index.build.report import IngestProgress
 from posology.index.embedders import load
-from posology.index.ingest import ingest
-from posology.index.report import IngestProgress
 from posology.index.schema import TABLE
-from posology.index.shards.collecting import ShardMaker
+from posology.index.shards.collector import ShardMaker
 from posology.index.store import Index
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator

@@ -16,7 +16,7 @@ import anyio
 from evals.clock import Precomputed, quantiles, retrieval_seconds, seconds
 from evals.retrieval import pubmedqa
 from posology.index.embedders import load
-from posology.index.retriever import Retriever
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 
 K = 16

@@ -36,8 +36,8 @@ import numpy as np
 
 from evals import pooled
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_replies import NOTICE
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.replies import NOTICE
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import (
@@ -54,7 +54,7 @@ from posology.types import (
 from prompts.fence import shown
 from strategies.compressed import CompressedRag
 from strategies.compression.leancontext import LeanContext
-from strategies.compression.reducing import Nothing
+from strategies.compression.reduction import Nothing
 from strategies.compression.self_information import make_annotator
 from strategies.evidence import whole
 

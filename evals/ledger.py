@@ -32,16 +32,7 @@ from posology.budget.ledger.memory import MemoryLedger
 from posology.budget.ledger.redis import RedisLedger
 from posology.store import keys
 from posology.store.connection import connect
-from posology.types import (
-    Attempt,
-    Limits,
-    Opening,
-    Outcome,
-    PromptId,
-    Reservation,
-    Stage,
-    Usage,
-)
+from posology.types import Attempt, Limits, Opening, Outcome, PromptId, Reservation, Stage, Usage
 
 HOST = "127.0.0.1"
 BOUND, COST = Decimal("0.0042"), Decimal("0.0017")

@@ -24,12 +24,12 @@ import anyio
 import numpy as np
 
 from evals.retrieval import pubmedqa
-from posology.index.ingest import ingest
+from posology.index.build.ingest import ingest
 from posology.index.places import Place, s3_options
-from posology.index.retriever import Retriever
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Filters
 
 K = 16

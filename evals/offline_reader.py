@@ -30,8 +30,8 @@ import numpy as np
 
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.llm.offline_choice import THRESHOLD
-from posology.llm.offline_scoring import Scored, SentenceScorer
+from posology.llm.offline.choice import THRESHOLD
+from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage
 

@@ -54,7 +54,7 @@ from posology.budget.prices.book import packaged
 from posology.budget.tenants.store import TenantStore
 from posology.errors import BudgetError, ProviderError
 from posology.llm.accounting import Account
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query

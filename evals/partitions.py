@@ -28,9 +28,9 @@ import numpy as np
 
 from posology.index.embedders import DEFAULT, PACKAGED, load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_choice import choose
-from posology.llm.offline_scoring import Scored, SentenceScorer
+from posology.llm.offline.choice import choose
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.query import make_query
 from posology.seams import TokenCounter
 from posology.text.sentences import split
@@ -40,7 +40,7 @@ from prompts.answer import render_answer
 from prompts.extract import render_extract
 from prompts.reduce import Sourced, render_reduce
 from prompts.template import Rendered
-from strategies.briefcontext import DEFAULT_SIZE, extract, partition
+from strategies.briefcontext.strategy import DEFAULT_SIZE, extract, partition
 
 SIZES = (1, 2, 3, 4, 5, 8, 16)
 _K = 16

@@ -20,10 +20,10 @@ import numpy as np
 from evals.retrieval import Question, pubmedqa, scifact
 from posology.corpus.files import read
 from posology.corpus.items import Record
+from posology.index.build.vectors import GivenVectors
 from posology.index.embedders import DEFAULT, load
 from posology.index.schema import FORMAT, SPLITTER, Row, digest
 from posology.index.store import Index
-from posology.index.vectors import GivenVectors
 from posology.types import Encoded
 
 if TYPE_CHECKING:

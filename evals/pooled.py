@@ -24,13 +24,13 @@ from typing import Any, Literal
 import numpy as np
 
 from posology.budget.prices.book import PriceBook, packaged
+from posology.index.build.ingest import ingest
 from posology.index.embedders import DEFAULT, PACKAGED, load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.index.ingest import ingest
-from posology.index.retriever import Mode, Retriever
 from posology.index.schema import FORMAT, SPLITTER
+from posology.index.search.retriever import Mode, Retriever
 from posology.index.store import Index
-from posology.llm.offline import ExtractiveReader
+from posology.llm.offline.reader import ExtractiveReader
 from posology.query import make_query
 from posology.seams import TokenCodec, TokenCounter, TokenEncoder
 from posology.text.tokens import wordpiece_counter

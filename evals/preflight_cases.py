@@ -17,10 +17,10 @@ from evals.pooled import open_pool
 from evals.retrieval import Question, pubmedqa, scifact
 from policies.preflight import ORDERS, PREFIX, SPOTLIGHT, observe
 from policies.preflight_features import WEIGHTS, candidates
-from posology.index.bm25 import rerank
+from posology.index.build.ingest import ingest
 from posology.index.embedders import load
-from posology.index.ingest import ingest
-from posology.index.retriever import Mode, Retriever
+from posology.index.search.bm25 import rerank
+from posology.index.search.retriever import Mode, Retriever
 from posology.index.store import Index
 from posology.query import make_query
 from posology.seams import Embedder, TokenCodec

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import openai
 
-from posology.llm.anthropic_adapter import AnthropicAdapter
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.schema import response_schema
 from posology.query import make_query
 from posology.testing import Faults, LoadStub

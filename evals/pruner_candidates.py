@@ -10,8 +10,8 @@ from pathlib import Path
 from evals.preflight_cases import build
 from evals.retrieval import pubmedqa, scifact
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.index.fusion import fuse
-from posology.index.retriever import DEPTH, RRF_K
+from posology.index.search.fusion import fuse
+from posology.index.search.retriever import DEPTH, RRF_K
 from posology.index.store import Index
 from posology.types import EncodedQuery, Retrieved
 

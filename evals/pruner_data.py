@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.index.bm25 import tokenise
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
+from posology.index.search.bm25 import tokenise
 from posology.text.sentences import split
 from posology.types import Passage, Sentence
 

@@ -36,8 +36,8 @@ from evals.pruner_head import fit_head, packed
 from evals.pruner_score import Recorded, observed
 from evals.pruner_train import EPOCHS, coded, open_corpora
 from posology.index.embedders import load
-from posology.index.retriever import RRF_K
 from posology.index.schema import FORMAT, SPLITTER
+from posology.index.search.retriever import RRF_K
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import Ranking, Retrieval, Retrieved

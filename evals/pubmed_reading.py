@@ -25,7 +25,7 @@ WAYS = ("start", "count", "read", "pubmed_parser")
 
 
 def _start(path: Path) -> int:
-    import_module("posology.corpus.pubmed.reading")
+    import_module("posology.corpus.pubmed.reader")
     import_module("lxml.etree")
     return path.stat().st_size
 

@@ -33,9 +33,9 @@ import numpy as np
 
 from evals import pooled
 from evals.qtable_halves import Half, explore
-from orchestrator.learning.training import ALPHA, MOST_STATES, Recipe, learn
+from orchestrator.training.qtable.learner import ALPHA, MOST_STATES, Recipe, learn
 from policies.qtable import ACTIONS, STATES, QTable
-from posology.llm.offline import ExtractiveReader
+from posology.llm.offline.reader import ExtractiveReader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

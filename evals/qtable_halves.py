@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evals import pooled
-from orchestrator.buying.calls import Purchase
-from orchestrator.learning.exploring import Explorer, missing
-from orchestrator.learning.planning import Actions, Planner
-from orchestrator.learning.questions import Example
-from orchestrator.learning.runfile import Begin, Explored, open_run
-from orchestrator.learning.training import Lesson, Taught, taught
+from orchestrator.training.paid.calls import Purchase
+from orchestrator.training.qtable.exploration import Explorer, missing
+from orchestrator.training.qtable.learner import Lesson, Taught, taught
+from orchestrator.training.qtable.plan import Actions, Planner
+from orchestrator.training.qtable.questions import Example
+from orchestrator.training.qtable.rows import Begin, Explored, open_run
 from policies.qtable import ACTIONS, QTable, nearest
 from posology.budget.ledger.memory import MemoryLedger
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_replies import NOTICE
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.replies import NOTICE
 from posology.types import Query, Retrieval
 from strategies.compression.leancontext import LeanContext
 

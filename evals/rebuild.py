@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evals.pubmed_files import write
-from posology.index.prospect import SURVEY
-from posology.index.rebuilding import rebuild
 from posology.index.store import Index
-from posology.index.survey import Survey
-from posology.testing.embedder import HashEmbedder
+from posology.index.sync.prospect import SURVEY
+from posology.index.sync.rebuild import rebuild
+from posology.index.sync.survey import Survey
+from posology.testing.models.embedder import HashEmbedder
 
 
 @contextmanager

@@ -37,11 +37,8 @@ from evals.pooled import SHADOW, WORK, Pool, Question, open_pool
 from orchestrator.connections import Connections
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.jobs.units import Unit
-from orchestrator.jobs.work import WorkStore
-from orchestrator.learning import files
 from orchestrator.models import Models
-from orchestrator.runner import Runner
+from orchestrator.question import qtables
 from orchestrator.service import Service, make_service
 from orchestrator.settings import Settings, prepare_libraries
 from orchestrator.stack.redis_server import find_server
@@ -54,6 +51,9 @@ from posology.types import Call, Completion, Finish, Stage, Usage
 from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
+from workers.engine.claims import WorkStore
+from workers.engine.runner import Runner
+from workers.engine.units import Unit
 
 MODEL = "offline:extractive"
 #: jobs that a runner works on at once
@@ -223,7 +223,7 @@ def _tell(jobs: Sequence[JobOutput]) -> None:
 
 def _replay(environment: dict[str, str], batch: str, *options: str) -> tuple[int, dict[str, Any]]:
     """The command in a process of its own."""
-    command = [sys.executable, "-c", "from orchestrator.cli import main; main()", "policy",
+    command = [sys.executable, "-c", "from orchestrator.cli.app import main; main()", "policy",
                "replay", "--batch", batch, "--json", *options]  # fmt: skip
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if not done.stdout:
@@ -257,7 +257,7 @@ def main() -> None:
     random.Random(given.seed).shuffle(asked)
     with tempfile.TemporaryDirectory() as temporary, a_redis(Path(temporary)) as url:
         folder = Path(temporary)
-        files.save(anyio.run(_table, pool, asked, given.seed), folder / "t.json")
+        qtables.save(anyio.run(_table, pool, asked, given.seed), folder / "t.json")
         (folder / "prices.toml").write_text(f'[shadow]\n"{MODEL}" = "{SHADOW}"\n', "utf-8")
         said = {
             "POSOLOGY_REDIS_URL": url,

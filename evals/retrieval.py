@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from posology.index.bm25 import rerank
 from posology.index.embedders import load
-from posology.index.fusion import fuse
-from posology.index.retriever import DEPTH, RRF_K
+from posology.index.search.bm25 import rerank
+from posology.index.search.fusion import fuse
+from posology.index.search.retriever import DEPTH, RRF_K
 from posology.index.store import Index
 
 #: depth of the mean reciprocal rank; a gold passage below it counts 0

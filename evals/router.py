@@ -47,10 +47,10 @@ from evals.pooled import (
     shown,
 )
 from evals.qtable_halves import explore
-from orchestrator.deciding import Decider
-from orchestrator.learning import files
-from orchestrator.learning.training import Recipe, learn
-from orchestrator.pipeline import Pipeline, Report, Request
+from orchestrator.question import qtables
+from orchestrator.question.decider import Decider
+from orchestrator.question.pipeline import Pipeline, Report, Request
+from orchestrator.training.qtable.learner import Recipe, learn
 from policies.affordable import describe
 from policies.qtable import QTable
 from policies.specs import PRESETS
@@ -59,9 +59,9 @@ from posology.budget.prices.book import PriceBook
 from posology.budget.prices.file import PriceFile
 from posology.llm.accounting import Account
 from posology.llm.memo import call_key
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_choice import THRESHOLD
-from posology.llm.offline_scoring import SentenceScorer
+from posology.llm.offline.choice import THRESHOLD
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.scores import SentenceScorer
 from posology.llm.stack import build
 from posology.seams import Complete, Journal
 from posology.types import Answer, Call, Completion, Stage
@@ -326,7 +326,7 @@ def cheaper(found: Mapping[str, list[Outcome]], ways: Sequence[Arm]) -> bool:
 def _table(pool: Pool, given: argparse.Namespace) -> QTable:
     """The Q-table that was named, else one that learned from the other half of the paragraphs."""
     if given.qtable is not None:
-        return files.load(given.qtable)
+        return qtables.load(given.qtable)
     training = argparse.Namespace(questions=TRAINED, k=TRAINED_K, work=given.work)
     half = anyio.run(explore, pool, "train", training, offline_reader(pool.embedder))
     return learn(half.taught, half.begin, Recipe())

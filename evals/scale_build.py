@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evals.scale_corpus import CHUNK, Corpus, made_chunk
-from posology.index.ann import overlap
-from posology.index.filtering import where
-from posology.index.recall import nearest
 from posology.index.schema import TABLE, Row
+from posology.index.search.ann import overlap
+from posology.index.search.filters import where
+from posology.index.search.recall import nearest
 from posology.index.store import Index
 from posology.types import Filters
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evals.scale_corpus import Corpus, likeness
-from posology.index import ann
-from posology.index.recall import Sample, nearest
+from posology.index.search import ann
+from posology.index.search.recall import Sample, nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,8 +19,8 @@ import numpy as np
 
 from evals.clock import Precomputed, quantiles, retrieval_seconds, seconds
 from evals.scale_build import peak
-from posology.index.filtering import NONE
-from posology.index.retriever import DEPTH, Retriever
+from posology.index.search.filters import NONE
+from posology.index.search.retriever import DEPTH, Retriever
 from posology.index.store import Index
 from posology.query import make_query
 from posology.types import EncodedQuery, Filters

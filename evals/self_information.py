@@ -27,17 +27,17 @@ import anyio
 import numpy as np
 
 from posology.index.phrases import encode
-from posology.index.retriever import Retriever
 from posology.index.schema import Row, digest
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage, Phrases
-from strategies.compression.phrases import Segments, segment
 from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
-from strategies.compression.self_information.learning import LEAST, ORDER, learn
+from strategies.compression.self_information.fit import LEAST, ORDER, learn
 from strategies.compression.self_information.ngram import NgramModel
+from strategies.compression.wording.phrases import Segments, segment
 
 #: order, and how often an n-gram must have come
 SIZES = ((1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3))

@@ -37,11 +37,11 @@ from posology.text._edges import NEGATIONS
 from posology.text.sentences import split
 from posology.types import Passage, Ranking, Retrieval, Retrieved, Usage
 from strategies.compression.checked import check
-from strategies.compression.drugs import is_drug
 from strategies.compression.selective_context import SelectiveContext
 from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
 from strategies.compression.summarization.cost import CostModel, machine_dollars
 from strategies.compression.summarization.rate import Features, WordEntropy, fit
+from strategies.compression.wording.drugs import is_drug
 
 _FOLDS = 5
 _CONTEXT = 16

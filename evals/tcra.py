@@ -38,16 +38,16 @@ import numpy as np
 
 from evals import pooled
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.llm.offline_choice import choose as choose_quotes
-from posology.llm.offline_scoring import SentenceScorer
+from posology.llm.offline.choice import choose as choose_quotes
+from posology.llm.offline.scores import SentenceScorer
 from posology.store.memory import SqliteMemory
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage, Sentence
 from prompts.fence import shown
 from strategies.compression.removal import approximate, exact
-from strategies.compression.runs import choose_runs
 from strategies.compression.tcra_semantic import FAST_NAME, NAME, TcraSemantic
-from strategies.compression.words import Words, choose, spans
+from strategies.compression.wording.runs import choose_runs
+from strategies.compression.wording.words import Words, choose, spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

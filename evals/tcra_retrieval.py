@@ -26,11 +26,11 @@ from evals.pooled import WORK, interval
 from evals.preflight_cases import FILES, build
 from evals.retrieval import Question, pubmedqa, scifact
 from posology.index.embedders import load
-from posology.index.fusion import fuse
 from posology.index.rerankers import nsp
-from posology.index.retriever import DEPTH, RRF_K
 from posology.index.schema import FORMAT, SPLITTER
-from posology.index.stages import by_meaning, by_words
+from posology.index.search.fusion import fuse
+from posology.index.search.retriever import DEPTH, RRF_K
+from posology.index.search.stages import by_meaning, by_words
 from posology.index.store import Index
 from posology.index.view import View
 from posology.types import Passage, Ranking

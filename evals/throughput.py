@@ -18,12 +18,12 @@ import anyio
 import anyio.to_thread
 
 from evals.fanout import a_request, a_stack
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.corpus.sample import notes_file
-from posology.testing.faults import Faults
-from posology.testing.load import LoadStub
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState
 
 LATENCY = 0.2
@@ -59,7 +59,11 @@ def _spent(
     return spent
 
 
-_KINDS = {"worker": b"workers.app", "redis": b"redis-server", "stub": b"posology.testing.serve"}
+_KINDS = {
+    "worker": b"workers.app",
+    "redis": b"redis-server",
+    "stub": b"posology.testing.provider.serve",
+}
 
 
 async def _measure(store: JobStore, stub: LoadStub, jobs: int) -> None:

@@ -24,10 +24,10 @@ import numpy as np
 
 from evals.clock import Precomputed
 from evals.retrieval import pubmedqa
+from posology.index.build.ingest import ingest
 from posology.index.embedders import load
-from posology.index.ingest import ingest
-from posology.index.retriever import Retriever
 from posology.index.schema import STORED, TABLE
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.index.tokens import decode
 from posology.query import make_query

@@ -1,6 +1,6 @@
 """Counts in how many abstracts each word piece occurs, for the offline reader's weights.
 
-Usage: ``python -m evals.token_idf [--data PATH]``. Writes ``posology/llm/data/token_df.npz``:
+Usage: ``python -m evals.token_idf [--data PATH]``. Writes ``posology/llm/offline/data/token_df.npz``:
 ``df`` (uint16, one count a vocabulary id of all-MiniLM-L6-v2, the uncased BERT vocabulary),
 ``documents`` (how many were counted) and ``probe`` (the ids of :data:`PROBE`, by which a reader
 recognises an encoder of another vocabulary). The table holds counts, no text.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from posology.llm.offline_weights import PROBE, TABLE
+from posology.llm.offline.weights import PROBE, TABLE
 
 _BATCH = 2_000
 

@@ -24,21 +24,13 @@ import numpy as np
 
 from posology.corpus import sample
 from posology.index.embedders import DEFAULT, PACKAGED, load
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_wording import asks_for_a_side
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.wording import asks_for_a_side
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.text.tokens import wordpiece_counter
-from posology.types import (
-    Answer,
-    Conflict,
-    Extract,
-    Passage,
-    Query,
-    Reduction,
-    Retrieved,
-)
-from strategies.briefcontext import DEFAULT_SIZE, extract, partition, reduce
+from posology.types import Answer, Conflict, Extract, Passage, Query, Reduction, Retrieved
+from strategies.briefcontext.strategy import DEFAULT_SIZE, extract, partition, reduce
 
 _FILES = ("pool.jsonl.gz", "pool.minilm.f16.npy", "pubmedqa_train.jsonl.gz")
 _LOOKED_AT = 150

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import anyio
 
-from orchestrator.pricing import price_book
+from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
 from posology.llm.models import parse
-from posology.llm.providers import FACTORIES, Adapter, ProviderOptions
+from posology.llm.providers.table import FACTORIES, Adapter, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import PATIENCE, build
 from posology.seams import Complete, Journal, Meter, Recall

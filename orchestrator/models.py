@@ -54,7 +54,7 @@ class Models:
 
     def reader(self) -> Complete:
         """The offline reader, which counts tokens with the packaged encoder's own tokenizer."""
-        from posology.llm.offline import ExtractiveReader
+        from posology.llm.offline.reader import ExtractiveReader
 
         return ExtractiveReader(self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"))
 

@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 from anyio import to_thread
 from pydantic import SecretStr
 
-from orchestrator.compressing import Compressors, make_compressors
+from orchestrator.compressors import Compressors, make_compressors
 from orchestrator.connections import Connections
-from orchestrator.deciding import Decider, Means
-from orchestrator.embedding.questions import Spend, encoded
-from orchestrator.estimates.making import make_estimator
-from orchestrator.learning import files
 from orchestrator.models import Models
-from orchestrator.pipeline import Pipeline, Prepared, Report, Request
-from orchestrator.retrieving import make_retriever
+from orchestrator.question import qtables
+from orchestrator.question.decider import Decider, Means
+from orchestrator.question.embedding import Spend, encoded
+from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.pipeline import Pipeline, Prepared, Report, Request
+from orchestrator.retrieval import make_retriever
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, PolicyMismatch
-from posology.index.filtering import NONE
 from posology.index.places import Place, s3_options
-from posology.index.retriever import Mode, Retriever
+from posology.index.search.filters import NONE
+from posology.index.search.retriever import Mode, Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
 from posology.seams import Journal, Meter
@@ -218,7 +218,7 @@ def make_decider(
         PolicyMismatch: the Q-table is of another embedder than the index, or of a compressor that there is not.
         PosologyError: its file cannot be read.
     """
-    table = files.configured(settings)
+    table = qtables.configured(settings)
     if table is not None and table.embedder != index.meta.embedder:
         raise PolicyMismatch(
             f"the Q-table {settings.qtable} was trained with {table.embedder}, and the index was made with "

@@ -25,7 +25,7 @@ from posology.errors import ConfigurationError, InvalidQuery
 
 if TYPE_CHECKING:
     from posology.index.embedders.options import Options
-from posology.index.folding import Fold
+from posology.index.search.folding import Fold
 
 DEFAULT_MODEL = "offline:extractive"
 DEFAULT_POLICY = "router"
@@ -186,7 +186,7 @@ class Settings(BaseSettings):
     compressor_model: Annotated[str, AfterValidator(_mapping)] = Field(
         default="", alias="POSOLOGY_COMPRESSOR_MODEL"
     )
-    #: what orders the best passages anew, see :mod:`orchestrator.reranking`: ``medcpt``, ``pruner``,
+    #: what orders the best passages anew, see :mod:`orchestrator.retrieval`: ``medcpt``, ``pruner``,
     #: ``nsp:MODEL`` or ``provence:MODEL``; ``None``: nothing does
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
     #: which records count as one work: ``works`` (copies, a preprint and its article), ``trials`` (the

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from posology.budget.books.audit import Audit, Rebuilt
-from posology.budget.books.comparing import Compared
+from posology.budget.books.counters import Compared
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, ranked, spent, total

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from policies import affordable, preflight, qtable, saving
+from policies import affordable, preflight, qtable
+from policies import savings as saving
 from policies.affordable import Quote, afford, describe, whole
 from policies.doubling import Doubling
 from policies.preflight import Prediction, Predictor

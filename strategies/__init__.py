@@ -8,7 +8,8 @@ from types import MappingProxyType
 
 from posology.seams import Compressor, Rewriter, Strategy
 from posology.types import Dose
-from strategies import briefcontext, compressed, direct
+from strategies import compressed, direct
+from strategies.briefcontext import strategy
 from strategies.ladder import Ladder, OneCall
 
 
@@ -32,7 +33,7 @@ def _compressed(dose: Dose, given: Given) -> Strategy:
 
 def _briefcontext(dose: Dose, given: Given) -> Strategy:  # noqa: ARG001 - it reads all, by one size
     size = given.partition_size
-    return briefcontext.BriefContext(size=briefcontext.DEFAULT_SIZE if size is None else size)
+    return strategy.BriefContext(size=strategy.DEFAULT_SIZE if size is None else size)
 
 
 def _climbing(inner: OneCall, dose: Dose) -> Strategy:
@@ -44,7 +45,7 @@ STRATEGIES: Mapping[str, Callable[[Dose, Given], Strategy]] = MappingProxyType(
     {
         direct.NAME: _direct,
         compressed.NAME: _compressed,
-        briefcontext.NAME: _briefcontext,
+        strategy.NAME: _briefcontext,
     }
 )
 

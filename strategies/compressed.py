@@ -19,9 +19,9 @@ from posology.types import (
     Retrieved,
     Task,
 )
-from strategies.answering import NOTHING_FOUND, ask, conclude
 from strategies.compression.leancontext import LeanContext
 from strategies.evidence import shown_words, words
+from strategies.single_call import NOTHING_FOUND, ask, conclude
 
 NAME = "compressed"
 NOTHING_LEFT = "Nothing of the passages was left to read when they were compressed."

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from posology.seams import Complete
 from posology.types import Answer, Call, Refusal, Task
-from strategies.answering import NOTHING_FOUND, ask, conclude
 from strategies.evidence import shown, whole
+from strategies.single_call import NOTHING_FOUND, ask, conclude
 
 NAME = "direct"
 

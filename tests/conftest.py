@@ -54,7 +54,7 @@ def _no_provider() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tiny_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a sentence-transformers model of random weights."""
-    from posology.testing.encoder import save_tiny_encoder
+    from posology.testing.models.encoder import save_tiny_encoder
 
     return save_tiny_encoder(tmp_path_factory.mktemp("tiny-encoder"))
 

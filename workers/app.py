@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from celery import Celery
 
-from orchestrator.housekeeping import JOBS
-from orchestrator.input import MAX_DEADLINE
+from orchestrator.question.request import MAX_DEADLINE
 from orchestrator.settings import Settings, load_settings, prepare_libraries
+from workers.engine.maintenance import JOBS
 
 #: Seconds after which the broker hands an unacknowledged message to another worker: longer than any job may
 #: take. It is the last resort; the work of a dead worker is found by its lease, within seconds.

@@ -12,14 +12,14 @@ from typing import Any
 
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 
-from orchestrator.housekeeping import CALLS, JOBS
-from orchestrator.jobs.units import Unit
+from orchestrator.ingest.shards.store import INGEST
 from orchestrator.settings import load_settings
-from orchestrator.sharding.store import INGEST
 from workers.app import app
-from workers.ingesting import IngestRuntime
-from workers.runtime import Runtime
-from workers.stopping import hasten_by_signal
+from workers.engine.ingest import IngestRuntime
+from workers.engine.maintenance import CALLS, JOBS
+from workers.engine.units import Unit
+from workers.process import Runtime
+from workers.signals import hasten_by_signal
 
 #: a unit's kind → its queue; jobs and leaf calls wait apart, so that neither stands before the other
 QUEUES = {"answer": JOBS, "extract": CALLS, "reduce": CALLS}

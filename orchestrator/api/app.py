@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from orchestrator.api import batches, documents, estimate, feedback, health, jobs, problems, spend
+from orchestrator.api import documents, problems
 from orchestrator.api.context import Context, Limits
+from orchestrator.api.routes import batches, estimate, feedback, health, jobs, spend
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.pricing import price_book
+from orchestrator.prices import price_book
 from orchestrator.settings import Settings, load_settings
 from posology import __version__
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from orchestrator.api import problems
-from orchestrator.input import FeedbackRequest, JobRequest
+from orchestrator.question.request import FeedbackRequest, JobRequest
 from orchestrator.settings import Auth
 from posology import errors
 from posology.budget.tenants.store import refused

@@ -10,23 +10,18 @@ from typing import Any, Final, cast
 
 from anyio import to_thread
 
-from orchestrator.at_once import few_at_once
-from orchestrator.input import MAX_DEADLINE
+from orchestrator.concurrency import few_at_once
 from orchestrator.jobs import tenants
 from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
+from orchestrator.question.request import MAX_DEADLINE
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import dollars
-from posology.errors import (
-    BatchNotFound,
-    IdempotencyConflict,
-    InvalidQuery,
-    UnpricedModel,
-)
+from posology.errors import BatchNotFound, IdempotencyConflict, InvalidQuery, UnpricedModel
 from posology.published.jobs import BatchOutput, BatchRow
 from posology.store import keys
-from posology.store.clock import at
 from posology.store.connection import translated
+from posology.store.keys import at
 from posology.types.jobs import OVER, JobState
 
 #: rows of one batch
@@ -74,7 +69,7 @@ class Batches:
         are no rows. A submission that broke off is completed by repeating it with the same key.
 
         Args:
-            rows: JSON Lines, each a :class:`~orchestrator.input.JobRequest` with an optional ``id``
+            rows: JSON Lines, each a :class:`~orchestrator.question.request.JobRequest` with an optional ``id``
                 of its own, a JSON scalar, that stands again in its output row.
             tenant: whose.
             key: an idempotency key: the same key and rows give the same batch and the same jobs, for

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
-from orchestrator.input import FeedbackRequest
+from orchestrator.question.request import FeedbackRequest
 from posology.errors import JobNotFound, JobNotSucceeded
 from posology.published.jobs import JobOutput
 from posology.store import keys

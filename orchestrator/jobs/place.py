@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.pricing import price_book
+from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from orchestrator.stack.folder import read_stack
 from posology.errors import ConfigurationError

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from orchestrator.input import JobRequest
 from orchestrator.jobs.feedback import WHOLE
-from orchestrator.output import spending
+from orchestrator.question.report import spending
+from orchestrator.question.request import JobRequest
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import dollars
 from posology.llm.accounting import Account
@@ -24,7 +24,7 @@ from posology.published.jobs import (
     JobSummary,
     Progress,
 )
-from posology.store.clock import at
+from posology.store.keys import at
 from posology.types import Attempt, Decision, JobState, Outcome, Stage
 
 _decision = TypeAdapter(Decision)

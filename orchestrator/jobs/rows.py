@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.input import JobRequest
 from orchestrator.jobs import records
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery, JobCancelled, JobNotFound, PosologyError
 from posology.published.answers import ErrorBody, Spending

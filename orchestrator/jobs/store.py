@@ -12,12 +12,12 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from orchestrator.input import JobRequest
 from orchestrator.jobs import records, tenants
 from orchestrator.jobs.events import check_event, entries
 from orchestrator.jobs.scripts import source
+from orchestrator.question.request import JobRequest
 from posology.budget.ledger.base import nano
-from posology.budget.ledger.refusing import refuse_at_the_door
+from posology.budget.ledger.refusals import refuse_at_the_door
 from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,

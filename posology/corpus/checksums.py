@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from posology.corpus.reasons import sentence
+from posology.corpus.items import sentence
 from posology.errors import BadFile
 
 SUFFIX = ".md5"

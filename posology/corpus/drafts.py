@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from posology.corpus.cutting import Piece
 from posology.corpus.items import Item, Notice, NoticeKind, Parts, Record, part_id
+from posology.corpus.pieces import Piece
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from posology.corpus import jats, jsonl, pdf, plain, pubmed
-from posology.corpus.items import Item
-from posology.corpus.reasons import sentence
+from posology.corpus.items import Item, sentence
 from posology.corpus.xml_kind import root_of
 from posology.errors import BadFile
 

@@ -114,3 +114,8 @@ class Notice:
 
 
 Item: TypeAlias = Record | Deletion | Notice | Parts | BadRecord | BadFile
+
+
+def sentence(reason: str) -> str:
+    """Zlib's and the system's words, without their punctuation."""
+    return reason.strip().rstrip(".") or "cannot be read"

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from posology.corpus.items import sentence
 from posology.corpus.pubmed.words import plain
-from posology.corpus.reasons import sentence
 from posology.errors import BadFile
 
 if TYPE_CHECKING:

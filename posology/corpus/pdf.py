@@ -13,12 +13,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from posology.corpus.cutting import Piece, pack
 from posology.corpus.drafts import Broken, Draft, Wrong, counted, file_id, file_title, parts, placed
-from posology.corpus.items import Item
+from posology.corpus.items import Item, sentence
 from posology.corpus.lines import joined
+from posology.corpus.pieces import Piece, pack
 from posology.corpus.pubmed.words import plain
-from posology.corpus.reasons import sentence
 from posology.errors import ReaderUnavailable
 from posology.text.sentences import split
 from posology.types import Passage

@@ -9,10 +9,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from posology.corpus.cutting import Piece, pack
 from posology.corpus.drafts import Broken, Draft, counted, file_id, file_title, parts, placed
-from posology.corpus.items import Item
-from posology.corpus.reasons import sentence
+from posology.corpus.items import Item, sentence
+from posology.corpus.pieces import Piece, pack
 from posology.text.sentences import split
 from posology.types import Passage
 

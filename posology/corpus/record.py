@@ -15,11 +15,12 @@ from pydantic import (
     ValidationError,
 )
 
-from posology.corpus import medrag
+from posology.corpus import jsonl
 from posology.types import Passage
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
+
 
 #: code points of an id
 MAX_ID = 512
@@ -168,7 +169,7 @@ def parse(line: bytes) -> Passage:
     passage = Passage(**{name: getattr(fields, name) for name in _FIELDS})
     if fields.contents is None:
         return passage
-    return medrag.told(passage, wiki_id=fields.wiki_id)
+    return jsonl.told(passage, wiki_id=fields.wiki_id)
 
 
 def _id(line: bytes) -> str | None:
@@ -189,3 +190,11 @@ def _reason(error: ErrorDetails) -> str:
         case "missing":
             return f"{where}: is missing"
     return f"{where}: {message[:1].lower()}{message[1:]}"
+
+
+_RETRACTED = re.compile(r"\W{0,10}retracted(?: article| paper)?\s*[:\].–—]", re.IGNORECASE)
+
+
+def says_retracted(title: str) -> bool:
+    """Whether a title begins as publishers begin those of retracted articles: ``RETRACTED: …``, ``[Retracted] …``."""
+    return _RETRACTED.match(title) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from posology.index.faults import translated
+from posology.index.connection import translated
 from posology.index.maintenance import compact
 
 _TABLE = "learned"

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from posology.index import ann, filtering
-from posology.index.ann import APPROXIMATE_FROM, EXACT_FROM, Built, Plan
-from posology.index.recall import Sample
+from posology.index.search import ann, filters
+from posology.index.search.ann import APPROXIMATE_FROM, EXACT_FROM, Built, Plan
+from posology.index.search.recall import Sample
 
 __all__ = ["APPROXIMATE_FROM", "EXACT_FROM", "KEEP", "compact", "prepare", "tune", "vector_index"]
 
@@ -30,7 +30,7 @@ SCALAR = {
     "pmcid": "BTree",
     "parent": "BTree",
     "retracted": "Bitmap",
-    filtering.COLUMN: "LabelList",
+    filters.COLUMN: "LabelList",
     "shorts": "LabelList",
     "longs": "LabelList",
 }

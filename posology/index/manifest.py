@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from posology.errors import IndexFault, IndexUnfinished
-from posology.index.faults import translated
+from posology.index.connection import translated
 from posology.index.maintenance import compact
 
 _TABLE = "synced"

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posology.corpus.items import NoticeKind
-from posology.index import filtering, phrases, tokens
+from posology.index import phrases, tokens
+from posology.index.search import filters
 from posology.text.abbreviations import abbreviations
 from posology.types import Encoded, Passage, Phrases, Retrieved, Sentence
 
@@ -138,7 +139,7 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("sentence_vectors", pa.large_binary(), nullable=False),
         pa.field("phrases", pa.binary()),
         pa.field("tokens", pa.large_binary()),
-        pa.field(filtering.COLUMN, strings),
+        pa.field(filters.COLUMN, strings),
         pa.field("digest", pa.string(), nullable=False),
         # what the record says of itself; the columns without "own" hold what notices say, too
         pa.field("own_retracted", pa.bool_(), nullable=False),
@@ -200,7 +201,7 @@ def to_arrow(
         "sentence_vectors": [quantise(row.encoded.sentence_vectors).tobytes() for row in rows],
         "phrases": [None if r.phrases is None else phrases.encode(r.phrases) for r in rows],
         "tokens": [None if codes is None else tokens.encode(codes) for codes in coded],
-        filtering.COLUMN: [filtering.labels(p) for p in passages],
+        filters.COLUMN: [filters.labels(p) for p in passages],
         "digest": [row.digest for row in rows],
         "own_retracted": [p.retracted for p in passages],
         "own_concern": [p.concern for p in passages],

@@ -9,20 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
-from posology.index.faults import translated
-from posology.index.lock import WriteLock
-from posology.index.maintenance import (
-    APPROXIMATE_FROM,
-    EXACT_FROM,
-    compact,
-    prepare,
-    tune,
-)
+from posology.index.connection import connect, open_table, translated
+from posology.index.locking.lock import WriteLock
+from posology.index.maintenance import APPROXIMATE_FROM, EXACT_FROM, compact, prepare, tune
 from posology.index.manifest import refuse_unfinished
-from posology.index.notices import Notices, Said, mark, quoted
-from posology.index.opening import connect, open_table
 from posology.index.places import Place
-from posology.index.reading import Reader
+from posology.index.reader import Reader
 from posology.index.schema import (
     FORMAT,
     SPLITTER,
@@ -33,7 +25,8 @@ from posology.index.schema import (
     read_meta,
     to_arrow,
 )
-from posology.index.settling import Settled, settle
+from posology.index.sync.notices import Notices, Said, mark, quoted
+from posology.index.sync.settlement import Settled, settle
 from posology.index.tokens import fitting
 from posology.index.versions import expire, publish, published
 from posology.index.view import View
@@ -222,7 +215,7 @@ class Index(Reader):
         """Keep what was published about passages, for those that are here and those that will be.
 
         Args:
-            said: by whom, then of what, see :mod:`posology.index.notices`. It takes the place of all that each of
+            said: by whom, then of what, see :mod:`posology.index.sync.notices`. It takes the place of all that each of
                 them said before.
 
         Returns:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from posology.errors import IndexFault, VersionGone
-from posology.index.faults import translated
+from posology.index.connection import translated
 
 #: for how long a version can be read after it was replaced, unless it is said otherwise: the month in which an
 #: answer is looked into

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posology.errors import IndexFault
-from posology.index import filtering
-from posology.index.ann import EXACT, Built
-from posology.index.faults import translated
-from posology.index.folding import COLUMNS, Work, works
+from posology.index.connection import translated
 from posology.index.schema import STORED, from_arrow
+from posology.index.search import filters as filtering
+from posology.index.search.ann import EXACT, Built
+from posology.index.search.folding import COLUMNS, Work, works
 from posology.types import Filters, Hit, Ranking, Retrieved
 
 if TYPE_CHECKING:

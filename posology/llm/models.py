@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from posology.errors import UnknownModel
 
-#: the providers that a model's name may start with; `posology.llm.providers` has a factory for each
+#: the providers that a model's name may start with; `posology.llm.providers.table` has a factory for each
 PROVIDERS = ("anthropic", "offline", "openai")
 #: the offline readers that ship
 OFFLINE = ("extractive",)

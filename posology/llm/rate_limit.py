@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from uuid import uuid4
 
+import anyio
+
 from posology.errors import CallTooLarge, HeadroomReserved, StoreUnavailable
 from posology.llm import series
 from posology.llm.memo import call_key
@@ -131,3 +133,23 @@ _MESSAGES: Mapping[str, str] = {
     Scope.TOKENS: f"the tenant's {{limits.tokens_per_minute:,}} tokens a minute are used up: {_AGAIN}",
     "turn": f"others of the tenant wait who came first: {_AGAIN}",
 }
+
+
+class Limiter:
+    """Waits for a place before each attempt, and gives it back after.
+
+    It stands within retry, so that a call that waits for its next attempt holds no place.
+
+    Args:
+        inner: gets the call.
+        places: shared by all calls to one provider in this process.
+    """
+
+    def __init__(self, inner: Complete, *, places: anyio.CapacityLimiter) -> None:
+        self._inner = inner
+        self._places = places
+
+    async def __call__(self, call: Call) -> Completion:
+        """Send one call when there is a place."""
+        async with self._places:
+            return await self._inner(call)

@@ -8,9 +8,8 @@ import anyio
 
 from posology.llm.accounting import Accounting
 from posology.llm.headroom import Headroom
-from posology.llm.limiter import Limiter
 from posology.llm.memo import Memo
-from posology.llm.rate_limit import RateLimit
+from posology.llm.rate_limit import Limiter, RateLimit
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.series import Counted
 from posology.llm.structured import Structured, verdict

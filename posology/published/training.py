@@ -74,3 +74,141 @@ class TrainOutput(Published):
     actions: tuple[Explored, ...]
     table: QTableOutput | None
     """null: none was made"""
+
+
+class LabelOutput(Published):
+    """What ``posology compressor label --json`` prints."""
+
+    estimate: TrainingEstimate
+    out: str
+    """file of the labels"""
+    labelled: int
+    """pairs of question and passage with a label, of which a pruner learns"""
+    empty: int
+    """of those, pairs whose passage holds no answer"""
+    filtered: int
+    """replies that neither cite a sentence nor say that there is no answer"""
+    failed: int
+    """calls that no reply came of"""
+    left_out: tuple[LeftOut, ...]
+    spent_usd: Dollars
+    """by the file, all that it spent before included"""
+
+
+class Loss(Published):
+    """What equation 1 of Provence came to."""
+
+    pruning: float
+    """mean cross-entropy of tokens, nats"""
+    ranking: float
+    """mean squared distance of scores to the teacher's"""
+
+
+class PrunerOutput(Published):
+    """What ``posology compressor train --json`` prints."""
+
+    labels: str
+    init: str
+    out: str
+    """folder of the model"""
+    learned: int
+    """pairs of question and passage"""
+    held: int
+    """pairs that were kept aside"""
+    steps: int
+    resumed_at: int
+    """steps that an earlier run had made"""
+    first: Loss
+    """of the first tenth of the steps"""
+    last: Loss
+    """of the last tenth"""
+    held_before: Loss | None
+    """of what was kept aside; null: nothing was"""
+    held_after: Loss | None
+    seconds: float
+    """of this run"""
+
+
+class DatasetEstimate(Published):
+    """What is to be paid for, before any of it is: passages that an earlier run is done with are not."""
+
+    passages: int
+    """to be shortened"""
+    done: int
+    """passages besides, which are done already"""
+    free: bool
+    """the model costs nothing, by declaration"""
+    input_tokens: int
+    """at best guess"""
+    output_tokens: int
+    """at best guess"""
+    low_usd: Dollars
+    """when every first reply fits"""
+    expected_usd: Dollars
+    """at best guess"""
+    worst_usd: Dollars
+    """what is reserved when no reply ever fits"""
+    spent_usd: Dollars
+    """by the run before now"""
+    cap_usd: Dollars | None
+    """for the run with all that it spent before; null: the tenant's limits alone"""
+    balances: tuple[BalanceOutput, ...]
+    """what the tenant has left"""
+
+
+class LeftOutPassage(Published):
+    """A passage that is not in the data set."""
+
+    id: str
+    reason: str
+    """never_fit: no reply had the length, or said only what the passage says; declined; failed; not_asked"""
+    rounds: int
+    """replies that were read"""
+
+
+class DatasetOutput(Published):
+    """What ``posology compressor dataset --json`` prints."""
+
+    estimate: DatasetEstimate
+    run: str
+    """file of all replies"""
+    out: str | None
+    """file of the data set; null: nothing was asked"""
+    share: float
+    """of the words, that summaries were to have"""
+    tolerance: float
+    """by how much of the passage's words they may be off"""
+    train: int
+    validation: int
+    test: int
+    mean_share: float | None
+    """of the words, that they have on average; null: there is none"""
+    mean_rounds: float | None
+    """replies that each took on average; null: there is none"""
+    first_sentence: float | None
+    """share of them that begin with the passage's first sentence, as they were asked to; null: there is none"""
+    left_out: tuple[LeftOutPassage, ...]
+    spent_usd: Dollars
+    """by the run, all that it spent before included"""
+
+
+class FinetuneOutput(Published):
+    """What ``posology compressor finetune --json`` prints."""
+
+    out: str
+    """folder of the model"""
+    share: float
+    """of the words, that its summaries are to have"""
+    init: str
+    """what it was made from"""
+    losses: tuple[float, ...]
+    """on the validation set, nats a token, an epoch each"""
+    best: int
+    """epoch that is kept, from 1"""
+    test_loss: float | None
+    """null: there is no test set"""
+    left: float | None
+    """share of the words that summaries of the test set have; null: there is none"""
+    seconds: float | None
+    """a summary; null: there is no test set"""
+    device: str

@@ -10,6 +10,7 @@ import re
 import secrets
 import socket
 import time
+from datetime import UTC, datetime
 
 from posology.errors import InvalidQuery
 
@@ -72,3 +73,8 @@ def worker(pid: int) -> str:
 def new_id(kind: str) -> str:
     """An id that sorts by the time it was made, e.g. ``job_0199…``."""
     return f"{kind}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
+
+
+def at(milliseconds: str | float) -> datetime:
+    """The time of a number of milliseconds since 1970, UTC."""
+    return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)

@@ -1,16 +1,16 @@
 """Fakes that are real classes: for Posology's own tests and for those of its users."""
 
-from posology.testing.codec import TruncatingCodec
-from posology.testing.echo import echo
-from posology.testing.embedder import HashEmbedder
-from posology.testing.encoder import save_tiny_encoder
-from posology.testing.faults import Faults
-from posology.testing.load import LoadStub
 from posology.testing.model import ScriptedModel
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.models.encoder import save_tiny_encoder
+from posology.testing.models.reranker import save_tiny_reranker
+from posology.testing.models.summarizer import save_tiny_summarizer
 from posology.testing.prices import FlatPrices, by_bytes
-from posology.testing.provider import StubProvider
-from posology.testing.reranker import save_tiny_reranker
-from posology.testing.steps import (
+from posology.testing.provider.echo import echo
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
+from posology.testing.provider.steps import (
     Cut,
     Hang,
     Malformed,
@@ -21,7 +21,7 @@ from posology.testing.steps import (
     Step,
     Vectors,
 )
-from posology.testing.summarizer import save_tiny_summarizer
+from posology.testing.provider.stub import StubProvider
 from posology.testing.switch import forbid_remote_providers
 
 __all__ = [

@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import Self
 
 from posology.errors import PosologyError
-from posology.index.shards.collecting import Outcome
+from posology.index.shards.collector import Outcome
 
 
 class ThreadShards:
-    """As a :class:`~posology.index.shards.collecting.ShardQueue`, one thread an encoder.
+    """As a :class:`~posology.index.shards.collector.ShardQueue`, one thread an encoder.
 
     What an encoder raises is tried again by whoever is free; a :class:`PosologyError` counts as something that the
     worker lacks.

@@ -11,14 +11,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
-from posology.text._lexicon import (
-    GREEK,
-    NAME_LINKS,
-    NEVER_FINAL,
-    NUMBERED,
-    SELDOM_FINAL,
-    STARTERS,
-)
+from posology.text._lexicon import GREEK, NAME_LINKS, NEVER_FINAL, NUMBERED, SELDOM_FINAL, STARTERS
 from posology.types import Sentence
 
 #: A bracketed aside longer than this (code points) is taken for a stray bracket.

@@ -58,14 +58,7 @@ from posology.types.literature import (
     TokenVectors,
 )
 from posology.types.money import Balance, Limits, Reservation, Scope, Taken
-from posology.types.partitions import (
-    Extract,
-    Extraction,
-    Failure,
-    Finding,
-    Partition,
-    Reduction,
-)
+from posology.types.partitions import Extract, Extraction, Failure, Finding, Partition, Reduction
 
 __all__ = [
     "DECLINE",

@@ -10,14 +10,13 @@ from strategies.compression import (
     extractive_summary,
     leancontext,
     provence,
-    query_summary,
     selective_context,
-    semantic_rewrite,
     tcra_semantic,
 )
 from strategies.compression.cascade import cascade, parse
 from strategies.compression.late import pruner
 from strategies.compression.parts import Parts
+from strategies.compression.rewriters import query_summary, semantic_rewrite
 from strategies.compression.summarization import compressor as summarization
 
 #: name → how to make it

@@ -18,8 +18,8 @@ from posology.text._lexicon import words
 from posology.text.quotes import Span, locate
 from posology.text.sentences import split
 from posology.types import Passage
-from strategies.compression.drugs import is_drug
-from strategies.compression.figures import figures, names
+from strategies.compression.wording.drugs import is_drug
+from strategies.compression.wording.figures import figures, names
 
 #: A sentence of the source that has this share of a summary's words of content says the same, or denies it.
 PARALLEL = 0.75

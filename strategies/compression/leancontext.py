@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from posology.types import Compressed, Excerpt, Retrieval
-from strategies.compression.reducing import Nothing, Reducer, SelfInformation
+from strategies.compression.reduction import Nothing, Reducer, SelfInformation
 from strategies.compression.results import rounded_up, share_of
 
 if TYPE_CHECKING:

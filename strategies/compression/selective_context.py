@@ -20,12 +20,12 @@ import numpy as np
 from posology.errors import ConfigurationError
 from posology.types import Compressed, Retrieval, Sentence
 from strategies.compression.parts import Parts
-from strategies.compression.phrases import segment
-from strategies.compression.reducing import Layout, spans_of
+from strategies.compression.reduction import Layout, spans_of
 from strategies.compression.results import of_sentences, of_spans, rounded_up, share_of
-from strategies.compression.runs import choose_runs
-from strategies.compression.self_information.remembered import RememberedScorer
-from strategies.compression.words import Words, spans
+from strategies.compression.self_information.cache import RememberedScorer
+from strategies.compression.wording.phrases import segment
+from strategies.compression.wording.runs import choose_runs
+from strategies.compression.wording.words import Words, spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,7 +140,7 @@ class SelectiveWords:
     """Filters words ("tokens" in the paper, which for its model are pieces of words).
 
     What each word tells is asked of a language model at question time; one that takes long is to be
-    wrapped by :class:`~strategies.compression.self_information.remembered.RememberedScorer`.
+    wrapped by :class:`~strategies.compression.self_information.cache.RememberedScorer`.
 
     Args:
         scorer: makes the language model, once, when it is first asked.

@@ -5,8 +5,8 @@ section 4.2.2, equation 2; theirs is Euclidean, and so is this). The paper takes
 data base at a time; here the share is of the words of all passages together, so that what tells little gives way
 to what tells much, wherever it stands. Two things are not the paper's. No clause is shown without its negations,
 its numbers with their units, and its drugs' names, which count against the share
-(:mod:`strategies.compression.words`). And words stay in runs, since each gap is marked, which costs about two
-words, and counts as such (:mod:`strategies.compression.runs`): marked one by one, the paper's choice of 70 % of the
+(:mod:`strategies.compression.wording.words`). And words stay in runs, since each gap is marked, which costs about two
+words, and counts as such (:mod:`strategies.compression.wording.runs`): marked one by one, the paper's choice of 70 % of the
 words would be more tokens than all of them.
 
 Distances do not depend on the question: those of a sentence are computed once and kept.
@@ -29,8 +29,8 @@ from posology.types import Compressed, Retrieval
 from strategies.compression.parts import Parts
 from strategies.compression.removal import Distances, approximate, exact
 from strategies.compression.results import of_spans, share_of
-from strategies.compression.runs import choose_runs
-from strategies.compression.words import Words, choose, spans
+from strategies.compression.wording.runs import choose_runs
+from strategies.compression.wording.words import Words, choose, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from posology.seams import Annotator
-from posology.testing.language_model import save_tiny_language_model
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.text.sentences import split
 from posology.types import Passage, Phrases
 from strategies.compression.self_information import make_annotator

@@ -13,8 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 from posology import errors
-from posology.llm.anthropic_adapter import AnthropicAdapter
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Complete

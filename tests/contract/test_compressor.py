@@ -22,8 +22,8 @@ from posology.types import Excerpt, Stage, Usage
 from prompts.answer import Quote, render_answer
 from strategies.compression import COMPRESSORS
 from strategies.evidence import check
-from tests.compressing import HOSTILE, WRITTEN, compressible, contexts
-from tests.compressing_checks import (
+from tests.support.compression import HOSTILE, WRITTEN, compressible, contexts
+from tests.support.compression_checks import (
     arrays,
     protected_beside,
     sentences_of,
@@ -31,7 +31,16 @@ from tests.compressing_checks import (
     well_formed,
     words,
 )
-from tests.compressing_harness import CASCADES, MADE_UP, MODEL, SPENDING, Made, Unit, build, task
+from tests.support.compression_harnesses import (
+    CASCADES,
+    MADE_UP,
+    MODEL,
+    SPENDING,
+    Made,
+    Unit,
+    build,
+    task,
+)
 
 Builder = Callable[[str], Made]
 

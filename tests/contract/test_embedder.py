@@ -12,7 +12,7 @@ import pytest
 from posology.index.embedders import load_sentence_transformer as load
 from posology.index.embedders.options import Options
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.testing.encoder import WORDS
+from posology.testing.models.encoder import WORDS
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence
 

@@ -15,11 +15,11 @@ from anyio.from_thread import start_blocking_portal
 from posology.index.embedders import load
 from posology.llm.accounting import Account
 from posology.llm.embedding.embedder import Bought, OpenAIEmbedder
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.stack import build
 from posology.seams import Embedder, Unnormalised
 from posology.testing import FlatPrices, HashEmbedder, StubProvider, Vectors, by_bytes
-from posology.testing.tiny_medcpt import save_tiny_medcpt
+from posology.testing.models.medcpt import save_tiny_medcpt
 from posology.text.sentences import split
 from posology.types import Encoded, Passage
 

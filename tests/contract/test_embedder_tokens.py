@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from posology.index.embedders import load_sentence_transformer as load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
 from posology.seams import Embedder
-from posology.testing.codec import TruncatingCodec
-from posology.testing.embedder import HashEmbedder
-from posology.testing.encoder import WORDS
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.models.encoder import WORDS
 from posology.text.sentences import split
 from posology.types import Encoded, Passage, Sentence, TokenVectors
 

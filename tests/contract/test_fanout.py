@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orchestrator.output import ask_output, error_body
+from orchestrator.question.report import ask_output, error_body
 from orchestrator.settings import Settings
 from posology.errors import AuthenticationFailed, PosologyError, ProviderOverloaded
 from posology.llm.accounting import Account

@@ -20,7 +20,7 @@ from posology.errors import InvalidRecord, PolicyMismatch
 from posology.seams import Policy
 from posology.types import DECLINE, Decision, Dose, Rung, Situation
 from strategies import STRATEGIES, make
-from tests.situations import QUERY, by_passages, retrieved, situations
+from tests.support.situations import QUERY, by_passages, retrieved, situations
 from tests.unit.policies.tables import table
 
 DECISION = TypeAdapter(Decision)

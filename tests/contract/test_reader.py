@@ -18,7 +18,7 @@ from posology.corpus.files import KINDS, Kind, expand, kind_of
 from posology.corpus.items import Item, Notice, Parts, Record
 from posology.corpus.record import MAX_ID
 from posology.errors import BadFile, BadRecord
-from tests.literature import SAMPLES
+from tests.support.literature import SAMPLES
 
 FILES = [(kind, name) for kind in KINDS for name in SAMPLES[kind.name]]
 ROWS = [pytest.param(kind, name, id=f"{kind.name}-{name}") for kind, name in FILES]

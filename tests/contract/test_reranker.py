@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.reranking import RERANKERS
+from orchestrator.retrieval import RERANKERS
 from posology.index.embedders.options import Options
 from posology.index.rerankers import medcpt, nsp
 from posology.seams import Reranker
 from posology.testing import save_tiny_reranker
-from posology.testing.next_sentence import save_tiny_bert
-from posology.testing.tiny_medcpt import save_tiny_medcpt
+from posology.testing.models.medcpt import save_tiny_medcpt
+from posology.testing.models.next_sentence import save_tiny_bert
 from posology.types import Retrieval
 from strategies.compression import provence
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.pruner import LateReranker
 from strategies.compression.parts import Parts
-from tests.compressing import compressible, contexts
-from tests.compressing_tokens import coded
+from tests.support.compression import compressible, contexts
+from tests.support.compression_tokens import coded
 
 DIM = len(LateCodec.packaged().rotation)
 

@@ -30,7 +30,7 @@ from posology.types import (
 from prompts.lengths import reply_tokens
 from strategies import STRATEGIES, make
 from strategies.compressed import CompressedRag
-from tests.tasks import task_of
+from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings
 from posology.errors import IndexFault, IndexMismatch, ScorerUnavailable
-from posology.index.ingest import ingest
+from posology.index.build.ingest import ingest
+from posology.index.build.report import IngestProgress
 from posology.index.learned import Learned, keep_learned, read_learned
-from posology.index.report import IngestProgress
 from posology.index.store import Index
-from posology.testing.embedder import HashEmbedder
-from posology.testing.language_model import save_tiny_language_model
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.types import Passage, Phrases, Sentence
 from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
 

@@ -14,10 +14,7 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import TenantStore
 from posology.client import Client
-from posology.errors import (
-    KeyRefused,
-    TenantDisabled,
-)
+from posology.errors import KeyRefused, TenantDisabled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 METRICS_KEY = "of-the-operator-alone"

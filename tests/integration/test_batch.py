@@ -11,16 +11,16 @@ from typing import Any
 import anyio
 import pytest
 
-from orchestrator.input import JobRequest
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.rows import MAX_ROW
 from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.jobs.work import WorkStore
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.errors import BatchNotFound, IdempotencyConflict, InvalidQuery, UnknownModel
 from posology.published.jobs import BatchRow
 from posology.store import keys
 from posology.types import JobState
+from workers.engine.claims import WorkStore
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 SETTINGS = Settings()

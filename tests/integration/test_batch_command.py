@@ -21,7 +21,7 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from orchestrator.jobs.store import open_store
 from orchestrator.stack.redis_server import find_server
 from posology.store import keys
@@ -252,7 +252,7 @@ def command(
 ) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": tenant}
     argv = [sys.executable, "-m", "orchestrator", "batch", str(source), "-o", str(out)]
-    argv[1:3] = ["-c", "from orchestrator.cli import main; main()"]
+    argv[1:3] = ["-c", "from orchestrator.cli.app import main; main()"]
     with subprocess.Popen(
         argv, env=environment, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
     ) as process:

@@ -14,12 +14,12 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app, guard
-from orchestrator.output import SCHEMAS as SCHEMAS_BY_NAME
+from orchestrator.cli.app import app, guard
+from orchestrator.question.report import SCHEMAS as SCHEMAS_BY_NAME
 from posology.budget.ledger.base import dollars
 from posology.store import keys
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
-from posology.testing.echo import echo
+from posology.testing.provider.echo import echo
 
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

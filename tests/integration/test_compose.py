@@ -22,7 +22,7 @@ import yaml
 from redis import Redis
 from redis.exceptions import RedisError
 
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.redis_server import find_server
 

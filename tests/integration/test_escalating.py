@@ -12,20 +12,11 @@ from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.seams import Complete
 from posology.testing.prices import by_bytes
-from posology.types import (
-    Decision,
-    Dose,
-    JobState,
-    Outcome,
-    Refusal,
-    Stage,
-    Task,
-    Usage,
-)
+from posology.types import Decision, Dose, JobState, Outcome, Refusal, Stage, Task, Usage
 from strategies.direct import Direct
 from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Gate, Local, killed
-from tests.integration.stepping import (
+from tests.support.steps import (
     BRIEF,
     COST,
     DEAR,

@@ -21,12 +21,12 @@ from redis import Redis
 from typer.testing import CliRunner, Result
 
 from orchestrator.api.app import create_app
-from orchestrator.cli import app
-from orchestrator.estimates.making import make_estimator
-from orchestrator.estimating import Estimates, read_rows
-from orchestrator.ingesting import run_ingest
+from orchestrator.cli.app import app
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.models import Models
-from orchestrator.output import ask_output
+from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.rows import Estimates, read_rows
+from orchestrator.question.report import ask_output
 from orchestrator.service import make_service, open_connections
 from orchestrator.settings import Settings
 from posology.corpus.sample import notes_file, questions

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from posology.errors import InvalidQuery
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

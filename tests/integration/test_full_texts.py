@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from posology.errors import BadFile
-from posology.index.ingest import ingest
+from posology.index.build.ingest import ingest
 from posology.index.store import Index
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.quotes import Claimed, verify
 from posology.types import Passage
-from tests import pubmed_files
-from tests.literature import SAMPLES, jats
-from tests.pubmed_files import Citation
+from tests.support import pubmed_files
+from tests.support.literature import SAMPLES, jats
+from tests.support.pubmed_files import Citation
 
 
 @pytest.fixture

@@ -24,13 +24,14 @@ from posology.errors import (
     InputError,
     InvalidQuery,
 )
-from posology.index import batches, reading
-from posology.index.ingest import ingest
-from posology.index.report import IngestProgress
-from posology.index.retriever import Retriever
+from posology.index import reader
+from posology.index.build import batches
+from posology.index.build.ingest import ingest
+from posology.index.build.report import IngestProgress
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Query, Ranking
 
 pytestmark = pytest.mark.anyio
@@ -227,9 +228,9 @@ def test_a_mark_that_cannot_be_written_is_a_typed_error(
 KILLED = """
 import sys
 from pathlib import Path
-from posology.index.ingest import ingest
+from posology.index.build.ingest import ingest
 from posology.index.store import Index
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 where, corpus = sys.argv[1:]
 embedder = HashEmbedder(dim=64, delay=0.4)
@@ -425,7 +426,7 @@ async def test_an_error_of_the_embedder_comes_out_as_it_is(filled: Index) -> Non
 async def test_a_retriever_takes_up_what_is_written_meanwhile(
     tmp_path: Path, filled: Index, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "FRESH", 0.0)
+    monkeypatch.setattr(reader, "FRESH", 0.0)
     retriever = Retriever(Index.open(filled.uri), embedder)
     query = make_query("colchicine")
     before = await retriever.retrieve(query, 3, "bm25")

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings
 from posology.errors import IndexMismatch
-from posology.index.ingest import ingest
-from posology.index.report import IngestProgress
-from posology.index.retriever import Retriever
+from posology.index.build.ingest import ingest
+from posology.index.build.report import IngestProgress
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.codec import TruncatingCodec
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import TokenCodes
 from strategies.compression.late.codec import LateCodec

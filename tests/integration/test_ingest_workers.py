@@ -20,19 +20,19 @@ from anyio.from_thread import start_blocking_portal
 from pydantic import SecretStr
 from redis import Redis
 
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.shards.processes import WORKER, Spread
+from orchestrator.ingest.shards.queue import RedisShards
+from orchestrator.ingest.shards.store import INGEST, RUNS, WORKERS, run_of
 from orchestrator.settings import Settings
-from orchestrator.sharding.queue import RedisShards
-from orchestrator.sharding.running import WORKER, Spread
-from orchestrator.sharding.store import INGEST, RUNS, WORKERS, run_of
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.errors import ConfigurationError, EncodingFailed, NoWorkers
-from posology.index.report import IngestReport
+from posology.index.build.report import IngestReport
 from posology.index.schema import TABLE
 from posology.index.shards.staging import Staging
 from posology.index.store import Index
-from posology.testing.encoder import WORDS
+from posology.testing.models.encoder import WORDS
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +162,7 @@ def _command(
         "OMP_NUM_THREADS": "1",
     }
     command = [
-        sys.executable, "-c", f"import os; os.nice({nice}); from orchestrator.cli import main; main()",
+        sys.executable, "-c", f"import os; os.nice({nice}); from orchestrator.cli.app import main; main()",
         "ingest", str(corpus), "--index", str(place), "--embedder", str(encoder), "--json", *options,
     ]  # fmt: skip
     return subprocess.Popen(
@@ -229,7 +229,7 @@ def test_workers_of_the_command_alone(
 def test_workers_with_another_embedder_end_the_ingest(
     corpus: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    from posology.testing.encoder import save_tiny_encoder
+    from posology.testing.models.encoder import save_tiny_encoder
 
     other = save_tiny_encoder(tmp_path / "other", seed=1)
     with (
@@ -251,7 +251,7 @@ def test_without_workers_the_ingest_ends(redis_url: str, tmp_path: Path) -> None
 
 
 def test_vectors_that_are_paid_for_are_not_bought_by_workers(tmp_path: Path) -> None:
-    from orchestrator.sharding.encoding import Encoders, refuse_bought
+    from orchestrator.ingest.shards.encoders import Encoders, refuse_bought
 
     with pytest.raises(ConfigurationError, match="paid for"):
         refuse_bought("openai:text-embedding-3-small")

@@ -17,12 +17,12 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError
 
 from orchestrator.api.app import create_app
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings
 from posology.store import keys
 from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
-from tests.integration.life import ANSWER, GLOBAL, KEY, QUESTION, SECRETS, Side, call, live, side
+from tests.support.life import ANSWER, GLOBAL, KEY, QUESTION, SECRETS, Side, call, live, side
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

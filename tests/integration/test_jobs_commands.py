@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from orchestrator.jobs.store import open_store
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.ports import free_port
@@ -242,7 +242,7 @@ def test_what_cannot_be_served_is_told(cli: Cli, arguments: list[str], code: int
 
 def test_the_api_is_served_alone(redis_url: str) -> None:
     port = free_port("127.0.0.1")
-    program = "from orchestrator.cli import main; main()"
+    program = "from orchestrator.cli.app import main; main()"
     argv = [sys.executable, "-c", program, "api", "--port", str(port)]
     environment = {**os.environ, "POSOLOGY_REDIS_URL": redis_url}
     with subprocess.Popen(argv, env=environment, stderr=subprocess.DEVNULL) as process:

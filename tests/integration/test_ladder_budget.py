@@ -35,7 +35,7 @@ from posology.types import (
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
 from strategies.ladder import Ladder
-from tests.tasks import task_of
+from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 

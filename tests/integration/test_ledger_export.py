@@ -22,7 +22,7 @@ from posology.budget.books.rows import NAMES, AttemptRow
 from posology.errors import BadFile, LedgerBusy, StoreUnavailable
 from posology.store.connection import connect
 from posology.types import Usage
-from tests.traffic import BEGIN, Traffic
+from tests.support.traffic import BEGIN, Traffic
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -14,13 +14,13 @@ import pytest
 from posology.budget.books.archive import Archive
 from posology.budget.books.audit import Audit, Auditor
 from posology.budget.books.export import Wanted, attempts, export
-from posology.budget.books.reading import spenders
+from posology.budget.books.reader import spenders
 from posology.budget.books.rows import AttemptRow
 from posology.budget.ledger.base import nano
 from posology.store import keys
 from posology.types import Outcome
 from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, open_bench
-from tests.traffic import hash_of
+from tests.support.traffic import hash_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -15,14 +15,14 @@ from redis.asyncio import Redis
 
 from posology.budget.books.archive import Archive, read
 from posology.budget.books.audit import Audit, Auditor
-from posology.budget.books.reading import START, Page, Reader, order, spenders
+from posology.budget.books.reader import START, Page, Reader, order, spenders
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.ledger.scripts import source
 from posology.errors import BadFile, LedgerBusy, StoreUnavailable
 from posology.store import keys
 from posology.store.connection import connect
 from posology.store.scripts import Scripts
-from tests.traffic import Traffic, hash_of
+from tests.support.traffic import Traffic, hash_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -14,8 +14,8 @@ from posology.budget.prices.book import packaged
 from posology.errors import ProviderUnreachable
 from posology.llm import series
 from posology.llm.accounting import Account
-from posology.llm.anthropic_adapter import AnthropicAdapter
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
@@ -30,7 +30,7 @@ from posology.testing import (
     Step,
     by_bytes,
 )
-from posology.testing.server import LoadServer
+from posology.testing.provider.server import LoadServer
 from posology.types import Call, Message, Outcome, PromptId, Role, Stage, Usage
 
 pytestmark = pytest.mark.anyio

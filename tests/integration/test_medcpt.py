@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from posology.index.embedders import load
 from posology.index.rerankers import medcpt as cross
 from posology.index.store import Index
-from posology.testing.tiny_medcpt import TinyMedCPT, save_tiny_medcpt
+from posology.testing.models.medcpt import TinyMedCPT, save_tiny_medcpt
 
 pytestmark = pytest.mark.timeout(600)
 

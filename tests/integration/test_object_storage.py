@@ -18,26 +18,26 @@ import anyio
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from orchestrator.input import JobRequest
+from orchestrator.cli.app import app
 from orchestrator.jobs.store import open_store
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.errors import ConfigurationError, IndexFault, IndexLocked, IndexMissing, PosologyError
-from posology.index.ingest import ingest
-from posology.index.lock import WriteLock
+from posology.index.build.ingest import ingest
 from posology.index.locking.lease import OBJECT, ObjectLease
+from posology.index.locking.lock import WriteLock
 from posology.index.places import Place, s3_options
-from posology.index.rebuilding import rebuild
 from posology.index.schema import Row, digest
 from posology.index.store import Index
-from posology.index.syncing import sync
-from posology.testing.embedder import HashEmbedder
+from posology.index.sync.rebuild import rebuild
+from posology.index.sync.sync import sync
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Filters, JobState, Passage
-from tests import s3
-from tests.s3 import KEY, S3, SECRET
+from tests.support import s3
+from tests.support.s3 import KEY, S3, SECRET
 
 EMBEDDER = HashEmbedder(dim=32)
 #: seconds in which whatever is wrong with storage must be told
@@ -195,12 +195,12 @@ _WRITER = """
 import sys
 from pathlib import Path
 from posology.errors import IndexLocked
-from posology.index.ingest import ingest
-from posology.index.lock import WriteLock
+from posology.index.build.ingest import ingest
+from posology.index.locking.lock import WriteLock
 from posology.index.locking.lease import ObjectLease
 from posology.index.places import Place, s3_options
 from posology.index.store import Index
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 uri, url, key, secret, first, second = sys.argv[1:]
 place = Place.of(uri, s3_options(key=key, secret=secret, endpoint=url))
@@ -436,7 +436,7 @@ def test_the_commands_take_its_address(server: S3, tiny_encoder: Path, tmp_path:
 @pytest.mark.anyio
 @pytest.mark.timeout(400)
 async def test_a_worker_answers_from_it(server: S3, tiny_encoder: Path, tmp_path: Path) -> None:
-    from orchestrator.ingesting import run_ingest
+    from orchestrator.ingest.ingest import run_ingest
 
     environment = {
         **os.environ,

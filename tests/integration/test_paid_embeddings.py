@@ -17,9 +17,9 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from orchestrator.input import JobRequest
+from orchestrator.cli.app import app
 from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from orchestrator.stack.folder import StackInfo
 from orchestrator.stack.options import StackOptions
@@ -29,9 +29,9 @@ from posology.index.store import Index
 from posology.published.jobs import JobOutput
 from posology.store.keys import DEFAULT_TENANT
 from posology.testing import Faults, LoadStub, Recorded, Reply, StubProvider, Vectors
-from posology.testing.echo import echo
+from posology.testing.provider.echo import echo
 from posology.types import JobState, Outcome, Stage
-from tests.integration.holders import holder
+from tests.support.holders import holder
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from orchestrator.learning import files
+from orchestrator.cli.app import app
+from orchestrator.question import qtables
 from policies.qtable import ACTIONS, QTable
 from posology.types import Decision, Dose
 from tests.integration.jobs_store.helpers import open_bench
@@ -45,7 +45,7 @@ def of(tmp_path: Path) -> QTable:
     q = np.zeros((3, len(ACTIONS)))
     q[:, 1] = 0.1
     found = table(q=q)
-    files.save(found, tmp_path / "t.json")
+    qtables.save(found, tmp_path / "t.json")
     return found
 
 
@@ -72,7 +72,7 @@ def test_a_table_is_shown_and_drawn(cli: Cli, of: QTable, tmp_path: Path) -> Non
     # its shares are given by the compressor that it learned with, whatever is configured
     reduced = cli("show", "t.json", POSOLOGY_COMPRESSOR="leancontext_top")
     assert "not of leancontext_top" not in reduced.stdout
-    files.save(replace(of, compressor="gone"), tmp_path / "old.json")
+    qtables.save(replace(of, compressor="gone"), tmp_path / "old.json")
     assert "contexts of gone, not of pruner" in cli("show", "old.json").stdout
 
 
@@ -137,7 +137,7 @@ def test_feedback_makes_another_table(
     anyio.run(judge)
     out = published(cli("promote", "t.json", "--out", "new.json", "--json"), "promotion")
     assert out["states"] == [{"state": 2, "rewards": 3, "keep_before": 0.05, "keep_after": 0.0}]
-    new = files.load(tmp_path / "new.json")
+    new = qtables.load(tmp_path / "new.json")
     assert (new.digest, new.parent) == (out["after"], of.digest)
     rewards = sum(-0.5 * 0.2 + 0.5 * (2 * r - 1) for r in (0, 0, 0.2))
     assert new.q[2, 1] == pytest.approx((6 * 0.1 + rewards) / 9)
@@ -146,6 +146,6 @@ def test_feedback_makes_another_table(
     # it is the same however often it is made, and the new one has heard of nothing yet
     text = cli("promote", "t.json", "--out", "again.json")
     assert "1 of 1 states choose otherwise" in text.stdout
-    assert files.load(tmp_path / "again.json").digest == new.digest
+    assert qtables.load(tmp_path / "again.json").digest == new.digest
     assert cli("promote", "new.json", "--out", "newer.json").exit_code == 1
     assert cli("promote", "t.json", "--out", "other.json", "--tenant", "nobody").exit_code == 1

@@ -17,15 +17,15 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from orchestrator.ingesting import run_ingest
-from orchestrator.learning import files
-from orchestrator.learning.runfile import read_run
+from orchestrator.cli.app import app
+from orchestrator.ingest.ingest import run_ingest
+from orchestrator.question import qtables
 from orchestrator.settings import Settings
+from orchestrator.training.qtable.rows import read_run
 from policies.qtable import ACTIONS
 from posology.published.training import TrainOutput
 from posology.testing import Reply, Status, StubProvider
-from posology.testing.echo import echo
+from posology.testing.provider.echo import echo
 from posology.types import Usage
 
 pytestmark = pytest.mark.slow
@@ -120,7 +120,7 @@ def test_a_table_is_trained_and_bad_lines_are_told(cli: Cli, asked: Path, tmp_pa
     assert set(prompts(stub).values()) == {1}
     assert 0 < estimate.low_usd <= estimate.expected_usd <= estimate.worst_usd
     assert 0 < out.spent_usd <= estimate.worst_usd
-    table = files.load(tmp_path / "t.json")
+    table = qtables.load(tmp_path / "t.json")
     assert out.table is not None
     assert out.table.digest == table.digest
     assert (table.model, table.k, table.actions) == (MODEL, 8, ACTIONS)
@@ -163,12 +163,12 @@ def test_tables_of_other_recipes_cost_nothing_more(cli: Cli, asked: Path, tmp_pa
         assert again.estimate is not None
         assert (again.estimate.calls, again.estimate.answered) == (0, paid)
         assert len(stub.requests) == paid
-    first = files.load(tmp_path / "t.json")
+    first = qtables.load(tmp_path / "t.json")
     # neither an index nor a provider is there any more
     other = ["--from", "t.json.run.jsonl", "--alpha", "0.25", "--state-kind", "cosine"]
     result = cli(*other, "--actions", "0.1,1", "--score", "containment", "--json", POSOLOGY_INDEX="gone")  # fmt: skip
     out = published(result)
-    table = files.load(tmp_path / "t.json")
+    table = qtables.load(tmp_path / "t.json")
     assert result.exit_code == 0
     assert (table.alpha, table.kind, table.actions) == (0.25, "cosine", (0.1, 1.0))
     assert out.estimate is None
@@ -183,9 +183,9 @@ def test_it_learns_about_the_compressor_that_will_compress(
     with StubProvider(lambda _: echoing()) as stub:
         cli(*arguments, stub=stub, POSOLOGY_COMPRESSOR="leancontext_top")
         asked_first = prompts(stub)
-        assert files.load(tmp_path / "t.json").compressor == "leancontext_top"
+        assert qtables.load(tmp_path / "t.json").compressor == "leancontext_top"
         cli(*arguments, stub=stub, POSOLOGY_COMPRESSOR="leancontext")
-    assert files.load(tmp_path / "t.json").compressor == "leancontext"
+    assert qtables.load(tmp_path / "t.json").compressor == "leancontext"
     # the whole context is the same to both, what they leave of it is not
     assert len(asked_first) == 4
     assert len(prompts(stub) - asked_first) == 2
@@ -217,7 +217,7 @@ def test_a_run_that_was_killed_goes_on_and_pays_for_nothing_twice(
 ) -> None:
     run = tmp_path / "t.json.run.jsonl"
     with StubProvider(lambda _: echoing(0.3)) as stub:
-        program = "from orchestrator.cli import main; main()"
+        program = "from orchestrator.cli.app import main; main()"
         command = [sys.executable, "-c", program, "policy", "train", "--out", "t.json",
                    "--questions", str(asked), "--model", MODEL]  # fmt: skip
         env = os.environ | environment | {"OPENAI_BASE_URL": stub.openai_url, "POSOLOGY_CONCURRENCY": "1"}  # fmt: skip
@@ -238,7 +238,7 @@ def test_a_run_that_was_killed_goes_on_and_pays_for_nothing_twice(
         twice = [text for text, times in prompts(stub).items() if times > 1]
         assert len(twice) <= 1
         assert len(stub.requests) == out.estimate.calls + out.estimate.answered + len(twice)
-    assert files.load(tmp_path / "t.json").visits.tolist() == [[2] * len(ACTIONS)]
+    assert qtables.load(tmp_path / "t.json").visits.tolist() == [[2] * len(ACTIONS)]
 
 
 def test_a_key_that_is_refused_stops_it_at_once(cli: Cli, asked: Path, tmp_path: Path) -> None:

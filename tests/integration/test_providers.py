@@ -19,9 +19,9 @@ from posology import errors
 from posology.budget.prices.book import packaged
 from posology.llm import series
 from posology.llm.accounting import Account
-from posology.llm.anthropic_adapter import AnthropicAdapter
-from posology.llm.openai_adapter import OpenAIAdapter
-from posology.llm.providers import FACTORIES, ProviderOptions
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
+from posology.llm.providers.table import FACTORIES, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from orchestrator.ingesting import run_ingest
-from orchestrator.pruning.labels import read_examples
+from orchestrator.cli.app import app
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings
-from posology.published.pruning import LabelOutput, PrunerOutput
+from orchestrator.training.pruner.rows import read_examples
+from posology.published.training import LabelOutput, PrunerOutput
 from posology.testing import Reply, Status, StubProvider, save_tiny_reranker
 from posology.types import Finish, Usage
 
@@ -283,7 +283,7 @@ def test_a_training_that_was_killed_ends_as_one_that_was_not(
                  "--lr", "1e-3", "--save-every", "5", "--device", "cpu"]  # fmt: skip
     whole = trained(cli(*arguments, "--out", "whole", "--json"))
     # it gives way to whoever waits to kill it in time
-    program = "import os, torch; os.nice(15); torch.set_num_threads(1); from orchestrator.cli import main; main()"
+    program = "import os, torch; os.nice(15); torch.set_num_threads(1); from orchestrator.cli.app import main; main()"
     command = [sys.executable, "-c", program, "compressor", *arguments, "--out", "killed"]
     state = tmp_path / "killed" / ".training" / "state.json"
     with subprocess.Popen(command, env=os.environ | environment, cwd=tmp_path, stderr=subprocess.PIPE) as process:  # fmt: skip

@@ -16,22 +16,13 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from posology.budget.books.reading import Reader
+from orchestrator.cli.app import app
+from posology.budget.books.reader import Reader
 from posology.budget.ledger.redis import RedisLedger
-from posology.budget.reconcile.ours import Ours
-from posology.budget.reconcile.reading import attempts
+from posology.budget.reconcile.ours import Ours, attempts
 from posology.errors import DriftFound
 from posology.store.connection import connect
-from posology.types import (
-    Attempt,
-    Opening,
-    Outcome,
-    PromptId,
-    Reservation,
-    Stage,
-    Usage,
-)
+from posology.types import Attempt, Opening, Outcome, PromptId, Reservation, Stage, Usage
 from tests.unit.budget.reconcile.making import FORMATS, billed
 
 RUNNER = CliRunner()

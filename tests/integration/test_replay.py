@@ -17,18 +17,17 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from orchestrator.deciding import Decider
-from orchestrator.estimates.costs import Estimator
-from orchestrator.estimates.tokens import Counting
-from orchestrator.estimates.typical import Typical
+from orchestrator.cli.app import app
+from orchestrator.cli.ask.explanation import why_job
 from orchestrator.jobs.batches import Batches
-from orchestrator.learning import files
-from orchestrator.pipeline import Pipeline
-from orchestrator.replaying import Present, Replayer, each, of_batch
-from orchestrator.runner import Runner
+from orchestrator.question import qtables
+from orchestrator.question.decider import Decider
+from orchestrator.question.estimates.costs import Estimator
+from orchestrator.question.estimates.tokens import Counting
+from orchestrator.question.estimates.typical import Typical
+from orchestrator.question.pipeline import Pipeline
+from orchestrator.question.replay import Present, Replayer, each, of_batch
 from orchestrator.settings import Settings
-from orchestrator.show_decision import why_job
 from policies.qtable import ACTIONS, QTable
 from posology.errors import DecisionChanged
 from posology.published.decisions import Replay, ReplayOutput
@@ -39,13 +38,14 @@ from posology.types import DECLINE, Call, JobState, Stage
 from prompts.answer import AnswerReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Local, Wires, reply
-from tests.situations import Library
+from tests.support.situations import Library
 from tests.unit.policies.tables import table
+from workers.engine.runner import Runner
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.service import Service
-    from posology.index.retriever import Retriever
+    from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.slow
@@ -262,7 +262,7 @@ def cli(redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def batch(redis_url: str, tenant: str, tmp_path: Path) -> tuple[str, list[JobOutput]]:
     """A batch of all kinds, and their Q-table in ``t.json``."""
-    files.save(TABLE, tmp_path / "t.json")
+    qtables.save(TABLE, tmp_path / "t.json")
 
     async def main() -> tuple[str, list[JobOutput]]:
         async with open_bench(redis_url, tenant) as bench:

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from rich.console import Console
 
-from orchestrator.compressing import Compressors
-from orchestrator.deciding import Decider
-from orchestrator.estimates.costs import Estimator
-from orchestrator.estimates.saving import Machine
-from orchestrator.estimates.tokens import Counting
-from orchestrator.estimates.typical import Typical
-from orchestrator.input import JobRequest
-from orchestrator.output import ask_output
-from orchestrator.pipeline import Pipeline, Request
-from orchestrator.replaying import Present, Replayer
-from orchestrator.runner import Runner
-from orchestrator.show_decision import why_answer, why_job
+from orchestrator.cli.ask.explanation import why_answer, why_job
+from orchestrator.compressors import Compressors
+from orchestrator.question.decider import Decider
+from orchestrator.question.estimates.costs import Estimator
+from orchestrator.question.estimates.savings import Machine
+from orchestrator.question.estimates.tokens import Counting
+from orchestrator.question.estimates.typical import Typical
+from orchestrator.question.pipeline import Pipeline, Request
+from orchestrator.question.replay import Present, Replayer
+from orchestrator.question.report import ask_output
+from orchestrator.question.request import JobRequest
 from policies.specs import parse
 from posology.errors import InvalidQuery
 from posology.llm.accounting import Account
@@ -37,13 +36,14 @@ from prompts.answer import AnswerReply
 from prompts.summarise import Summary, SummaryReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply
-from tests.integration.stepping import Disputed
 from tests.integration.test_api import api
+from tests.support.steps import Disputed
+from workers.engine.runner import Runner
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.service import Service
-    from posology.index.retriever import Retriever
+    from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio

@@ -14,13 +14,10 @@ import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, settings
 from redis import Redis
-from schemathesis.specs.openapi.checks import (
-    negative_data_rejection,
-    positive_data_acceptance,
-)
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from orchestrator.api.app import create_app
-from orchestrator.ingesting import run_ingest
+from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings
 from posology.store import keys
 

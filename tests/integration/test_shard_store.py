@@ -9,11 +9,11 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from orchestrator.sharding import store as shards
-from orchestrator.sharding.queue import RedisShards
-from orchestrator.sharding.store import LOSSES, MISSES, RETURNS, ShardStore, run_of
-from orchestrator.sharding.working import ShardWorker
+from orchestrator.ingest.shards import store as shards
+from orchestrator.ingest.shards.queue import RedisShards
+from orchestrator.ingest.shards.store import LOSSES, MISSES, RETURNS, ShardStore, run_of
 from posology.errors import IndexMissing, NoWorkers
+from workers.engine.ingest import ShardWorker
 
 pytestmark = pytest.mark.anyio
 

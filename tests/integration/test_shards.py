@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from posology.corpus.items import Record
 from posology.errors import EncodingFailed, IndexFault, IndexMismatch
-from posology.index.ingest import ingest
-from posology.index.making import RowMaker
-from posology.index.report import IngestReport
+from posology.index.build.ingest import ingest
+from posology.index.build.report import IngestReport
+from posology.index.build.rows import RowMaker
 from posology.index.schema import TABLE
-from posology.index.shards.collecting import ShardMaker
-from posology.index.shards.encoding import ShardEncoder
+from posology.index.shards.collector import ShardMaker
+from posology.index.shards.encoder import ShardEncoder
 from posology.index.shards.staging import Staging, Texts, key, shard_name
 from posology.index.store import Index
-from posology.testing.codec import TruncatingCodec
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
 from posology.testing.shards import ThreadShards
 from posology.types import Encoded, Passage, Sentence
 from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator

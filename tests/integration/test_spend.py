@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from typer.testing import CliRunner, Result
 
 from orchestrator.api.app import create_app
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from orchestrator.spending import spend_output
@@ -28,7 +28,7 @@ from posology.budget.spending.periods import DAYS, Grouping, Period
 from posology.published.money import SpendOutput
 from posology.store import keys
 from posology.store.connection import connect
-from tests.traffic import Told, Traffic
+from tests.support.traffic import Told, Traffic
 
 pytestmark = pytest.mark.slow
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

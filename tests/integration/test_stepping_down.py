@@ -11,25 +11,17 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from pydantic import BaseModel
 
-from orchestrator.deciding import Left, left
+from orchestrator.question.decider import Left, left
 from posology.budget.ledger.base import nano
 from posology.errors import HeadroomReserved, NothingAffordable
 from posology.llm.accounting import Account
 from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import by_bytes
-from posology.types import (
-    Call,
-    Completion,
-    Decision,
-    Dose,
-    Finish,
-    JobState,
-    Usage,
-)
+from posology.types import Call, Completion, Decision, Dose, Finish, JobState, Usage
 from tests.integration.jobs_store.helpers import Bench, open_bench
 from tests.integration.jobs_store.local import Local, reply
-from tests.integration.stepping import (
+from tests.support.steps import (
     BRIEF,
     CHEAPER,
     COST,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.deciding import Decider
-from orchestrator.output import ask_output
-from orchestrator.pipeline import Pipeline, Request
+from orchestrator.question.decider import Decider
+from orchestrator.question.pipeline import Pipeline, Request
+from orchestrator.question.report import ask_output
 from posology.budget.prices.book import packaged
 from posology.corpus.sample import notes_file, questions
 from posology.errors import InputError, ProviderOverloaded, RateLimited
-from posology.index.ingest import ingest
-from posology.index.retriever import Retriever
+from posology.index.build.ingest import ingest
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
 from posology.llm.retry import RetryPolicy
@@ -20,7 +20,7 @@ from posology.published.answers import Status
 from posology.query import make_query
 from posology.seams import Complete
 from posology.testing import ScriptedModel, by_bytes
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Call, Outcome
 from prompts.answer import AnswerReply, Quote
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from orchestrator.buying.calls import Purchase
-from orchestrator.buying.rowfile import RowFile
-from orchestrator.estimates.tokens import Counting
-from orchestrator.summaries.drawing import Wish, draw, lot, of_files, of_index
-from orchestrator.summaries.making import Maker, recalled
-from orchestrator.summaries.preparing import pairs_of
-from orchestrator.summaries.pricing import estimate
-from orchestrator.summaries.runfile import Begin, open_run
-from orchestrator.summaries.shortening import Ending, Shortened, Shortener
+from orchestrator.question.estimates.tokens import Counting
+from orchestrator.training.paid.calls import Purchase
+from orchestrator.training.paid.rows import RowFile
+from orchestrator.training.summaries.conversations import Maker, recalled
+from orchestrator.training.summaries.price import estimate
+from orchestrator.training.summaries.rows import Begin, open_run
+from orchestrator.training.summaries.run import pairs_of
+from orchestrator.training.summaries.sample import Wish, draw, lot, of_files, of_index
+from orchestrator.training.summaries.shortener import Ending, Shortened, Shortener
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BadFile, BudgetExhausted, InputError, RequestRejected
-from posology.index.ingest import ingest
+from posology.index.build.ingest import ingest
 from posology.index.store import Index
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build

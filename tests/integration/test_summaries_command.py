@@ -11,14 +11,14 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
-from posology.published.summaries import DatasetOutput, FinetuneOutput
+from orchestrator.cli.app import app
+from orchestrator.training.summaries.pairs import read_pairs
+from posology.published.training import DatasetOutput, FinetuneOutput
 from posology.testing import Reply, StubProvider, save_tiny_summarizer
 from posology.types import Usage
 from strategies.compression.parts import Parts
 from strategies.compression.summarization.compressor import NAME, make
-from strategies.compression.summarization.pairs import read_pairs
-from tests.compressing import compressible
+from tests.support.compression import compressible
 
 pytestmark = pytest.mark.slow
 RUNNER = CliRunner()

@@ -27,11 +27,8 @@ from posology.errors import (
 )
 from posology.store import keys
 from posology.store.connection import connect
-from posology.types import (
-    Limits,
-    Scope,
-)
-from tests.integration.spending import reservation, settled
+from posology.types import Limits, Scope
+from tests.support.spending import reservation, settled
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -16,13 +16,13 @@ import pytest
 from redis import Redis as SyncRedis
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from orchestrator.settings import load_settings
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import ConfigurationError
 from posology.store import keys
 from posology.store.connection import connect
-from tests.integration.spending import reservation, settled
+from tests.support.spending import reservation, settled
 
 pytestmark = pytest.mark.slow
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

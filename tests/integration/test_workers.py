@@ -19,10 +19,8 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from redis import Redis
 
-from orchestrator.housekeeping import CALLS, JOBS, units_of
-from orchestrator.input import MAX_DEADLINE, JobRequest
 from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.jobs.units import Unit
+from orchestrator.question.request import MAX_DEADLINE, JobRequest
 from orchestrator.settings import DEFAULT_REDIS, Settings
 from orchestrator.stack.folder import StackInfo
 from orchestrator.stack.options import StackOptions
@@ -32,11 +30,13 @@ from posology.budget.ledger.base import dollars
 from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
-from posology.testing.faults import Faults
-from posology.testing.load import LoadStub
+from posology.testing.provider.faults import Faults
+from posology.testing.provider.load import LoadStub
 from posology.types import JobState, Outcome, Stage
-from tests.integration.holders import holder
+from tests.support.holders import holder
 from workers.app import VISIBILITY_TIMEOUT, make_app
+from workers.engine.maintenance import CALLS, JOBS, units_of
+from workers.engine.units import Unit
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -46,7 +46,7 @@ PASSAGES = 16
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from orchestrator.ingesting import run_ingest
+    from orchestrator.ingest.ingest import run_ingest
 
     folder = tmp_path_factory.mktemp("worker-index")
     rows = folder / "rows.jsonl"

@@ -24,7 +24,7 @@ from typing import BinaryIO
 from redis.asyncio import Redis
 
 from posology.budget.books.files import keep
-from posology.budget.books.reading import PAGE, START, Entry, Reader, order
+from posology.budget.books.reader import PAGE, START, Entry, Reader, order
 from posology.budget.ledger.scripts import source
 from posology.errors import BadFile
 from posology.store import keys

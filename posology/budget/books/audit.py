@@ -16,8 +16,8 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget.books.comparing import Compared, Comparison, Moved
-from posology.budget.books.reading import Entry, Reader, busy, pairs
+from posology.budget.books.counters import Compared, Comparison, Moved
+from posology.budget.books.reader import Entry, Reader, busy, pairs
 from posology.budget.ledger.scripts import source
 from posology.store import keys
 from posology.store.connection import translated

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from redis.asyncio import Redis
 
 from posology.budget.books.files import written
-from posology.budget.books.reading import PAGE, START, Entry, Reader, pairs
+from posology.budget.books.reader import PAGE, START, Entry, Reader, pairs
 from posology.budget.books.rows import NAMES, AttemptRow, closed, under_way
 from posology.budget.ledger.windows import midnight
 from posology.errors import BadFile

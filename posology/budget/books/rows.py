@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from posology.budget.books.reading import Entry
+from posology.budget.books.reader import Entry
 from posology.budget.ledger.base import dollars
-from posology.store.clock import at
+from posology.store.keys import at
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,16 +11,16 @@ from decimal import Decimal
 
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
-from posology.budget.ledger.refusing import refuse
+from posology.budget.ledger.refusals import refuse
 from posology.budget.ledger.scripts import MODELS, OTHER, REMEMBERED
 from posology.budget.ledger.tickets import Tickets
 from posology.budget.ledger.windows import day_of, resets, window
-from posology.store import clock
+from posology.store import keys as clock
 from posology.store.keys import DEFAULT_TENANT
 from posology.types import Attempt, Balance, Limits, Outcome, Reservation, Scope, Usage
 
 _WINDOWS = (Scope.TOTAL, Scope.MONTH, Scope.DAY)
-#: a word, and where money is short the numbers that :func:`posology.budget.ledger.refusing.refuse` reads
+#: a word, and where money is short the numbers that :func:`posology.budget.ledger.refusals.refuse` reads
 _Said = list[str | int]
 
 

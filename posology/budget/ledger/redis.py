@@ -12,15 +12,15 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget.books.reading import enlist
+from posology.budget.books.reader import enlist
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import LEASE, Ledger, dollars, nano
-from posology.budget.ledger.refusing import refuse
+from posology.budget.ledger.refusals import refuse
 from posology.budget.ledger.scripts import source
 from posology.budget.ledger.windows import WINDOWS, day_of, resets, window
 from posology.store import keys
-from posology.store.clock import at
 from posology.store.connection import translated
+from posology.store.keys import at
 from posology.store.scripts import Scripts
 from posology.types import Attempt, Balance, Reservation, Scope, Usage
 

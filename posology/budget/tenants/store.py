@@ -14,16 +14,10 @@ from redis.asyncio import Redis
 from posology.budget.ledger.scripts import source
 from posology.budget.tenants import api_keys, limits
 from posology.budget.tenants.limits import FIELDS
-from posology.errors import (
-    InvalidLimit,
-    KeyRefused,
-    TenantDisabled,
-    TenantExists,
-    TenantNotFound,
-)
+from posology.errors import InvalidLimit, KeyRefused, TenantDisabled, TenantExists, TenantNotFound
 from posology.store import keys
-from posology.store.clock import at
 from posology.store.connection import translated
+from posology.store.keys import at
 from posology.store.scripts import Scripts
 from posology.types import Limits
 

@@ -1,6 +1,6 @@
 """Full texts in JATS (NISO Z39.96), as PubMed Central publishes them: single articles, sets and archives."""
 
-from posology.corpus.jats.reading import (
+from posology.corpus.jats.reader import (
     ARCHIVES,
     ROOTS,
     SUFFIXES,

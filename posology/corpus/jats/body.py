@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from posology.corpus.cutting import Piece, pack, words
 from posology.corpus.jats.text import FLOATS, flat, language, line
+from posology.corpus.pieces import Piece, pack, words
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -62,7 +62,7 @@ def abstract(article: Element) -> Iterator[Piece]:
 
 
 def body(article: Element) -> Iterator[Piece]:
-    """The passages of the body and the appendices, cut by :func:`~posology.corpus.cutting.pack`."""
+    """The passages of the body and the appendices, cut by :func:`~posology.corpus.pieces.pack`."""
     return pack(_body(article))
 
 

@@ -11,7 +11,7 @@ from posology.corpus.items import NoticeKind
 from posology.corpus.jats.dates import published
 from posology.corpus.jats.kinds import LANGUAGES, PUBLICATION_TYPES, SUBJECTS
 from posology.corpus.jats.text import flat, line
-from posology.corpus.titles import says_retracted
+from posology.corpus.record import says_retracted
 from posology.types import Passage
 
 if TYPE_CHECKING:

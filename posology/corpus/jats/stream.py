@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import TYPE_CHECKING, cast
 
-from posology.corpus.reasons import sentence
+from posology.corpus.items import sentence
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from posology.corpus.reasons import sentence
+from posology.corpus.items import sentence
 
 _CHUNK = 262_144
 _GZIP = b"\x1f\x8b"

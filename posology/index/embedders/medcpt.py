@@ -14,7 +14,7 @@ import numpy as np
 
 from posology.errors import EmbedderUnavailable, ModelUnavailable
 from posology.hub import digest
-from posology.index.embedders.coding import unit
+from posology.index.embedders.codes import unit
 from posology.index.embedders.options import Options
 from posology.index.embedders.pairs import Checkpoint, Reader, load_checkpoint
 from posology.types import Encoded, EncodedQuery, Passage, Sentence

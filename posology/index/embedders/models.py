@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from posology.index.embedders.onnx_export import Arithmetic
+    from posology.index.embedders.onnx.export import Arithmetic
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
             demanded, and the model cannot be exported, or is to run elsewhere than on the CPU.
         DeviceUnavailable: the device is not there.
     """
-    from posology.index.embedders.onnx_forward import NotExported
+    from posology.index.embedders.onnx.forward import NotExported
 
     demanded = options.backend == "onnx"
     if demanded and options.precision == "bfloat16":
@@ -94,9 +94,9 @@ def load_exported(folder: Path, *, embedder: str, options: Options) -> Loaded:
         NotExported: it has no faithful export.
         OSError: the cache cannot be written to.
     """
-    from posology.index.embedders.onnx_export import RECIPE, make, sample
-    from posology.index.embedders.onnx_files import Export, find_or_make, key
-    from posology.index.embedders.onnx_forward import NotExported, OnnxForward
+    from posology.index.embedders.onnx.export import RECIPE, make, sample
+    from posology.index.embedders.onnx.files import Export, find_or_make, key
+    from posology.index.embedders.onnx.forward import NotExported, OnnxForward
 
     arithmetic: Arithmetic = "float32" if options.precision == "float32" else "int8"
     bits = 8 if has_dot_products() else 7

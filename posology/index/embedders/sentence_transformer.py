@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posology.index.embedders.coding import Coder, first_own, token_vectors, unit
+from posology.index.embedders.codes import Coder, first_own, token_vectors, unit
 from posology.index.embedders.encoder import Encoder, Tokens
 from posology.index.embedders.windows import Window, cut
 from posology.text.sentences import split
@@ -108,7 +108,7 @@ class SentenceTransformerEmbedder:
             sentences: for each passage its sentences, in order, as offsets into ``Passage.text``.
             codec: compresses the tokens' vectors, window by window, so that those of one batch of windows
                 are held at one time. It is given what :func:`heading` and text hold, without a prompt, and
-                offsets into that; see :class:`~posology.index.embedders.coding.Coder` for what is counted where.
+                offsets into that; see :class:`~posology.index.embedders.codes.Coder` for what is counted where.
 
         Raises:
             ValueError: the codec is for another embedder.

@@ -10,7 +10,7 @@ from posology.errors import IndexFault, IndexLocked
 
 
 class FileLock:
-    """See :class:`posology.index.lock.Exclusive`."""
+    """See :class:`posology.index.locking.lock.Exclusive`."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "writer.lock"

@@ -50,7 +50,7 @@ class Held:
 
 
 class ObjectLease:
-    """See :class:`posology.index.lock.Exclusive`."""
+    """See :class:`posology.index.locking.lock.Exclusive`."""
 
     def __init__(self, place: Place, *, lease: float = LEASE) -> None:
         """Say what is kept.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from posology.index.faults import translated
+from posology.index.connection import translated
 from posology.index.schema import FORMAT, STORED, Meta, Row, arrow_schema, from_arrow, to_arrow
 from posology.types import Passage, Retrieved
 

@@ -11,8 +11,8 @@ from anyio import to_thread
 
 from posology.errors import ConfigurationError, MalformedReply
 from posology.llm.embedding.calls import calls_for, sent
-from posology.llm.embedding.coding import BadVectors, unpack
 from posology.llm.embedding.models import PROVIDER, SERVER, EmbeddingModel, parse
+from posology.llm.embedding.vectors import BadVectors, unpack
 from posology.store.memory import ProcessMemory
 from posology.types import Call, Encoded, EncodedQuery
 
@@ -121,7 +121,7 @@ class OpenAIEmbedder:
         return np.array(rows, np.float32).reshape(len(rows), self.dim)
 
     def _vectors(self, text: str, call: Call, request_id: str | None) -> NDArray[np.float32]:
-        from posology.index.embedders.coding import unit
+        from posology.index.embedders.codes import unit
 
         try:
             vectors = unpack(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strategies.compression.provence.pruning import (
+from strategies.compression.provence.compressor import (
     NAME,
     THRESHOLD,
     Provence,

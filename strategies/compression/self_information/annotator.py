@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from posology.types import Passage, Phrases, Sentence
-from strategies.compression.phrases import Segments, segment
-from strategies.compression.self_information.learning import LEAST, ORDER, learn
+from strategies.compression.self_information.fit import LEAST, ORDER, learn
 from strategies.compression.self_information.ngram import NgramModel
+from strategies.compression.wording.phrases import Segments, segment
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

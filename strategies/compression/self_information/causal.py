@@ -11,7 +11,7 @@ import numpy as np
 
 from posology.errors import ScorerUnavailable
 from posology.hub import digest, find, without_progress_bars
-from strategies.compression.phrases import Segments
+from strategies.compression.wording.phrases import Segments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.money import Purse
+from orchestrator.budget import Purse
 from posology.budget.ledger.base import MAX_CAP, Ledger, nano
 from posology.llm.accounting import Account
 from posology.types import Limits, Outcome, Scope

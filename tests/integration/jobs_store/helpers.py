@@ -10,11 +10,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from orchestrator.input import JobRequest
-from orchestrator.jobs.journal import JobJournal
 from orchestrator.jobs.store import JobStore
-from orchestrator.jobs.units import ANSWER, Held, Unit
-from orchestrator.jobs.work import WorkStore
+from orchestrator.question.request import JobRequest
 from posology.errors import PosologyError
 from posology.published.answers import AskOutput, ErrorBody, Spending, Status
 from posology.store import keys
@@ -38,6 +35,9 @@ from posology.types import (
     Stage,
     Usage,
 )
+from workers.engine.claims import WorkStore
+from workers.engine.journal import JobJournal
+from workers.engine.units import ANSWER, Held, Unit
 
 #: seconds
 LEASE, PATIENCE, RETENTION = 10.0, 100.0, 1_000.0

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, cast
 import anyio
 import numpy as np
 
-from orchestrator.deciding import Decider
-from orchestrator.jobs.units import Unit
-from orchestrator.jobs.work import WorkStore
-from orchestrator.pipeline import Pipeline
-from orchestrator.runner import Runner
+from orchestrator.question.decider import Decider
+from orchestrator.question.pipeline import Pipeline
 from posology.budget.prices.book import packaged
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
 from posology.seams import Bound, Complete, Journal, Meter, Prices, Recall
-from posology.testing.embedder import HashEmbedder
 from posology.testing.model import ScriptedModel
+from posology.testing.models.embedder import HashEmbedder
 from posology.testing.prices import by_bytes
 from posology.text.sentences import split
 from posology.types import (
@@ -39,11 +36,14 @@ from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
 from tests.integration.jobs_store.helpers import Bench
+from workers.engine.claims import WorkStore
+from workers.engine.runner import Runner
+from workers.engine.units import Unit
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.service import Service
-    from posology.index.retriever import Retriever
+    from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
 #: waits that nobody notices

@@ -9,13 +9,9 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant
 from redis.asyncio import Redis
 
-from orchestrator.jobs.units import Held, Unit
 from posology.budget.ledger.base import dollars
 from posology.errors import (
     IdempotencyConflict,
@@ -40,6 +36,7 @@ from tests.integration.jobs_store.helpers import (
     unread,
 )
 from tests.integration.jobs_store.model import Job
+from workers.engine.units import Held, Unit
 
 SAYS: dict[type[Exception], str] = {
     JobExpired: "expired",

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.jobs import metrics
-from orchestrator.jobs.journal import JobJournal
-from orchestrator.jobs.units import Held
 from posology.budget.ledger.scripts import MODELS, OTHER
 from posology.store import keys
 from posology.types import JobState, Outcome
 from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, completion, ended, opening
+from workers.engine.journal import JobJournal
+from workers.engine.units import Held
 
 pytestmark = pytest.mark.anyio
 

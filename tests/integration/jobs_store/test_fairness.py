@@ -13,11 +13,6 @@ from typing import Any
 import anyio
 import pytest
 
-from orchestrator.housekeeping import DEPTH, Housekeeping
-from orchestrator.jobs import fair
-from orchestrator.jobs.fair import LEAD, WAITERS
-from orchestrator.jobs.journal import JobJournal
-from orchestrator.jobs.units import Held, Unit
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
 from posology.errors import HeadroomReserved, JobSuperseded
@@ -25,6 +20,11 @@ from posology.store import keys
 from posology.types import JobState, Outcome, Stage
 from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, opening
 from tests.integration.jobs_store.local import Gate, Local, model, of, reply, runner
+from workers.engine import fairness
+from workers.engine.fairness import LEAD, WAITERS
+from workers.engine.journal import JobJournal
+from workers.engine.maintenance import DEPTH, Housekeeping
+from workers.engine.units import Held, Unit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -141,10 +141,10 @@ async def test_no_job_is_begun_while_the_calls_of_others_are_not_read(
 ) -> None:
     await bench.extracting(LEAD)
     await bench.submit()
-    assert (await fair.take(bench.store, bench.tenant)).later
+    assert (await fairness.take(bench.store, bench.tenant)).later
     job = await bench.redis.zrange(f"{keys.prefix(bench.tenant)}unclaimed:calls", 0, 0)
     assert await bench.claim(*str(job[0]).split("|")) is not None
-    assert (await fair.take(bench.store, bench.tenant)).unit is not None
+    assert (await fairness.take(bench.store, bench.tenant)).unit is not None
 
 
 async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench) -> None:
@@ -155,17 +155,17 @@ async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench) -> Non
     assert await bench.open(held[0], "first") == 1
     for i, one in enumerate(held[1:], 1):
         await waits(bench, one, dollars="0")
-        offer = await fair.take(bench.store, bench.tenant)
+        offer = await fairness.take(bench.store, bench.tenant)
         assert offer.later == (i == WAITERS), i
         if offer.unit is not None:
             assert await bench.claim(offer.unit.job) is not None
     # whoever does not ask any more has left
     bench.clock.forward(6)
-    assert (await fair.take(bench.store, bench.tenant)).unit is not None
+    assert (await fairness.take(bench.store, bench.tenant)).unit is not None
 
 
 async def taken(bench: Bench) -> Held:
-    offer = await fair.take(bench.store, bench.tenant)
+    offer = await fairness.take(bench.store, bench.tenant)
     assert offer.unit is not None
     return await bench.claimed(offer.unit.job, offer.unit.name)
 
@@ -175,7 +175,7 @@ async def test_a_parked_unit_is_sent_again_before_new_jobs(bench: Bench) -> None
         await bench.submit(question=f"Is it {i}?")
     first, second = await taken(bench), await taken(bench)
     for held in (second, first):
-        await fair.park(bench.worker(), held, BUSY)
+        await fairness.park(bench.worker(), held, BUSY)
         bench.clock.forward(0.001)
     assert await bench.sweep_all() == [], "the sweep leaves it to the turn"
     bench.clock.forward(0.3)
@@ -190,10 +190,10 @@ async def test_while_the_minute_is_full_nothing_is_begun(bench: Bench) -> None:
         await bench.submit(question=f"Is it {i}?")
     held = await taken(bench)
     full = HeadroomReserved("wait", scope="requests", asked=None, place=0, retry_after=7.0)
-    await fair.park(bench.worker(), held, full)
+    await fairness.park(bench.worker(), held, full)
     bench.clock.forward(6.9)
     # what the server forgets by its own clock is not over yet
-    assert (await fair.take(bench.store, bench.tenant)).later
+    assert (await fairness.take(bench.store, bench.tenant)).later
     bench.clock.forward(0.2)
     assert (await taken(bench)).unit == held.unit
     assert (await taken(bench)).unit.job != held.unit.job
@@ -204,7 +204,7 @@ async def test_a_job_that_waits_for_its_own_cap_stops_no_other(bench: Bench) -> 
         await bench.submit(question=f"Is it {i}?")
     held = await taken(bench)
     own = HeadroomReserved("wait", scope="job", asked=Decimal(1), place=0)
-    await fair.park(bench.worker(), held, own)
+    await fairness.park(bench.worker(), held, own)
     assert (await taken(bench)).unit.job != held.unit.job
     bench.clock.forward(1.1)
     assert (await taken(bench)).unit.job == held.unit.job
@@ -218,7 +218,7 @@ async def test_parking_takes_the_units_tickets_out_and_nobody_elses(bench: Bench
     await bench.open(first, "first")
     await waits(bench, second, dollars="0")
     await waits(bench, third, dollars="0")
-    await fair.park(bench.worker(), second, BUSY)
+    await fairness.park(bench.worker(), second, BUSY)
     left = await bench.redis.zrange(f"{keys.prefix(bench.tenant)}money:queue", 0, -1)
     assert [str(ticket).split("|")[0] for ticket in left] == [third.unit.job]
     # nobody stands before the other any more
@@ -231,7 +231,7 @@ async def test_what_was_paid_for_before_a_unit_was_parked_is_replayed(bench: Ben
         held = await bench.running() if name == "answer" else await _extract(bench)
         await bench.open(held, f"{held.unit.job}-1", key="paid")
         await bench.close(held, f"{held.unit.job}-1", key="paid")
-        await fair.park(bench.worker(), held, BUSY)
+        await fairness.park(bench.worker(), held, BUSY)
         bench.clock.forward(1)
         again = await taken(bench)
         assert again.unit == held.unit
@@ -252,21 +252,21 @@ async def _extract(bench: Bench) -> Held:
 async def test_parking_twice_is_parking_once(bench: Bench) -> None:
     held = await bench.running()
     for _ in range(2):
-        await fair.park(bench.worker(), held, BUSY)
+        await fairness.park(bench.worker(), held, BUSY)
     assert await bench.redis.zcard(f"{keys.prefix(bench.tenant)}parked") == 1
 
 
 async def test_a_parked_job_can_be_cancelled_and_ends_at_its_deadline(bench: Bench) -> None:
     cancelled, late = await bench.running(), await bench.running()
     for held in (cancelled, late):
-        await fair.park(bench.worker(), held, BUSY)
+        await fairness.park(bench.worker(), held, BUSY)
     out = await bench.store.cancel(cancelled.unit.job, tenant=bench.tenant)
     assert out.state is JobState.CANCELLED
     bench.clock.forward(200)
     assert await bench.sweep() == []
     assert await bench.state(late.unit.job) is JobState.EXPIRED
     # what is over is not sent, and forgotten
-    assert await fair.take(bench.store, bench.tenant) == fair.Offer()
+    assert await fairness.take(bench.store, bench.tenant) == fairness.Offer()
     assert await bench.redis.zcard(f"{keys.prefix(bench.tenant)}parked") == 0
 
 
@@ -275,9 +275,9 @@ async def test_whoever_has_only_parked_units_is_asked_for_them(
 ) -> None:
     held = await bench.running()
     keeping = house(bench, broker)
-    assert await fair.take(bench.store, bench.tenant) == fair.Offer()
+    assert await fairness.take(bench.store, bench.tenant) == fairness.Offer()
     assert await bench.redis.scard(keys.WAITING) == 0
-    await fair.park(bench.worker(), held, BUSY)
+    await fairness.park(bench.worker(), held, BUSY)
     await keeping._dispatch()
     assert broker.sent == []
     bench.clock.forward(1)
@@ -310,7 +310,7 @@ async def test_a_tenant_that_waits_holds_few_places_and_the_others_work_goes_on(
     with anyio.fail_after(90):
         for _ in range(50):
             bench.clock.forward(0.3)
-            offer = await fair.take(bench.store, bench.tenant)
+            offer = await fairness.take(bench.store, bench.tenant)
             if offer.unit is not None:
                 await carried.carry([offer.unit])
     states = Counter([await bench.state(job) for job in jobs])

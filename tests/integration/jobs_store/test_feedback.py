@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.input import FeedbackRequest
 from orchestrator.jobs.feedback import WHOLE, Cell, Summed, cell_of, collect, give
+from orchestrator.question.request import FeedbackRequest
 from posology.errors import JobNotFound, JobNotSucceeded
 from posology.published.jobs import JobOutput
 from posology.store import keys

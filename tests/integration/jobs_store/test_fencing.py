@@ -6,8 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.jobs.journal import JobJournal
-from orchestrator.jobs.units import Held
 from posology.errors import JobCancelled, JobExpired, JobSuperseded
 from posology.store import keys
 from posology.types import Extraction, JobState, Outcome
@@ -23,6 +21,8 @@ from tests.integration.jobs_store.helpers import (
     parts,
     unread,
 )
+from workers.engine.journal import JobJournal
+from workers.engine.units import Held
 
 pytestmark = pytest.mark.anyio
 

@@ -16,11 +16,6 @@ import anyio
 import pytest
 from celery import Celery
 
-from orchestrator.housekeeping import CALLS, DEPTH, JOBS, Housekeeping, units_of
-from orchestrator.jobs.fair import LEAD
-from orchestrator.jobs.units import Unit
-from orchestrator.jobs.work import WorkStore
-from orchestrator.runner import Runner
 from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 from posology.errors import ConfigurationError, JobSuperseded, StoreUnavailable
@@ -29,6 +24,11 @@ from posology.types import JobState, Stage
 from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, open_bench, request
 from tests.integration.jobs_store.local import Gate, model, of, reply, runner
 from workers.app import make_app
+from workers.engine.claims import WorkStore
+from workers.engine.fairness import LEAD
+from workers.engine.maintenance import CALLS, DEPTH, JOBS, Housekeeping, units_of
+from workers.engine.runner import Runner
+from workers.engine.units import Unit
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -15,22 +15,13 @@ from itertools import islice
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    initialize,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 
-from orchestrator.jobs.units import Held
 from posology.types import JobState, Outcome
-from tests.integration.jobs_store.helpers import (
-    LEASE,
-    PATIENCE,
-    RETENTION,
-)
+from tests.integration.jobs_store.helpers import LEASE, PATIENCE, RETENTION
 from tests.integration.jobs_store.machine import Machine
 from tests.integration.jobs_store.model import Job
+from workers.engine.units import Held
 
 # not read from the settings: they say how long a person wants to look, and nothing of Posology
 EXAMPLES = int(os.environ.get("JOBS_EXAMPLES", "200"))

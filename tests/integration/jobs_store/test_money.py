@@ -10,7 +10,6 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from orchestrator.jobs import fair
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
@@ -29,6 +28,7 @@ from posology.testing.prices import FlatPrices
 from posology.types import Call, Extraction, JobState, Outcome, Stage, Usage
 from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, request
 from tests.integration.jobs_store.local import Gate, Local, Wires, killed, of, reply, runner
+from workers.engine import fairness
 
 pytestmark = pytest.mark.anyio
 
@@ -265,7 +265,7 @@ async def test_who_is_handed_back_comes_to_the_same_place(bench: Bench) -> None:
     await bench.open(first, "a2")
     with pytest.raises(HeadroomReserved) as caught:
         await bench.open(second, "b1", key="b")
-    await fair.park(bench.worker(), second, caught.value)
+    await fairness.park(bench.worker(), second, caught.value)
     third = await bench.running()
     with pytest.raises(HeadroomReserved):
         await bench.open(third, "c1", key="c")

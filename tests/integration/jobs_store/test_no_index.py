@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.runner import RETURNS
 from posology.errors import IndexMissing, ModelUnavailable, PosologyError, ScorerUnavailable
 from posology.types import JobState, Query, Retrieval
 from tests.integration.jobs_store.helpers import Bench
 from tests.integration.jobs_store.local import Shelf, model, reply, runner
+from workers.engine.runner import RETURNS
 
 pytestmark = pytest.mark.anyio
 

@@ -10,16 +10,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from orchestrator.jobs.units import Held, Unit
 from posology.errors import IdempotencyConflict, JobCancelled, JobSuperseded, PosologyError
 from posology.types import Extraction, JobState
-from tests.integration.jobs_store.helpers import (
-    ERROR,
-    LEASE,
-    Bench,
-    answer,
-    refused,
-)
+from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, answer, refused
+from workers.engine.units import Held, Unit
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")

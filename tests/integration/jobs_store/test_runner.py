@@ -11,23 +11,15 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from orchestrator.jobs.units import Unit
 from posology.errors import ProviderOverloaded
 from posology.llm.retry import RetryPolicy
 from posology.published.jobs import JobOutput
 from posology.seams import Complete
 from posology.testing.model import ScriptedModel
-from posology.types import (
-    Call,
-    Completion,
-    Finish,
-    JobState,
-    Outcome,
-    Stage,
-    Usage,
-)
+from posology.types import Call, Completion, Finish, JobState, Outcome, Stage, Usage
 from tests.integration.jobs_store.helpers import LEASE, LOSSES, PATIENCE, Bench, Clock, request
 from tests.integration.jobs_store.local import Gate, Local, Wires, killed, model, of, reply, runner
+from workers.engine.units import Unit
 
 pytestmark = pytest.mark.anyio
 

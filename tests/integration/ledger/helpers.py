@@ -21,16 +21,7 @@ from posology.budget.ledger.base import Ledger, nano
 from posology.budget.ledger.memory import MemoryLedger
 from posology.budget.ledger.redis import RedisLedger
 from posology.store import keys
-from posology.types import (
-    Attempt,
-    Limits,
-    Opening,
-    Outcome,
-    PromptId,
-    Reservation,
-    Stage,
-    Usage,
-)
+from posology.types import Attempt, Limits, Opening, Outcome, PromptId, Reservation, Stage, Usage
 
 #: seconds
 LEASE = 10.0

@@ -10,15 +10,16 @@ import pytest
 
 from posology.corpus.items import NoticeKind
 from posology.errors import BadFile, IndexUnfinished, SyncRefused, VersionGone
-from posology.index import reading, versions
-from posology.index.ingest import ingest
+from posology.index import reader as reading
+from posology.index import versions
+from posology.index.build.ingest import ingest
 from posology.index.schema import TABLE
 from posology.index.store import Index
-from posology.index.sync_report import SyncProgress
-from posology.index.syncing import sync
-from posology.testing.embedder import HashEmbedder
-from tests.pubmed_files import Citation, name, write
-from tests.syncing import Crash, citations, flags, names, texts
+from posology.index.sync.report import SyncProgress
+from posology.index.sync.sync import sync
+from posology.testing.models.embedder import HashEmbedder
+from tests.support.pubmed_files import Citation, name, write
+from tests.support.sync import Crash, citations, flags, names, texts
 
 
 def test_files_are_applied_in_order_once_each(

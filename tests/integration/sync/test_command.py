@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from posology.errors import BadFile, IndexFault, SyncRefused
-from tests.pubmed_files import Citation, name, write
+from tests.support.pubmed_files import Citation, name, write
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "docs" / "schema"
 RUNNER = CliRunner()

@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from posology.errors import IndexLocked
-from posology.index import reading
-from posology.index.rebuilding import rebuild
+from posology.index import reader as reading
 from posology.index.store import Index
-from posology.index.syncing import sync
-from posology.testing.embedder import HashEmbedder
-from tests.pubmed_files import Citation, write
-from tests.syncing import content, literature
+from posology.index.sync.rebuild import rebuild
+from posology.index.sync.sync import sync
+from posology.testing.models.embedder import HashEmbedder
+from tests.support.pubmed_files import Citation, write
+from tests.support.sync import content, literature
 
 RUN = """
 import sys
 from pathlib import Path
 from posology.index.store import Index
-from posology.index.syncing import sync
-from posology.testing.embedder import HashEmbedder
+from posology.index.sync.sync import sync
+from posology.testing.models.embedder import HashEmbedder
 
 embedder = HashEmbedder(dim=16)
 print("ready", flush=True)
@@ -98,9 +98,9 @@ def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
 REBUILD = """
 import sys
 from pathlib import Path
-from posology.index.rebuilding import rebuild
+from posology.index.sync.rebuild import rebuild
 from posology.index.store import Index
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 
 embedder = HashEmbedder(dim=16)
 print("ready", flush=True)

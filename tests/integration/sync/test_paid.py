@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from orchestrator.cli import app
+from orchestrator.cli.app import app
 from posology.testing import StubProvider, Vectors
-from tests.pubmed_files import Citation, write
+from tests.support.pubmed_files import Citation, write
 
 
 @pytest.mark.timeout(600)

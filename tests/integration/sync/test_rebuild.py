@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from posology.errors import IndexUnfinished, SyncRefused
-from posology.index import reading
-from posology.index.ingest import ingest
-from posology.index.prospect import SURVEY, prospect
-from posology.index.rebuilding import rebuild
+from posology.index import reader as reading
+from posology.index.build.ingest import ingest
 from posology.index.store import Index
-from posology.index.sync_report import SyncProgress
-from posology.index.syncing import sync
-from posology.testing.embedder import HashEmbedder
-from tests.pubmed_files import Citation, name, write
-from tests.syncing import Crash, citations, content, flags, literature, names, texts
+from posology.index.sync.prospect import SURVEY, prospect
+from posology.index.sync.rebuild import rebuild
+from posology.index.sync.report import SyncProgress
+from posology.index.sync.sync import sync
+from posology.testing.models.embedder import HashEmbedder
+from tests.support.pubmed_files import Citation, name, write
+from tests.support.sync import Crash, citations, content, flags, literature, names, texts
 
 
 def anew(folder: Path, where: Path, embedder: HashEmbedder) -> Index:

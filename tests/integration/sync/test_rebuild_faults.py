@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from posology.errors import IndexLocked, SyncRefused
-from posology.index.lock import WriteLock
-from posology.index.prospect import SURVEY, prospect
-from posology.index.rebuilding import rebuild
+from posology.index.locking.lock import WriteLock
 from posology.index.store import Index
-from posology.index.sync_report import SyncProgress
-from posology.index.syncing import sync
-from posology.testing.embedder import HashEmbedder
-from tests.pubmed_files import Citation, name, write
-from tests.syncing import Crash, citations, content, flags, texts
+from posology.index.sync.prospect import SURVEY, prospect
+from posology.index.sync.rebuild import rebuild
+from posology.index.sync.report import SyncProgress
+from posology.index.sync.sync import sync
+from posology.testing.models.embedder import HashEmbedder
+from tests.support.pubmed_files import Citation, name, write
+from tests.support.sync import Crash, citations, content, flags, texts
 
 TEXT = "Aspirin lowered the risk of stroke in adults who took it. "
 

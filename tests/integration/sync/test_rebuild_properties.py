@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from posology.index.ingest import ingest
-from posology.index.rebuilding import rebuild
+from posology.index.build.ingest import ingest
 from posology.index.store import Index
-from posology.index.sync_report import SyncProgress
-from posology.index.syncing import sync
-from posology.testing.embedder import HashEmbedder
-from tests.pubmed_files import Citation, write
-from tests.syncing import Crash, content
+from posology.index.sync.rebuild import rebuild
+from posology.index.sync.report import SyncProgress
+from posology.index.sync.sync import sync
+from posology.testing.models.embedder import HashEmbedder
+from tests.support.pubmed_files import Citation, write
+from tests.support.sync import Crash, content
 
 PMIDS = st.integers(1, 6)
 TARGETS = st.lists(PMIDS, max_size=1).map(tuple)

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from orchestrator.deciding import Decider
-from orchestrator.input import JobRequest
-from orchestrator.output import ask_output
-from orchestrator.pipeline import Pipeline, Request
-from orchestrator.replaying import Present, Replayer
+from orchestrator.question.decider import Decider
+from orchestrator.question.pipeline import Pipeline, Request
+from orchestrator.question.replay import Present, Replayer
+from orchestrator.question.report import ask_output
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.budget.prices.book import packaged
 from posology.errors import VersionGone
 from posology.index import versions
-from posology.index.retriever import Retriever
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
-from posology.index.syncing import sync
+from posology.index.sync.sync import sync
 from posology.llm.accounting import Account
 from posology.llm.stack import build
 from posology.published.answers import AskOutput
@@ -28,11 +28,11 @@ from posology.published.decisions import Replay, ReplayedJob
 from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.testing import ScriptedModel, by_bytes
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Call, Query, Retrieval
 from prompts.answer import AnswerReply, Quote
-from tests.pubmed_files import write
-from tests.syncing import citations
+from tests.support.pubmed_files import write
+from tests.support.sync import citations
 
 if TYPE_CHECKING:
     from orchestrator.service import Service

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from posology.budget.books.folding import Fold
-from posology.budget.books.reading import Entry
+from posology.budget.books.reader import Entry
+from posology.budget.books.sums import Fold
 
 MORE = {
     "stage": "answer", "strategy": "direct", "model": "openai:x", "label": "other", "input": "0",

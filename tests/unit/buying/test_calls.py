@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from orchestrator.buying.calls import buy_all
+from orchestrator.training.paid.calls import buy_all
 from posology.errors import ConfigurationError, PosologyError, RequestRejected
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.buying.rowfile import Format, Row, open_rows, read_rows
+from orchestrator.training.paid.rows import Format, Row, open_rows, read_rows
 from posology.errors import BadFile
 
 

@@ -23,9 +23,9 @@ from strategies.compression.cascade import (
     parse,
 )
 from strategies.compression.leancontext import LeanContext
-from strategies.compression.query_summary import QuerySummary
+from strategies.compression.rewriters.query_summary import QuerySummary
 from strategies.compression.selective_context import SelectiveContext
-from tests.compressing import WRITTEN, compressible, contexts
+from tests.support.compression import WRITTEN, compressible, contexts
 
 TOP = LeanContext.top()
 #: compress without a model

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from posology.errors import ScorerUnavailable
-from posology.testing.language_model import save_tiny_language_model
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.text.sentences import split
-from strategies.compression.phrases import segment
 from strategies.compression.self_information import make_annotator
 from strategies.compression.self_information.causal import CausalScorer, load
+from strategies.compression.wording.phrases import segment
 
 pytestmark = pytest.mark.slow
 

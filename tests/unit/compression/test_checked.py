@@ -6,7 +6,7 @@ from hypothesis import given
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.checked import bears_out, check, faithful
-from tests.compressing import medical
+from tests.support.compression import medical
 
 SOURCE = Passage(
     id="p:1",

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.text.sentences import split
-from strategies.compression.drugs import is_drug, names
-from strategies.compression.phrases import segment
+from strategies.compression.wording.drugs import is_drug, names
+from strategies.compression.wording.phrases import segment
 
 
 @pytest.mark.parametrize(

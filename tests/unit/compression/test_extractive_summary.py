@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from posology.types import Compressed, Retrieval
 from strategies.compression.extractive_summary import SENTENCES, ExtractiveSummary
-from tests.compressing import WRITTEN, compressible, contexts
+from tests.support.compression import WRITTEN, compressible, contexts
 
 SUMMARISE = ExtractiveSummary()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strategies.compression.figures import Figure, figures, names
+from strategies.compression.wording.figures import Figure, figures, names
 
 
 def told(text: str) -> list[tuple[str, str, str]]:

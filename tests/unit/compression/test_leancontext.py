@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from posology.types import Compressed, Retrieval, Sentence
 from prompts.fence import OMISSION, shown
 from strategies.compression.leancontext import LeanContext
-from strategies.compression.reducing import Nothing
-from tests.compressing import WRITTEN, compressible, contexts
+from strategies.compression.reduction import Nothing
+from tests.support.compression import WRITTEN, compressible, contexts
 
 TOP = LeanContext.top()
 TWO = ("Alpha is one. Beta is two. Gamma is three.", "Delta is four. Epsilon is five.")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strategies.compression.self_information.counting import Counts
+from strategies.compression.self_information.counts import Counts
+from strategies.compression.self_information.fit import learn
 from strategies.compression.self_information.forms import DIGIT_BITS, form
-from strategies.compression.self_information.learning import learn
 from strategies.compression.self_information.ngram import BEGIN, BITS, NgramModel, ngrams
 from strategies.compression.self_information.spelling import OTHER_BITS, Spelling
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from posology.text._edges import drops_negation
 from posology.text.sentences import split
-from strategies.compression._cues import Cue, cue
-from strategies.compression.phrases import MOST_WORDS, Segments, segment
+from strategies.compression.wording.cues import Cue, cue
+from strategies.compression.wording.phrases import MOST_WORDS, Segments, segment
 
 #: as abstracts write them; each must stay whole
 HELD = (

@@ -18,10 +18,10 @@ from posology.types import Completion, Excerpt, Finish, Passage, Stage, Task, Us
 from prompts.lengths import text_tokens
 from prompts.rewrite import RewriteReply, Rewritten
 from prompts.summarise import Summary, SummaryReply
-from strategies.compression.query_summary import QuerySummary
-from strategies.compression.rewriting import PassageRewriter, Text
-from strategies.compression.semantic_rewrite import SemanticRewrite
-from tests.tasks import task_of
+from strategies.compression.rewriters.base import PassageRewriter, Text
+from strategies.compression.rewriters.query_summary import QuerySummary
+from strategies.compression.rewriters.semantic_rewrite import SemanticRewrite
+from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 

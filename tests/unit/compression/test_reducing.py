@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from posology.text._edges import drops_negation
 from posology.types import Passage, Phrases, Retrieved, Sentence
-from strategies.compression.reducing import GAP, Nothing, SelfInformation
-from tests.compressing import WRITTEN, compressible, contexts, medical
+from strategies.compression.reduction import GAP, Nothing, SelfInformation
+from tests.support.compression import WRITTEN, compressible, contexts, medical
 
 REDUCE = SelfInformation()
 

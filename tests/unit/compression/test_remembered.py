@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from posology.testing.language_model import save_tiny_language_model
+from posology.testing.models.language_model import save_tiny_language_model
 from posology.text.sentences import split
 from strategies.compression import make
 from strategies.compression.parts import Parts
-from strategies.compression.phrases import Segments, segment
 from strategies.compression.self_information.annotator import NgramScorer
-from strategies.compression.self_information.remembered import RememberedScorer
-from tests.compressing import WRITTEN, compressible
+from strategies.compression.self_information.cache import RememberedScorer
+from strategies.compression.wording.phrases import Segments, segment
+from tests.support.compression import WRITTEN, compressible
 
 
 class Shelf:

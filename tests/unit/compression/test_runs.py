@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from posology.text.sentences import split
-from strategies.compression.runs import MARK, Table, choose_runs
-from strategies.compression.words import Words
-from tests.compressing import contexts, medical
+from strategies.compression.wording.runs import MARK, Table, choose_runs
+from strategies.compression.wording.words import Words
+from tests.support.compression import contexts, medical
 
 
 def words_of(*texts: str) -> list[Words]:

@@ -22,7 +22,7 @@ from strategies.compression.selective_context import (
     SelectiveWords,
 )
 from strategies.compression.self_information.annotator import NgramScorer
-from tests.compressing import WRITTEN, compressible, contexts
+from tests.support.compression import WRITTEN, compressible, contexts
 
 PHRASES, SENTENCES = SelectiveContext(), SelectiveSentences()
 

@@ -14,8 +14,8 @@ from posology.errors import ConfigurationError
 from posology.index.embedders import load, load_sentence_transformer
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.store.memory import ProcessMemory, SqliteMemory
-from posology.testing.embedder import HashEmbedder
-from posology.testing.encoder import save_tiny_encoder
+from posology.testing.models.embedder import HashEmbedder
+from posology.testing.models.encoder import save_tiny_encoder
 from posology.text.sentences import split
 from strategies.compression.parts import Parts
 from strategies.compression.removal import MOST_WORDS, approximate, exact
@@ -27,8 +27,8 @@ from strategies.compression.tcra_semantic import (
     make_exact,
     make_fast,
 )
-from strategies.compression.words import Words
-from tests.compressing import WRITTEN, compressible, contexts
+from strategies.compression.wording.words import Words
+from tests.support.compression import WRITTEN, compressible, contexts
 
 
 class Counting(HashEmbedder):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from posology.text._edges import drops_negation
 from posology.text.sentences import split
 from posology.types import Sentence
-from strategies.compression.words import Words, choose, spans
-from tests.compressing import contexts, medical
+from strategies.compression.wording.words import Words, choose, spans
+from tests.support.compression import contexts, medical
 
 
 def words_of(text: str) -> list[Words]:

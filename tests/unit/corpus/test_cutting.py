@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.corpus.cutting import BREAK, Piece, pack, words
+from posology.corpus.pieces import BREAK, Piece, pack, words
 from posology.text.sentences import split
-from tests.literature import words as some_words
+from tests.support.literature import words as some_words
 
 _TEXT = st.text(st.sampled_from("abcXY. \n\t?!(]é—\U0001f48a\u2029"), max_size=200)
 _PIECES = st.lists(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from posology.corpus.medrag import told
+from posology.corpus.jsonl import told
 from posology.corpus.record import RecordError, parse
 from posology.types import Passage
 

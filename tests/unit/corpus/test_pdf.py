@@ -12,8 +12,8 @@ from posology.corpus import pdf
 from posology.corpus.items import Item, Parts, Record
 from posology.corpus.lines import joined
 from posology.errors import BadFile, BadRecord, ReaderUnavailable
-from tests.growth import MOST, growth
-from tests.literature import pdf as make_pdf
+from tests.support.growth import MOST, growth
+from tests.support.literature import pdf as make_pdf
 
 
 def write(folder: Path, *pages: list[str], title: str = "") -> Path:

@@ -13,7 +13,7 @@ from posology.corpus.items import Parts, Record
 from posology.corpus.plain import read
 from posology.errors import BadFile
 from posology.types import Passage
-from tests.literature import words
+from tests.support.literature import words
 
 
 def passages(path: Path) -> list[Passage]:

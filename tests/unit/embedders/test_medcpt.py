@@ -17,11 +17,11 @@ from posology.index.embedders.medcpt import MedCPTEmbedder
 from posology.index.embedders.options import Options
 from posology.index.embedders.pairs import load_checkpoint
 from posology.index.rerankers import medcpt as cross
-from posology.testing.codec import TruncatingCodec
-from posology.testing.tiny_medcpt import TinyMedCPT, save_tiny_medcpt
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.medcpt import TinyMedCPT, save_tiny_medcpt
 from posology.text.sentences import split
 from posology.types import Passage
-from tests.compressing import compressible
+from tests.support.compression import compressible
 
 # importing torch alone can take a minute on a busy machine
 pytestmark = pytest.mark.timeout(600)

@@ -20,7 +20,7 @@ from posology.errors import DeviceUnavailable, EmbedderUnavailable
 from posology.index.embedders import load_sentence_transformer as load
 from posology.index.embedders.card import Card
 from posology.index.embedders.models import load_exported, load_folder
-from posology.index.embedders.onnx_export import make
+from posology.index.embedders.onnx.export import make
 from posology.index.embedders.options import Options
 from posology.text.sentences import split
 from posology.types import Passage

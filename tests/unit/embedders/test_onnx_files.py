@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from posology.index.embedders.card import Card
-from posology.index.embedders.onnx_files import Export, find_or_make, key
-from posology.index.embedders.onnx_forward import NotExported
+from posology.index.embedders.onnx.files import Export, find_or_make, key
+from posology.index.embedders.onnx.forward import NotExported
 
 CARD = Card(
     name="n", dim=2, limit=9, pooling="mean", pools_prompt=True, prompts={"query": "q: "}, pad=0

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from posology.index.embedders.models import has_dot_products
-from posology.index.embedders.onnx_forward import open_session
-from posology.index.embedders.onnx_quantise import Span, observe, quantise, smoothing
+from posology.index.embedders.onnx.forward import open_session
+from posology.index.embedders.onnx.quantisation import Span, observe, quantise, smoothing
 
 #: bits of a weight with which this processor's products do not saturate
 BITS = [7, 8] if has_dot_products() else [7]

@@ -7,7 +7,7 @@ import pytest
 
 from posology.index.schema import Row, digest
 from posology.index.store import Index
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage
 

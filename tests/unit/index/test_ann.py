@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.index import ann
-from posology.index.ann import Built, Search, begin, overlap, plan, settle
+from posology.index.search import ann
+from posology.index.search.ann import Built, Search, begin, overlap, plan, settle
 
 ROWS = st.integers(0, 50_000_000)
 DIMS = st.integers(1, 4_096)

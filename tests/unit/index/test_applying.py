@@ -9,14 +9,14 @@ import pytest
 
 from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, part_id
 from posology.errors import BadRecord
-from posology.index.applying import apply, changes
-from posology.index.batches import Batch
-from posology.index.making import RowMaker
-from posology.index.report import Tally
+from posology.index.build.batches import Batch
+from posology.index.build.report import Tally
+from posology.index.build.rows import RowMaker
+from posology.index.build.vectors import GivenVectors
 from posology.index.schema import Row
 from posology.index.store import Index
-from posology.index.vectors import GivenVectors
-from posology.testing.embedder import HashEmbedder
+from posology.index.sync.changes import apply, changes
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage
 
 Thing = Record | Deletion | Notice | Parts

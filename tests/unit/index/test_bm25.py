@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.index.bm25 import rerank, tokenise
+from posology.index.search.bm25 import rerank, tokenise
 from posology.types import Passage
 
 TEXTS = st.text("aspirin AND -µ.?\n", max_size=40)

@@ -16,15 +16,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, part_id
 from posology.errors import VersionGone
-from posology.index.applying import apply
-from posology.index.batches import Batch
+from posology.index.build.batches import Batch
+from posology.index.build.report import Tally
+from posology.index.build.rows import RowMaker
 from posology.index.maintenance import EXACT_FROM
-from posology.index.making import RowMaker
-from posology.index.reading import FRESH
-from posology.index.report import Tally
+from posology.index.reader import FRESH
 from posology.index.store import Index
+from posology.index.sync.changes import apply
 from posology.index.view import View
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage
 
 Thing = Record | Deletion | Notice | Parts

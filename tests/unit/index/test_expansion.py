@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from posology.corpus.mesh import Heading
-from posology.index.expansion import LONGEST, MOST, Abbreviations, Headings, Several, terms
+from posology.index.search.expansion import LONGEST, MOST, Abbreviations, Headings, Several, terms
 from posology.index.store import Index
 from posology.types import Passage
 

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from posology.errors import InvalidQuery
-from posology.index import filtering
-from posology.index.retriever import Retriever
+from posology.index.search import filters as filtering
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Filters, Passage
 from tests.unit.index.conftest import MakeRows
 

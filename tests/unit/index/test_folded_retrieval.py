@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from posology.index.folding import Fold
-from posology.index.retriever import Retriever
+from posology.index.search.folding import Fold
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Folded, Passage, SameAs
 
 if TYPE_CHECKING:

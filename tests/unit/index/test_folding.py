@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.index.folding import Fold, Work, fold
+from posology.index.search.folding import Fold, Work, fold
 from posology.types import Folded, Hit, Ranking, SameAs
 
 

@@ -7,7 +7,8 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["posology.corpus.files", "posology.index.ingest", "posology.index.retriever"]
+    "module",
+    ["posology.corpus.files", "posology.index.build.ingest", "posology.index.search.retriever"],
 )
 def test_importing_loads_nothing_heavy(module: str) -> None:
     code = (

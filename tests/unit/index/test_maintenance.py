@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from posology.index import ann, maintenance
-from posology.index.ann import Built
-from posology.index.recall import Sample, nearest
+from posology.index import maintenance
 from posology.index.schema import Row, digest
+from posology.index.search import ann
+from posology.index.search.ann import Built
+from posology.index.search.recall import Sample, nearest
 from posology.index.store import Index
 from posology.index.view import View
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Encoded, Filters, Passage
 
 if TYPE_CHECKING:

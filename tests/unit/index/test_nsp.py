@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from posology.errors import ModelUnavailable
 from posology.index.rerankers.nsp import NextSentence, load
 from posology.query import make_query
-from posology.testing.next_sentence import save_tiny_bert
+from posology.testing.models.next_sentence import save_tiny_bert
 from posology.types import Passage
-from tests.tasks import retrieval_of
+from tests.support.tasks import retrieval_of
 
 QUESTION = "Does aspirin lower the risk of stroke?"
 TEXTS = ("Aspirin lowered the risk of stroke in adults.", "the dose", "", "not " * 200)

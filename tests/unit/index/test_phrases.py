@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from posology.index.phrases import MAX_LENGTH, MAX_WORDS, decode, encode
 from posology.index.schema import STORED, Meta, Row, arrow_schema, from_arrow, to_arrow
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage, Phrases
 

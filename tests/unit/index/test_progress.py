@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from posology.index import maintenance, progress
-from posology.index.progress import Mark, Progress
+from posology.index import maintenance
+from posology.index.build import progress
+from posology.index.build.progress import Mark, Progress
 from posology.index.store import Index
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.index.retriever import Mode, Retriever, reorder
+from posology.index.search.retriever import Mode, Retriever, reorder
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Hit, Passage, Ranking, Retrieval, Retrieved
 
 if TYPE_CHECKING:

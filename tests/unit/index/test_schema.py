@@ -18,7 +18,7 @@ from posology.index.schema import (
     read_meta,
     to_arrow,
 )
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from posology.errors import InvalidQuery
-from posology.index.bm25 import rerank
-from posology.index.retriever import MODES, Mode, Retriever
+from posology.index.search.bm25 import rerank
+from posology.index.search.retriever import MODES, Mode, Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from posology.errors import IndexFault, IndexLocked, IndexMismatch, IndexMissing
-from posology.index import reading, store
+from posology.index import reader as reading
+from posology.index import store
 from posology.index.schema import TABLE
 from posology.index.store import Index
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from posology.errors import IndexMismatch
 from posology.index.schema import STORED, TABLE, Meta, Row, arrow_schema, from_arrow, to_arrow
 from posology.index.store import Index
 from posology.index.tokens import decode, encode, fitting
-from posology.testing.codec import TruncatingCodec
-from posology.testing.embedder import HashEmbedder
+from posology.testing.models.codec import TruncatingCodec
+from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
 from posology.types import Passage, TokenCodes, TokenVectors
 

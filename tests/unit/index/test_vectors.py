@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from posology.errors import BadFile, InputError
-from posology.index.vectors import GivenVectors
+from posology.index.build.vectors import GivenVectors
 
 
 def save(path: Path, array: np.ndarray) -> Path:

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from orchestrator.learning.planning import packed
-from orchestrator.learning.runfile import Arm, Asked, Begin, Explored, Replied
+from orchestrator.training.qtable.plan import packed
+from orchestrator.training.qtable.rows import Arm, Asked, Begin, Explored, Replied
 
 
 def begin(model: str = "openai:x") -> Begin:

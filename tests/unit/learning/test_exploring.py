@@ -11,12 +11,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from orchestrator.buying.calls import Purchase
-from orchestrator.learning.exploring import Explorer, missing
-from orchestrator.learning.planning import Actions, Plan, Planner
-from orchestrator.learning.questions import Example
-from orchestrator.learning.runfile import Explored, open_run, read_run
-from orchestrator.learning.training import Recipe, learn, taught
+from orchestrator.training.paid.calls import Purchase
+from orchestrator.training.qtable.exploration import Explorer, missing
+from orchestrator.training.qtable.learner import Recipe, learn, taught
+from orchestrator.training.qtable.plan import Actions, Plan, Planner
+from orchestrator.training.qtable.questions import Example
+from orchestrator.training.qtable.rows import Explored, open_run, read_run
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BudgetExhausted, QuotaExhausted, RequestRejected, SchemaViolation
 from posology.llm.retry import RetryPolicy
@@ -29,7 +29,7 @@ from posology.text.tokens import approximate
 from posology.types import Call, Passage, Query, Retrieval, Usage
 from prompts.answer import AnswerReply
 from strategies.compression.leancontext import LeanContext
-from tests.tasks import retrieval_of
+from tests.support.tasks import retrieval_of
 from tests.unit.learning.runs import begin
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from orchestrator.jobs.feedback import WHOLE, Collected, Summed
-from orchestrator.learning.promoting import merge, show_promotion
+from orchestrator.training.qtable.promotion import merge, show_promotion
 from policies import qtable
 from policies.qtable import ACTIONS
 from tests.unit.policies.tables import CREATED, table

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.learning.questions import Examples, read_examples
 from orchestrator.settings import Settings
+from orchestrator.training.qtable.questions import Examples, read_examples
 from posology.types import Form
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.learning.rewards import SCORES, Said, containment, quality, rouge1
-from posology.llm.offline_replies import NOTICE
+from orchestrator.training.qtable.rewards import SCORES, Said, containment, quality, rouge1
+from posology.llm.offline.replies import NOTICE
 from posology.types import Answer, Refusal
 
 TEXT = st.text(st.sampled_from("ab Cµ.é-"), max_size=30)

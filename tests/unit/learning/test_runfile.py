@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.buying.rowfile import Failed
-from orchestrator.learning.runfile import calls_of, open_run, read_run
+from orchestrator.training.paid.rows import Failed
+from orchestrator.training.qtable.rows import calls_of, open_run, read_run
 from posology.errors import BadFile
 from tests.unit.learning.runs import asked, begin, replied
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from orchestrator.learning.drawing import draw
-from orchestrator.learning.showing import describe, show_table
+from orchestrator.training.qtable.chart import draw
+from orchestrator.training.qtable.view import describe, show_table
 from policies.qtable import ACTIONS, QTable
 from posology.errors import BadFile, ConfigurationError
 from tests.unit.policies.tables import table

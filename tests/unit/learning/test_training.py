@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.learning.training import (
+from orchestrator.training.qtable.learner import (
     Graded,
     Lesson,
     Recipe,

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from posology import errors
 from posology.budget.prices.book import packaged
 from posology.llm.accounting import Account, Accounting
-from posology.llm.limiter import Limiter
 from posology.llm.memo import call_key
+from posology.llm.rate_limit import Limiter
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
 from posology.query import make_query

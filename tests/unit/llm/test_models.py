@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from posology.errors import UnknownModel
-from posology.llm import models, providers
+from posology.llm import models
+from posology.llm.providers import table
 
 
 @pytest.mark.parametrize(
@@ -36,13 +37,13 @@ def test_an_unknown_offline_reader_is_told_which_there_are() -> None:
 
 
 def test_every_provider_but_the_offline_one_has_a_factory() -> None:
-    assert set(providers.FACTORIES) == set(models.PROVIDERS) - {"offline"}
+    assert set(table.FACTORIES) == set(models.PROVIDERS) - {"offline"}
 
 
 def test_the_light_modules_load_no_sdk() -> None:
     code = (
         "import sys, posology.types, posology.llm, posology.llm.models, posology.testing\n"
-        "import posology.llm.providers, posology.llm.stack, posology.budget.prices.book\n"
+        "import posology.llm.providers.table, posology.llm.stack, posology.budget.prices.book\n"
         "heavy = {'openai', 'anthropic', 'httpx2', 'genai_prices'} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )

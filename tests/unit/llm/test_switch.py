@@ -6,8 +6,8 @@ import pytest
 
 from posology.errors import ConfigurationError
 from posology.llm import switch
-from posology.llm.anthropic_adapter import AnthropicAdapter
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.testing import forbid_remote_providers
 from posology.types import Call
 

@@ -14,8 +14,9 @@ import openai
 import pytest
 
 from posology import errors
-from posology.llm import anthropic_adapter, openai_adapter
-from posology.llm.translate import MAX_QUOTE, Fault, billed_nothing, kind_of
+from posology.llm.providers import anthropic as anthropic_adapter
+from posology.llm.providers import openai as openai_adapter
+from posology.llm.providers.translation import MAX_QUOTE, Fault, billed_nothing, kind_of
 from posology.types import Usage
 
 KEY = "sk-secret-0123456789"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.llm.anthropic_adapter import usage_of as anthropic_usage
-from posology.llm.openai_adapter import usage_of as openai_usage
-from posology.testing import formats
+from posology.llm.providers.anthropic import usage_of as anthropic_usage
+from posology.llm.providers.openai import usage_of as openai_usage
+from posology.testing.provider import formats
 from posology.types import Finish, Usage
 
 BUCKETS = [f.name for f in fields(Usage)]

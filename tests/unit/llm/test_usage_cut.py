@@ -9,15 +9,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from posology.errors import (
-    MalformedReply,
-    ProviderError,
-    ProviderUnreachable,
-    UnusableReply,
-)
-from posology.llm.anthropic_adapter import AnthropicAdapter
-from posology.llm.openai_adapter import OpenAIAdapter
-from posology.testing import Cut, Reply, StubProvider, formats
+from posology.errors import MalformedReply, ProviderError, ProviderUnreachable, UnusableReply
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
+from posology.testing import Cut, Reply, StubProvider
+from posology.testing.provider import formats
 from posology.types import Finish, Usage
 
 pytestmark = pytest.mark.anyio

@@ -11,8 +11,8 @@ from anthropic.types import Usage as AnthropicUsage
 from openai.types import CompletionUsage
 from pydantic import BaseModel
 
-from posology.llm.anthropic_adapter import usage_of as anthropic_usage
-from posology.llm.openai_adapter import usage_of as openai_usage
+from posology.llm.providers.anthropic import usage_of as anthropic_usage
+from posology.llm.providers.openai import usage_of as openai_usage
 from posology.types import Usage
 
 

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from posology.budget.prices.book import packaged
-from posology.llm.anthropic_adapter import AnthropicAdapter
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from tests.unit.llm.usage_anthropic import ANTHROPIC, anthropic_body
 from tests.unit.llm.usage_case import Case
 from tests.unit.llm.usage_openai import OPENAI, openai_body

@@ -10,15 +10,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline import ExtractiveReader
-from posology.llm.offline_choice import (
-    MARGIN,
-    MARGIN_ELSEWHERE,
-    MAX_QUOTES,
-    THRESHOLD,
-    choose,
-)
-from posology.llm.offline_scoring import Scored, SentenceScorer
+from posology.llm.offline.choice import MARGIN, MARGIN_ELSEWHERE, MAX_QUOTES, THRESHOLD, choose
+from posology.llm.offline.reader import ExtractiveReader
+from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.text.sentences import split
 from posology.types import (
     Call,

@@ -8,13 +8,13 @@ import pytest
 
 from posology.corpus.sample import notes_file, questions
 from posology.index.embedders import load
-from posology.llm.offline import NAME, ExtractiveReader
-from posology.llm.offline_choice import choose
-from posology.llm.offline_scoring import SentenceScorer
-from posology.llm.offline_weights import TokenWeights
+from posology.llm.offline.choice import choose
+from posology.llm.offline.reader import NAME, ExtractiveReader
+from posology.llm.offline.scores import SentenceScorer
+from posology.llm.offline.weights import TokenWeights
 from posology.text.sentences import split
 from posology.types import Answer, Excerpt, Extract, Partition, Passage, Reduction, Resolution
-from strategies.briefcontext import extract, reduce
+from strategies.briefcontext.strategy import extract, reduce
 
 pytestmark = pytest.mark.slow
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline import ExtractiveReader
-from posology.llm.offline_choice import FILLED, fill
-from posology.llm.offline_scoring import Scored
+from posology.llm.offline.choice import FILLED, fill
+from posology.llm.offline.reader import ExtractiveReader
+from posology.llm.offline.scores import Scored
 from posology.text.sentences import split
 from posology.types import Excerpt, Passage, Stage
 from prompts.rewrite import RewriteReply

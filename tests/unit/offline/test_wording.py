@@ -4,20 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.llm.offline_contrast import contrast
-from posology.llm.offline_scoring import Scored
-from posology.llm.offline_wording import Stance, asks_for_a_side, coverage, stance
+from posology.llm.offline.contrast import contrast
+from posology.llm.offline.scores import Scored
+from posology.llm.offline.wording import Stance, asks_for_a_side, coverage, stance
 from posology.text.sentences import split
-from posology.types import (
-    Call,
-    Excerpt,
-    Message,
-    Passage,
-    PromptId,
-    Query,
-    Role,
-    Stage,
-)
+from posology.types import Call, Excerpt, Message, Passage, PromptId, Query, Role, Stage
 
 
 @pytest.mark.parametrize(

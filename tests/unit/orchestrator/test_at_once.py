@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from orchestrator.at_once import few_at_once
+from orchestrator.concurrency import few_at_once
 
 pytestmark = pytest.mark.anyio
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from orchestrator.commands.collecting import Patience, open_again
-from orchestrator.commands.common import run
+from orchestrator.cli.common import run
+from orchestrator.cli.jobs.collection import Patience, open_again
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, PosologyError, StoreUnavailable
 
 
 def test_the_command_line_is_read_without_heavy_libraries() -> None:
     heavy = {"torch", "lancedb", "redis", "openai", "anthropic", "fastapi", "celery", "numpy"}
-    program = f"import sys, orchestrator.cli; print(sorted({heavy!r} & set(sys.modules)))"
+    program = f"import sys, orchestrator.cli.app; print(sorted({heavy!r} & set(sys.modules)))"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from rich.console import Console
 
-from orchestrator.comparing import Comparison, Side
-from orchestrator.deciding import Decider
-from orchestrator.estimates.costs import Estimator
-from orchestrator.estimates.tokens import Counting
-from orchestrator.estimates.typical import Typical
-from orchestrator.estimating import read_rows
-from orchestrator.pipeline import Request
+from orchestrator.cli.policy.replay_view import show_compare
+from orchestrator.question.comparison import Comparison, Side
+from orchestrator.question.decider import Decider
+from orchestrator.question.estimates.costs import Estimator
+from orchestrator.question.estimates.rows import read_rows
+from orchestrator.question.estimates.tokens import Counting
+from orchestrator.question.estimates.typical import Typical
+from orchestrator.question.pipeline import Request
 from orchestrator.settings import Settings
-from orchestrator.show_replay import show_compare
 from policies.qtable import QTable
 from posology.errors import InvalidQuery
 from posology.published.decisions import CompareOutput
 from posology.query import make_query
 from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import DECLINE
-from tests.situations import Library
+from tests.support.situations import Library
 from tests.unit.policies.tables import table
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.compressing import (
+from orchestrator.compressors import (
     Compressors,
     check,
     make_compressor,
@@ -23,7 +23,7 @@ from strategies.compression import COMPRESSORS
 from strategies.compression.late.pruner import Pruner
 from strategies.compression.parts import Parts
 from strategies.compression.self_information.annotator import NgramScorer
-from tests.compressing import WRITTEN, compressible
+from tests.support.compression import WRITTEN, compressible
 
 
 def configured(**fields: object) -> Settings:

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.estimates.against import Compared, accuracy
-from orchestrator.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.estimates.plans import Guessing, filler, plan
-from orchestrator.estimates.tokens import Counting, packaged_counter
-from orchestrator.estimates.typical import (
+from orchestrator.question.estimates.accuracy import Compared, accuracy
+from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.question.estimates.plans import Guessing, filler, plan
+from orchestrator.question.estimates.tokens import Counting, packaged_counter
+from orchestrator.question.estimates.typical import (
     OFFLINE_REFUSED,
     OFFLINE_REFUSED_AGAIN,
     REFUSED,
@@ -34,20 +34,11 @@ from posology.query import make_query
 from posology.seams import Complete
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
-from posology.types import (
-    Call,
-    Dose,
-    Opening,
-    Passage,
-    Refusal,
-    Stage,
-    Task,
-    Usage,
-)
+from posology.types import Call, Dose, Opening, Passage, Refusal, Stage, Task, Usage
 from prompts.extract import ExtractReply
 from strategies import STRATEGIES
 from strategies import make as make_strategy
-from tests.tasks import retrieval_of
+from tests.support.tasks import retrieval_of
 
 pytestmark = pytest.mark.anyio
 

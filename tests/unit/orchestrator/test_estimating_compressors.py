@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.compressing import Compressors
-from orchestrator.estimates.costs import Estimator
-from orchestrator.estimates.saving import Machine
-from orchestrator.estimates.tokens import Counting
-from orchestrator.estimates.typical import Figures, Label, Typical
+from orchestrator.compressors import Compressors
+from orchestrator.question.estimates.costs import Estimator
+from orchestrator.question.estimates.savings import Machine
+from orchestrator.question.estimates.tokens import Counting
+from orchestrator.question.estimates.typical import Figures, Label, Typical
 from posology.budget.bounds.calls import CallBound
 from posology.budget.prices.book import packaged
 from posology.llm.accounting import Account
@@ -37,8 +37,8 @@ from posology.types import (
     Usage,
 )
 from strategies import make
-from tests.rewriting import Short, Summing
-from tests.tasks import retrieval_of
+from tests.support.rewriters import Short, Summing
+from tests.support.tasks import retrieval_of
 
 pytestmark = pytest.mark.anyio
 

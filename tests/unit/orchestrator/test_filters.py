@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from orchestrator.commands.question_options import FilterOptions
-from orchestrator.input import AskRequest, FiltersRequest, JobRequest
+from orchestrator.cli.ask.explanation import filters_in_words
+from orchestrator.cli.question_options import FilterOptions
 from orchestrator.jobs.rows import read_row
+from orchestrator.question.request import AskRequest, FiltersRequest, JobRequest
 from orchestrator.settings import Settings
-from orchestrator.show_decision import filters_in_words
 from posology.errors import InvalidQuery
 from posology.types import Filters
 

@@ -10,7 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from orchestrator.commands.grouping import Group, grouped
+from orchestrator.cli.option_groups import Group, grouped
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

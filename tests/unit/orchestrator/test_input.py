@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.input import AskRequest, JobRequest
+from orchestrator.question.request import AskRequest, JobRequest
 from orchestrator.settings import load_settings
 from posology.errors import InvalidQuery
 from posology.types import Form

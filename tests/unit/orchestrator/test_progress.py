@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from rich.console import Console
 
-from orchestrator.commands.progress import BatchProgress, bad, over, spent, summary
+from orchestrator.cli.jobs.progress import BatchProgress, bad, over, spent, summary
 from posology.published.jobs import BatchOutput
 from posology.types import JobState
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.reranking import RERANKERS, make_reranker
+from orchestrator.retrieval import RERANKERS, make_reranker
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, DeviceUnavailable, ModelUnavailable
 from posology.index.store import Index
-from posology.testing.next_sentence import save_tiny_bert
-from posology.testing.reranker import save_tiny_reranker
-from posology.testing.tiny_medcpt import save_tiny_medcpt
+from posology.testing.models.medcpt import save_tiny_medcpt
+from posology.testing.models.next_sentence import save_tiny_bert
+from posology.testing.models.reranker import save_tiny_reranker
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.retrieving import make_expander
+from orchestrator.retrieval import make_expander
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError
 

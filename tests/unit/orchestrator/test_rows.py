@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.deciding import Decider
 from orchestrator.jobs.rows import MAX_ROW, check_defaults, read_row
+from orchestrator.question.decider import Decider
 from orchestrator.settings import Settings
 from policies.router import Router
 

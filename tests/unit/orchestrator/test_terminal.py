@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from orchestrator.terminal import money, safe, show_answer
-from posology.published.answers import (
-    AskOutput,
-    Disagreement,
-    Position,
-    Source,
-    Spending,
-    Status,
-)
+from orchestrator.cli.terminal import money, safe, show_answer
+from posology.published.answers import AskOutput, Disagreement, Position, Source, Spending, Status
 from posology.types import Coverage, Decision, Dose, Form, Level, Resolution, Usage
 
 

@@ -15,7 +15,7 @@ from policies.qtable import ACTIONS, QTable
 from policies.specs import parse
 from posology.errors import InvalidRecord, PolicyMismatch
 from posology.types import DECLINE, Decision, Dose, Rung, Situation
-from tests.situations import QUERY, by_passages, retrieved
+from tests.support.situations import QUERY, by_passages, retrieved
 from tests.unit.policies.tables import table
 
 AGREE: Sequence[Sequence[int]] = [list(range(8))] * 4

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from policies import saving
+from policies import savings as saving
 from policies.fixed import Fixed
 from policies.specs import parse
 from posology.errors import InvalidQuery, InvalidRecord
 from posology.types import Decision, Dose, Saving, Situation
-from tests.situations import QUERY, retrieved
+from tests.support.situations import QUERY, retrieved
 from tests.unit.policies.tables import table
 
 RETRIEVED = retrieved([range(8)] * 4, [1.0] * 8, 1)

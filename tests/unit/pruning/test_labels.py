@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.buying.rowfile import Failed
-from orchestrator.pruning.labels import Begin, Labelled, open_labels, read_examples
+from orchestrator.training.paid.rows import Failed
+from orchestrator.training.pruner.rows import Begin, Labelled, open_labels, read_examples
 from posology.errors import BadFile, InputError
 
 BEGIN = Begin(

@@ -7,7 +7,7 @@ import pytest
 
 from posology.query import make_query
 from posology.types import Passage, Query, Task
-from tests.tasks import task_of
+from tests.support.tasks import task_of
 
 MakeTask: TypeAlias = Callable[..., Task]
 

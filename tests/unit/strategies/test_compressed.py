@@ -10,20 +10,11 @@ import pytest
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.testing import ScriptedModel
-from posology.types import (
-    Answer,
-    Compressed,
-    Excerpt,
-    Passage,
-    Refusal,
-    Retrieval,
-    Sentence,
-    Task,
-)
+from posology.types import Answer, Compressed, Excerpt, Passage, Refusal, Retrieval, Sentence, Task
 from prompts.answer import AnswerReply
 from strategies.compressed import NOTHING_LEFT, CompressedRag
-from tests.rewriting import Stated
-from tests.tasks import task_of
+from tests.support.rewriters import Stated
+from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 

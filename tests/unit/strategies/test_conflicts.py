@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evals.conflicts import FILES, evaluate, healthver, ramdocs
 from posology.types import Level, Resolution, Side
-from strategies.conflicts import CLEARLY_LATER, rule
+from strategies.briefcontext.conflicts import CLEARLY_LATER, rule
 
 sides = st.lists(
     st.builds(

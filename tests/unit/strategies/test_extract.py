@@ -28,7 +28,7 @@ from posology.types import (
     Task,
 )
 from prompts.extract import ExtractReply
-from strategies.briefcontext import BriefContext, extract, partition
+from strategies.briefcontext.strategy import BriefContext, extract, partition
 
 pytestmark = pytest.mark.anyio
 

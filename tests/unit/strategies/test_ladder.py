@@ -29,9 +29,9 @@ from prompts.answer import AnswerReply
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 from strategies.ladder import Ladder
-from tests.compressing import compressible
-from tests.rewriting import Stated
-from tests.tasks import task_of
+from tests.support.compression import compressible
+from tests.support.rewriters import Stated
+from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 

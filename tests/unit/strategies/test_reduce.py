@@ -31,7 +31,7 @@ from posology.types import (
     Stage,
 )
 from prompts.reduce import ReduceReply
-from strategies.briefcontext import reduce
+from strategies.briefcontext.strategy import reduce
 
 pytestmark = pytest.mark.anyio
 

@@ -17,8 +17,8 @@ from prompts.fence import shown
 from strategies.compressed import NOTHING_LEFT, CompressedRag
 from strategies.compression.leancontext import LeanContext
 from strategies.ladder import Ladder
-from tests.rewriting import Short, Summaries, Summing
-from tests.tasks import task_of
+from tests.support.rewriters import Short, Summaries, Summing
+from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 

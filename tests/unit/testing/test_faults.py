@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from posology.testing.faults import Chance, Faults, estimate
-from posology.testing.steps import Cut, Recorded, Reply, Status, Step
+from posology.testing.provider.faults import Chance, Faults, estimate
+from posology.testing.provider.steps import Cut, Recorded, Reply, Status, Step
 from posology.types import Usage
 
 REQUEST = Recorded(path="/v1/messages", headers={}, json={})

@@ -13,7 +13,7 @@ from posology.text.abbreviations import (
     long_form,
 )
 from posology.text.sentences import split
-from tests.growth import MOST, growth
+from tests.support.growth import MOST, growth
 
 
 def found(text: str) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ local function add(name, field, n)
   sums[name][field] = (sums[name][field] or 0) + n
 end
 
--- What close() has added to the figures of a day; posology/budget/books/folding.py says the same.
+-- What close() has added to the figures of a day; posology/budget/books/sums.py says the same.
 local function refigure(f, spent)
   local labels = '|' .. f.stage .. '|' .. f.strategy .. '|' .. f.label
   local name = BASE .. ':by:' .. f.day

@@ -7,7 +7,7 @@ from pathlib import Path
 from posology.corpus import jats
 from posology.corpus.items import Item, Record
 from posology.types import Passage
-from tests.literature import jats as article
+from tests.support.literature import jats as article
 
 _XLINK = 'xlink:href="{}" ext-link-type="{}"'
 

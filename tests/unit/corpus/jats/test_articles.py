@@ -9,8 +9,8 @@ import pytest
 from posology.corpus.items import Notice, NoticeKind, Parts, Record
 from posology.errors import BadRecord
 from posology.types import Passage
-from tests.literature import article_set
-from tests.literature import jats as article
+from tests.support.literature import article_set
+from tests.support.literature import jats as article
 from tests.unit.corpus.jats.reading import first, items, passages, related
 
 

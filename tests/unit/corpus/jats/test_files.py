@@ -12,9 +12,9 @@ from posology.corpus import jats
 from posology.corpus.files import KINDS, kind_of
 from posology.corpus.items import Parts, Record
 from posology.errors import BadFile, BadRecord
-from tests.growth import MOST, growth
-from tests.literature import archive, article_set, words
-from tests.literature import jats as article
+from tests.support.growth import MOST, growth
+from tests.support.literature import archive, article_set, words
+from tests.support.literature import jats as article
 from tests.unit.corpus.jats.reading import items, passages, text
 
 

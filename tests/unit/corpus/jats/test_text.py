@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.literature import jats as article
-from tests.literature import words
+from tests.support.literature import jats as article
+from tests.support.literature import words
 from tests.unit.corpus.jats.reading import passages, text, texts
 
 

@@ -13,7 +13,7 @@ from posology.corpus.items import Deletion, Item, Notice, Record
 from posology.corpus.pubmed import read
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
-from tests.pubmed_xml import document
+from tests.support.pubmed_xml import document
 
 
 @cache

@@ -10,8 +10,8 @@ import pytest
 from posology.corpus.items import Item, Record
 from posology.corpus.pubmed import count, frames, read
 from posology.errors import BadFile, BadRecord
-from tests.growth import MOST, growth
-from tests.pubmed_xml import article, document
+from tests.support.growth import MOST, growth
+from tests.support.pubmed_xml import article, document
 from tests.unit.corpus.pubmed.files import items_of, shown, write
 
 FIVE = [article(str(number)) for number in range(1, 6)]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.corpus.pubmed.dates import Date, best_known, date_in
-from tests.pubmed_xml import article
+from tests.support.pubmed_xml import article
 from tests.unit.corpus.pubmed.files import passage_of
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from posology.corpus.items import Record
 from posology.errors import BadRecord
-from tests.pubmed_xml import article, document, publication_types
+from tests.support.pubmed_xml import article, document, publication_types
 from tests.unit.corpus.pubmed.files import items_of, passage_of, shown
 
 MESH = (

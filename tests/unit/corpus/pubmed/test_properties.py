@@ -15,7 +15,7 @@ from posology.corpus.items import Deletion, Item, Notice, Record
 from posology.corpus.pubmed import count, read
 from posology.corpus.pubmed.words import plain
 from posology.errors import BadFile, BadRecord
-from tests.pubmed_xml import article, comment, document
+from tests.support.pubmed_xml import article, comment, document
 from tests.unit.corpus.pubmed.files import shown
 
 # what XML 1.0 can hold; the composed form of some of it is another string, and `plain` says which

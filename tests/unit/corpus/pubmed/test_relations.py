@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from posology.corpus.items import Record
-from tests.pubmed_xml import article, comment, document, publication_types
+from tests.support.pubmed_xml import article, comment, document, publication_types
 from tests.unit.corpus.pubmed.files import items_of, passage_of, shown
 
 

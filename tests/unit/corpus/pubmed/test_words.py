@@ -6,8 +6,8 @@ import pytest
 from lxml import etree
 
 from posology.corpus.pubmed.words import words
-from tests.growth import MOST, growth
-from tests.pubmed_xml import MATHML, article, document
+from tests.support.growth import MOST, growth
+from tests.support.pubmed_xml import MATHML, article, document
 from tests.unit.corpus.pubmed.files import assert_valid, passage_of
 
 

@@ -27,11 +27,11 @@ from posology.errors import (
 from posology.index.embedders import load
 from posology.llm.accounting import Account
 from posology.llm.embedding import calls as cutting
-from posology.llm.embedding.coding import BadVectors, pack, read_vectors, unpack
 from posology.llm.embedding.embedder import Bought, OpenAIEmbedder
 from posology.llm.embedding.models import parse
+from posology.llm.embedding.vectors import BadVectors, pack, read_vectors, unpack
 from posology.llm.memo import call_key
-from posology.llm.openai_adapter import OpenAIAdapter
+from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Embedder, PaidEmbedder

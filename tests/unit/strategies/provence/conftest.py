@@ -9,7 +9,7 @@ from posology.query import make_query
 from posology.testing import save_tiny_reranker
 from posology.types import Passage, Retrieval
 from strategies.compression.provence.checkpoint import load, save
-from tests.tasks import retrieval_of
+from tests.support.tasks import retrieval_of
 
 KINDS = ("deberta-v2", "bert", "xlm-roberta")
 LONG = (

@@ -17,7 +17,7 @@ from posology.testing import save_tiny_reranker
 from strategies.compression.parts import Parts
 from strategies.compression.provence import Provence, ProvenceReranker, judge, make
 from strategies.compression.provence.checkpoint import Checkpoint, load
-from strategies.compression.provence.judging import Judge
+from strategies.compression.provence.judge import Judge
 from tests.unit.strategies.provence.conftest import LONG, SHORT, retrieve
 
 RETRIEVAL = retrieve(LONG, SHORT, titles=("A trial",))

@@ -13,8 +13,8 @@ from posology.query import make_query
 from posology.types import Retrieval
 from strategies.compression.provence import Provence, ProvenceReranker
 from strategies.compression.provence.checkpoint import load
-from strategies.compression.provence.judging import Judge, Judgement, plain
-from strategies.compression.provence.pruning import kept, likeliest
+from strategies.compression.provence.compressor import kept, likeliest
+from strategies.compression.provence.judge import Judge, Judgement, plain
 from tests.unit.strategies.provence.conftest import LONG, SHORT, retrieve
 
 RETRIEVAL = retrieve(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from posology.text.sentences import split
 from strategies.compression.provence.checkpoint import load
-from strategies.compression.provence.reading import Reading
-from tests.compressing import contexts
+from strategies.compression.provence.windows import Reading
+from tests.support.compression import contexts
 from tests.unit.strategies.provence.conftest import LONG
 
 QUESTION = "Is aspirin safe?"

@@ -9,10 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.text.sentences import split
-from posology.types import Stage
-from strategies.compression.provence.checkpoint import Checkpoint, load, save
-from strategies.compression.provence.examples import (
+from orchestrator.training.pruner.examples import (
     Example,
     chunk,
     cleaned,
@@ -20,9 +17,12 @@ from strategies.compression.provence.examples import (
     label_call,
     shown,
 )
+from orchestrator.training.pruner.trainer import Lesson, Recipe, Trainer
+from posology.text.sentences import split
+from posology.types import Stage
+from strategies.compression.provence.checkpoint import Checkpoint, load, save
 from strategies.compression.provence.heads import KEEP
-from strategies.compression.provence.training import Lesson, Recipe, Trainer
-from tests.compressing import contexts
+from tests.support.compression import contexts
 from tests.unit.strategies.provence.conftest import retrieve
 
 EXAMPLES = [

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from posology.testing.summarizer import save_tiny_summarizer
+from posology.testing.models.summarizer import save_tiny_summarizer
 from strategies.compression.summarization.card import Card, write_card
 
 

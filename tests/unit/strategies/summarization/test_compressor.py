@@ -14,7 +14,7 @@ from strategies.compression.checked import check
 from strategies.compression.parts import Parts
 from strategies.compression.summarization.compressor import NAME, Summarization, make
 from strategies.compression.summarization.model import load
-from tests.compressing import WRITTEN, compressible
+from tests.support.compression import WRITTEN, compressible
 
 TEXTS = tuple(f"{text} The dose was 5 mg a day for adults." for text in WRITTEN[:3])
 

@@ -5,16 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.training.summaries.finetuning import STATE, Epoch, Finetuning, Recipe
+from orchestrator.training.summaries.pairs import Pair, read_pairs, split_of, write_pairs
 from posology.errors import BadFile, InputError, ModelUnavailable
 from strategies.compression.summarization.card import read_card
-from strategies.compression.summarization.finetuning import STATE, Epoch, Finetuning, Recipe
 from strategies.compression.summarization.model import load, read
-from strategies.compression.summarization.pairs import (
-    Pair,
-    read_pairs,
-    split_of,
-    write_pairs,
-)
 
 RECIPE = Recipe(learning_rate=5e-3, epochs=3, batch=2, tokens=48)
 TEXT = "aspirin lowered the risk of stroke in adults {n} the dose was {n} mg a day"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import ModelUnavailable
-from posology.testing.summarizer import save_tiny_summarizer
+from posology.testing.models.summarizer import save_tiny_summarizer
 from strategies.compression.summarization.model import Decoding, load
 from strategies.compression.summarization.pieces import pieces
 

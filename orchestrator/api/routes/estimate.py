@@ -1,0 +1,268 @@
+"""Estimates over HTTP: what questions will cost, before they are submitted."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import anyio
+from anyio import to_thread
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+
+from orchestrator.api.bodies import check_type, chunks
+from orchestrator.api.context import Context, Posology, Tenant
+from orchestrator.api.documents import REQUEST, fails, shows
+from orchestrator.api.problems import RequestProblem
+from orchestrator.api.routes.jobs import answered
+from orchestrator.connections import Connections
+from orchestrator.jobs.rows import Row, read_row
+from orchestrator.models import Models
+from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.rows import Estimates, Standing, read_standing
+from orchestrator.question.request import JobRequest
+from orchestrator.service import make_service
+from posology import errors
+from posology.published.estimates import EstimateOutput
+
+router = APIRouter(prefix="/v1/estimate", tags=["estimates"])
+
+#: questions of one request
+MAX_QUESTIONS = 1_000
+#: passages that one request may have retrieved, all of its questions together
+MAX_PASSAGES = 10_000
+#: bytes of a body
+_BYTES = 4 * 1024 * 1024
+#: requests that wait for the one that is being estimated
+_WAITING = 8
+
+_TOTAL: dict[str, Any] = {
+    "strategy": "direct",
+    "questions": 1,
+    "calls": 1,
+    "input_tokens": 3350,
+    "output_tokens": 190,
+    "low_usd": "0.000480",
+    "expected_usd": "0.000616",
+    "worst_usd": "0.004812",
+    "repeated_usd": "0.019248",
+    "largest_worst_usd": "0.004812",
+}
+_EXAMPLE: dict[str, Any] = {
+    "questions": [
+        {
+            "row": 0,
+            "id": None,
+            "question": REQUEST["question"],
+            "model": "openai:gpt-4o-mini",
+            "free": False,
+            "passages": 8,
+            "decided": "direct",
+            "strategies": [_TOTAL],
+        }
+    ],
+    "bad": [],
+    "totals": [_TOTAL],
+    "decided": {**_TOTAL, "strategy": "as decided"},
+    "balances": [
+        {
+            "tenant": "acme",
+            "scope": "day",
+            "cap_usd": "5",
+            "spent_usd": "1.25",
+            "reserved_usd": "0",
+            "left_usd": "3.75",
+            "resets": "2026-01-16T00:00:00Z",
+            "expected_fits": True,
+            "worst_fits": True,
+        }
+    ],
+    "accuracy": None,
+    "attempts": 4,
+    "history": 0,
+    "prices": "genai-prices 0.2.3",
+    "seconds": 0.04,
+}
+
+
+class _Estimating:
+    """What an app keeps between estimates: the index and the encoder, opened when first asked for."""
+
+    def __init__(self, api: Context) -> None:
+        self._api = api
+        self._opening = anyio.Lock()
+        self._opened: Estimates | None = None
+        # one at a time: whoever waits for something else is not to wait for an encoder
+        self._turn = anyio.Semaphore(1)
+        self._waiting = 0
+
+    async def __call__(self, rows: list[Row], standing: Standing, *, whole: bool) -> EstimateOutput:
+        """Estimate when it is one's turn.
+
+        Raises:
+            RequestProblem: too many wait.
+        """
+        if self._waiting >= _WAITING:
+            raise RequestProblem(
+                503,
+                "TooManyEstimates",
+                "Too many estimates are asked for",
+                "others are being estimated: try again, or estimate on the command line",
+            )
+        self._waiting += 1
+        try:
+            async with self._turn:
+                started = time.perf_counter()
+                estimates = await self._estimates()
+                found = await estimates(rows, standing=standing)
+        finally:
+            self._waiting -= 1
+        if whole and (error := found[0].error) is not None:
+            # all else that can be wrong with one question was found before
+            assert rows[0].request is not None
+            if error.type == errors.InvalidQuery.__name__:
+                raise errors.InvalidQuery(error.message, field=str(error.details["field"]))
+            raise errors.UnpricedModel(model=str(rows[0].request.model))
+        return await to_thread.run_sync(
+            lambda: estimates.output(found, started=started, standing=standing)
+        )
+
+    async def _estimates(self) -> Estimates:
+        async with self._opening:
+            if self._opened is None:
+                settings = self._api.settings
+                models = Models(settings.embedder, settings.embedding)
+                # nothing is sent, so nothing connects
+                connections = Connections(settings, offline=models.reader)
+                service = await make_service(settings, models, connections)
+                estimator = await to_thread.run_sync(
+                    make_estimator, settings, connections, service.compressors
+                )
+                self._opened = Estimates(service=service, estimator=estimator, settings=settings)
+            return self._opened
+
+
+@router.post(
+    "",
+    operation_id="estimate",
+    summary="What questions will cost",
+    response_model=EstimateOutput,
+    responses={
+        200: shows("The estimate. Rows of a list that cannot be estimated say why.", _EXAMPLE),
+        **fails(
+            400,
+            413,
+            415,
+            errors.InvalidQuery("the question is empty: give it some words", field="text"),
+            errors.UnpricedModel(model="openai:my-own"),
+        ),
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "A question, or a list of questions, each with an optional `id` of its own. "
+            f"At most {MAX_QUESTIONS} questions, for {MAX_PASSAGES:,} passages in all.",
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "oneOf": [
+                            {"$ref": "#/components/schemas/JobRequest"},
+                            {
+                                "type": "array",
+                                "items": {"description": "A JobRequest; what is none is told of."},
+                                "minItems": 1,
+                                "maxItems": MAX_QUESTIONS,
+                            },
+                        ]
+                    },
+                    "example": REQUEST,
+                }
+            },
+        }
+    },
+)
+async def estimate(request: Request, api: Posology, tenant: Tenant) -> Response:
+    """No model is called. Nothing is written down, and nothing is reserved."""
+    if api.settings.index is None:
+        raise RequestProblem(
+            503,
+            "NoIndex",
+            "This service has no index to estimate from",
+            "the operator sets POSOLOGY_INDEX for the API; `posology estimate` works without it",
+        )
+    body = await _body(request)
+    whole = not isinstance(body, list)
+    rows = await to_thread.run_sync(_rows, body, api)
+    _check(rows)
+    jobs = api.jobs()
+    standing = await read_standing(jobs.redis, jobs.url, tenant)
+    return answered(await _estimating(request, api)(rows, standing, whole=whole))
+
+
+def _estimating(request: Request, api: Context) -> _Estimating:
+    state = request.app.state
+    if not hasattr(state, "estimating"):
+        state.estimating = _Estimating(api)
+    found = state.estimating
+    assert isinstance(found, _Estimating)
+    return found
+
+
+async def _body(request: Request) -> JobRequest | list[Any]:
+    """One question, checked as strictly as one that is submitted, or whatever stands in a list.
+
+    Raises:
+        RequestProblem: it is too long, not JSON, or not said to be JSON.
+        InvalidQuery: naming what is wrong.
+    """
+    check_type(request, ("application/json",))
+    body = b"".join([chunk async for chunk in chunks(request, limit=_BYTES)])
+    if not body.lstrip().startswith(b"["):
+        return _one(body)
+    try:
+        items = await to_thread.run_sync(json.loads, body)
+    except (ValueError, RecursionError) as error:
+        raise _no_json(str(error)) from None
+    assert isinstance(items, list)
+    if not 1 <= len(items) <= MAX_QUESTIONS:
+        raise errors.InvalidQuery(
+            f"the list has {len(items)} questions: send 1 to {MAX_QUESTIONS}", field="request"
+        )
+    return items
+
+
+def _one(body: bytes) -> JobRequest:
+    try:
+        return JobRequest.model_validate_json(body, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        raise _no_json(first["msg"])
+    field = ".".join(map(str, first["loc"])) or "request"
+    raise errors.InvalidQuery(f"{field}: {first['msg']}", field=field)
+
+
+def _rows(body: JobRequest | list[Any], api: Context) -> list[Row]:
+    if isinstance(body, JobRequest):
+        return [Row(number=0, id=None, request=body.settled(api.settings), error=None)]
+    try:
+        written = [json.dumps(item) for item in body]
+    except RecursionError as error:
+        raise _no_json(str(error)) from None
+    return [read_row(i, i + 1, raw, {}, api.settings) for i, raw in enumerate(written)]
+
+
+def _check(rows: list[Row]) -> None:
+    passages = sum(row.request.k for row in rows if row.request is not None)
+    if passages > MAX_PASSAGES:
+        raise errors.InvalidQuery(
+            f"the questions ask for {passages:,} passages: ask for {MAX_PASSAGES:,} at once at most",
+            field="k",
+        )
+
+
+def _no_json(reason: str) -> RequestProblem:
+    return RequestProblem(
+        400, "MalformedBody", "The body cannot be read", f"the body is no JSON: {reason}"
+    )

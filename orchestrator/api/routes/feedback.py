@@ -1,0 +1,66 @@
+"""What users say of answers, over HTTP."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from orchestrator.api import documents
+from orchestrator.api.bodies import read_json
+from orchestrator.api.context import Posology, Tenant
+from orchestrator.api.documents import JOB, QUEUED, fails, shows
+from orchestrator.api.routes.jobs import JobId, answered
+from orchestrator.api.routes.jobs import router as jobs
+from orchestrator.jobs import feedback
+from orchestrator.question.request import FeedbackRequest
+from posology import errors
+from posology.published.jobs import JobOutput
+
+router = APIRouter(prefix=jobs.prefix, tags=["jobs"])
+
+_SAID = {"score": 0.5, "comment": "The second trial is missing."}
+_JUDGED = {
+    **QUEUED,
+    "state": "succeeded",
+    "feedback": {
+        **_SAID,
+        "at": "2026-01-15T10:02:00Z",
+        "table": "1f0c2a9e5b7d4836",
+        "state": 3,
+        "keep": 0.1,
+        "shown": 0.24,
+    },
+}
+
+
+@router.post(
+    "/{job}/feedback",
+    operation_id="judgeJob",
+    summary="Say how good an answer is",
+    response_model=JobOutput,
+    responses={
+        200: shows("The job, with what was said of its answer.", _JUDGED),
+        **fails(
+            400,
+            413,
+            415,
+            errors.InvalidQuery("score: Input should be less than or equal to 1", field="score"),
+            errors.JobNotFound(f"there is no job {JOB} (any more)", job=JOB),
+            errors.JobNotSucceeded(
+                f"job {JOB} is running: only the answer of a job that has succeeded can be judged",
+                job=JOB,
+            ),
+        ),
+    },
+    openapi_extra=documents.takes(FeedbackRequest, _SAID),
+)
+async def judge(request: Request, api: Posology, tenant: Tenant, job: JobId) -> Response:
+    """Said again, it takes the place of what was said before.
+
+    Where a Q-table was asked how much of the passages to show, a copy of it learns from the score;
+    `posology policy promote` makes a table of the copy.
+    """
+    store = api.jobs()
+    # whoever asks about what is not there is told so, whatever he sends
+    await store.state(job, tenant=tenant)
+    said = await read_json(request, FeedbackRequest, limit=api.limits.job_bytes)
+    return answered(await feedback.give(store, job, said, tenant=tenant))

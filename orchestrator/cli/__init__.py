@@ -1,0 +1,1 @@
+"""The ``posology`` command: each command with its options and its view."""

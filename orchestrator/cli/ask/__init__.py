@@ -1,0 +1,1 @@
+"""``posology ask`` and ``posology search``: questions that this process answers."""

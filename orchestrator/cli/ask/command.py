@@ -1,0 +1,163 @@
+"""Questions that this process answers itself."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+from rich.console import Console
+
+from orchestrator.cli.common import (
+    IndexOption,
+    JsonOption,
+    KOption,
+    ModeOption,
+    RetractedOption,
+    VersionOption,
+    errors,
+    print_json,
+)
+from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.question_options import FilterOptions, QuestionOptions
+from orchestrator.settings import environment, load_settings
+
+
+@grouped
+def ask(
+    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    *,
+    index: IndexOption = None,
+    options: QuestionOptions,
+    why: Annotated[
+        bool, typer.Option("--why", help="Tell how it was decided, too, step by step.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a question from the index, with verified quotes, or refuse."""
+    from orchestrator.budget import open_purse
+    from orchestrator.cli.ask.explanation import why_answer
+    from orchestrator.cli.terminal import show_answer
+    from orchestrator.question.report import ask_output
+    from orchestrator.question.request import AskRequest
+    from orchestrator.service import open_service
+    from posology.budget.ledger.journal import LedgerJournal
+    from posology.llm.accounting import Account
+
+    account = Account()
+    with errors(as_json=as_json, account=account):
+        settings = load_settings()
+        asked = AskRequest.parse(options.fields(question))
+        request = asked.to_request(settings)
+
+        async def run() -> None:
+            async with (
+                open_purse(settings) as purse,
+                open_service(settings, index, meter=purse.meter) as service,
+            ):
+                journal = LedgerJournal(purse.ledger, account, cap=asked.max_cost_usd)
+                out = ask_output(
+                    await service.ask(
+                        request, account, journal, means=purse.means(account, asked.max_cost_usd)
+                    )
+                )
+            if as_json:
+                print_json(out)
+            else:
+                show_answer(Console(), out)
+                if why:
+                    why_answer(Console(), out)
+
+        anyio.run(run)
+
+
+@grouped
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    *,
+    index: IndexOption = None,
+    k: KOption = 10,
+    mode: ModeOption = "fused",
+    retracted: RetractedOption = False,
+    filters: FilterOptions,
+    index_version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the passages that a question would be answered from, and every ranking.
+
+    No model is called, but one that embeds the question where the index's embedder is paid for.
+    """
+    from orchestrator.budget import open_purse
+    from orchestrator.cli.terminal import show_search
+    from orchestrator.question.report import search_output
+    from orchestrator.question.request import AskRequest
+    from orchestrator.service import open_service
+    from posology.budget.ledger.journal import LedgerJournal
+    from posology.llm.accounting import Account
+
+    with errors(as_json=as_json):
+        settings = load_settings()
+        request = AskRequest.parse(
+            {
+                "question": query,
+                "k": k,
+                "mode": mode,
+                "retracted": retracted,
+                "filters": filters.given(),
+                "index_version": index_version,
+            }
+        ).to_request(settings)
+
+        async def run() -> None:
+            async with (
+                open_purse(settings) as purse,
+                open_service(settings, index, meter=purse.meter) as service,
+            ):
+                started = time.perf_counter()
+                retrieval = await service.search(
+                    request.query,
+                    k=k,
+                    mode=request.mode,
+                    retracted=retracted,
+                    filters=request.filters,
+                    spend=service.spend(LedgerJournal(purse.ledger, Account())),
+                    version=request.index_version,
+                )
+                seconds = time.perf_counter() - started
+            out = search_output(retrieval, mode=mode, k=k, seconds=seconds)
+            if as_json:
+                print_json(out)
+            else:
+                show_search(Console(), out)
+
+        anyio.run(run)
+
+
+def demo(
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Ask all 40 questions and print a table.")
+    ] = False,
+    index: Annotated[
+        str, typer.Option("--index", metavar="DIR", help="Where the sample index is kept.")
+    ] = ".posology/sample",
+    model: Annotated[str | None, typer.Option(help="Default: POSOLOGY_MODEL.")] = None,
+    k: KOption = 8,
+) -> None:
+    """Ingest the sample notes that come with Posology and answer questions about them, by a queue."""
+    from orchestrator.cli.demo.story import Demo, run_demo
+
+    with errors(as_json=False):
+        settings = load_settings()
+        demonstration = Demo(
+            settings=settings,
+            environment=environment(),
+            place=index,
+            folder=Path(settings.home) / "demo",
+            model=model or settings.model,
+            k=k,
+            everything=everything,
+        )
+        anyio.run(run_demo, Console(), demonstration)

@@ -1,0 +1,1 @@
+"""``posology compressor``: data sets, labels and training of compressors."""

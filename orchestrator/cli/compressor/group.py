@@ -1,0 +1,16 @@
+"""Compressors that learn: what they learn from is made here, and they are trained."""
+
+from __future__ import annotations
+
+import typer
+
+from orchestrator.cli.compressor.dataset import dataset
+from orchestrator.cli.compressor.finetune import finetune
+from orchestrator.cli.compressor.label import label
+from orchestrator.cli.compressor.train import train
+
+app = typer.Typer(help="Makes compressors that learn.", no_args_is_help=True)
+app.command()(label)
+app.command()(train)
+app.command()(dataset)
+app.command()(finetune)

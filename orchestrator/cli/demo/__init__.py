@@ -1,0 +1,1 @@
+"""``posology demo``: the sample corpus, its questions, budgets and policies."""

@@ -1,0 +1,47 @@
+"""The part of the demonstration that is about policies: one question under caps that fall, and why it was answered so."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.ask.explanation import why_job
+from orchestrator.cli.terminal import money, safe
+from policies.affordable import describe
+from posology.published.jobs import JobOutput
+
+#: dollars, from ample to what pays for nothing; the steps between are where one more dose becomes too dear
+CAPS = tuple(map(Decimal, ("0.1", "0.01", "0.0048", "0.0042", "0.0001")))
+#: The preflight that the paper publishes, which gives BriefContext more than the calibrated one; and no Q-table,
+#: since whatever is configured is of another corpus
+POLICY = "router:preflight=published,qtable=off"
+
+
+async def step_down(console: Console, ask: Callable[[Decimal], Awaitable[JobOutput]]) -> None:
+    """Ask one question under each of :data:`CAPS`, and show what it had, and the story of the last but one.
+
+    Args:
+        console: to print to.
+        ask: asks it under a cap, and waits for its end.
+    """
+    console.print(
+        Rule("Policies: the dose that the question needs and the money allows", style="dim")
+    )
+    jobs = [await ask(cap) for cap in CAPS]
+    console.print(_table(jobs))
+    why_job(console, jobs[-2])
+
+
+def _table(jobs: Sequence[JobOutput]) -> Table:
+    table = Table(title=Text(safe(jobs[0].question)), title_justify="left")
+    for name in ("it may cost", "dose", "it did cost"):
+        table.add_column(name, justify="left" if name == "dose" else "right")
+    for cap, job in zip(CAPS, jobs, strict=True):
+        given = describe(job.decision.dose) if job.decision else "undecided"
+        table.add_row(money(cap), safe(given), money(job.charged_usd))
+    return table

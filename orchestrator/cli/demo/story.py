@@ -1,0 +1,243 @@
+"""``posology demo``: ingest the sample corpus, ask its questions, and say how many came out right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+from anyio import to_thread
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.demo.money import SHADOW, TOO_LITTLE, limit, shadow_prices, show_account
+from orchestrator.cli.demo.policy import POLICY, step_down
+from orchestrator.cli.jobs.view import show_event
+from orchestrator.cli.terminal import money, show_answer
+from orchestrator.ingest.ingest import run_ingest
+from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.question.request import JobRequest
+from orchestrator.settings import Settings
+from orchestrator.stack.options import StackOptions
+from orchestrator.stack.up import running_stack
+from posology.corpus.sample import SampleQuestion, notes_file, questions
+from posology.errors import PosologyError
+from posology.published.answers import AskOutput, Status
+from posology.published.jobs import JobOutput
+
+TENANT = "demo"
+#: sample questions whose notes contradict each other, asked by BriefContext at the end
+CONTRADICTORY = ("q14",)
+#: a sample question that the preflight flags, asked under caps that fall
+STEPPED_DOWN = "q05"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """A sample question and what became of it."""
+
+    question: SampleQuestion
+    out: AskOutput
+
+    @property
+    def cited_gold(self) -> bool:
+        """Whether an answer cites at least one gold passage."""
+        return any(item.passage.id in self.question.gold for item in self.out.evidence)
+
+    @property
+    def quoted_gold(self) -> bool:
+        """Whether a quote overlaps the words that carry the gold answer."""
+        return any(
+            item.passage.id == gold.passage_id
+            and (gold.quote in item.context or item.quote in gold.quote)
+            for item in self.out.evidence
+            for gold in self.question.evidence
+        )
+
+    @property
+    def refused(self) -> bool:
+        """Whether no answer was given."""
+        return self.out.status is Status.REFUSED
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Demo:
+    """How the demonstration is run."""
+
+    settings: Settings
+    #: the environment that its processes start from
+    environment: Mapping[str, str] = field(repr=False)
+    #: where the sample index is kept
+    place: str
+    #: the data folder of its own stack
+    folder: Path
+    model: str
+    k: int
+    #: all 40 questions and a table, instead of a dozen, each shown
+    everything: bool
+
+    @property
+    def index(self) -> str:
+        """The same for processes whose working directory is another."""
+        return str(Path(self.place).absolute())
+
+
+async def run_demo(console: Console, demo: Demo) -> list[Asked]:
+    """Ingest the sample notes, start a stack of Redis and a worker, and ask through its queue.
+
+    The stack is the demonstration's own, whatever runs beside it: another's workers would answer from
+    another index.
+
+    Raises:
+        PosologyError: the index cannot be built, or the stack does not start.
+    """
+    with notes_file() as notes:
+        report = await to_thread.run_sync(
+            lambda: run_ingest([notes], demo.settings, place=demo.place, console=console)
+        )
+    console.print(f"sample corpus: {report.good} notes in {demo.place}")
+    environment = demo.environment
+    if demo.model == SHADOW[0] and demo.settings.prices is None:
+        prices = shadow_prices(demo.folder.absolute())
+        environment = {**environment, "POSOLOGY_PRICES": str(prices)}
+        console.print(f"prices: those of {SHADOW[1]}, as if it were asked; nothing is paid")
+    options = StackOptions(
+        environment=environment,
+        folder=demo.folder,
+        concurrency=4,
+        api=False,
+        index=demo.index,
+    )
+    async with running_stack(options) as stack, open_store(stack.redis_url) as store:
+        console.print(f"a queue: Redis and one worker on {demo.folder}\n")
+        await limit(store, TENANT)
+        asked = await _ask(console, demo, store)
+        console.print(Rule(style="dim"))
+        console.print(summary(asked))
+        if not demo.everything:
+            await _read_in_partitions(console, demo, store)
+            await step_down(console, lambda cap: _under(demo, store, cap))
+            await show_account(console, store, TENANT, await _capped(demo, store))
+    return asked
+
+
+async def _capped(demo: Demo, store: JobStore) -> JobOutput:
+    """A job that may not cost what its first call may."""
+    job = await _submit(demo, store, questions()[0], k=demo.k, max_cost_usd=TOO_LITTLE)
+    return await store.wait(job, tenant=TENANT)
+
+
+async def _under(demo: Demo, store: JobStore, cap: Decimal) -> JobOutput:
+    """A job under a cap, at its end."""
+    (question,) = (q for q in questions() if q.id == STEPPED_DOWN)
+    job = await _submit(demo, store, question, k=16, policy=POLICY, max_cost_usd=cap)
+    return await store.wait(job, tenant=TENANT)
+
+
+async def _ask(console: Console, demo: Demo, store: JobStore) -> list[Asked]:
+    """Submit all, then show each as it ends."""
+    chosen = [q for q in questions() if demo.everything or q.demo]
+    jobs = [await _submit(demo, store, q, k=demo.k) for q in chosen]
+    asked: list[Asked] = []
+    for question, job in zip(chosen, jobs, strict=True):
+        done = Asked(question=question, out=_result(await store.wait(job, tenant=TENANT)))
+        asked.append(done)
+        if demo.everything:
+            console.print(_line(done))
+        else:
+            show_answer(console, done.out, title=question.id)
+            console.print(Text(f"  expected: {_gold(question)}\n", style="dim"))
+    return asked
+
+
+async def _read_in_partitions(console: Console, demo: Demo, store: JobStore) -> None:
+    """Ask questions whose sources contradict each other by BriefContext, and show how it goes."""
+    console.print(
+        Rule("BriefContext: the passages read in partitions, at the same time", style="dim")
+    )
+    for question in questions():
+        if question.id not in CONTRADICTORY:
+            continue
+        job = await _submit(demo, store, question, k=16, strategy="briefcontext")
+        async for event in store.events(job, tenant=TENANT):
+            show_event(console, event)
+        show_answer(console, _result(await store.get(job, tenant=TENANT)), title=question.id)
+        console.print(Text(f"  expected: {_gold(question)}\n", style="dim"))
+
+
+async def _submit(
+    demo: Demo,
+    store: JobStore,
+    question: SampleQuestion,
+    *,
+    k: int,
+    strategy: str | None = None,
+    policy: str | None = None,
+    max_cost_usd: Decimal | None = None,
+) -> str:
+    query = question.query
+    request = JobRequest(
+        question=query.text,
+        form=query.form,
+        options={option.label: option.text for option in query.options} or None,
+        model=demo.model,
+        k=k,
+        strategy=strategy,
+        policy=policy,
+        max_cost_usd=max_cost_usd,
+    )
+    return (await store.submit(request.settled(demo.settings), tenant=TENANT)).job
+
+
+def _result(job: JobOutput) -> AskOutput:
+    if job.result is None:
+        said = job.error.message if job.error else f"it is {job.state}"
+        raise PosologyError(f"job {job.id} has no result: {said}")
+    return job.result
+
+
+def _line(asked: Asked) -> Text:
+    question = asked.question
+    right = asked.refused if question.unanswerable else asked.cited_gold
+    mark = ("✓ ", "green") if right else ("✗ ", "red")
+    status = f"{asked.out.status:<12}"
+    return Text.assemble(mark, (f"{question.id} {status} ", "dim"), question.query.text)
+
+
+def _gold(question: SampleQuestion) -> str:
+    if question.unanswerable:
+        return "a refusal: no note answers this"
+    verdict = f"{question.choice}: " if question.choice else ""
+    return f"{verdict}{question.answer}  [{', '.join(sorted(question.gold))}]"
+
+
+def summary(asked: Sequence[Asked]) -> Table:
+    """The table of ``posology demo --all``: shares over all questions that were asked."""
+    answerable = [a for a in asked if not a.question.unanswerable]
+    unanswerable = [a for a in asked if a.question.unanswerable]
+    table = Table(title="sample questions", title_justify="left")
+    table.add_column("measure")
+    table.add_column("count", justify="right")
+    table.add_column("share", justify="right")
+    rows = (
+        ("answerable: answered with a gold passage cited", [a.cited_gold for a in answerable]),
+        ("answerable: the gold words themselves quoted", [a.quoted_gold for a in answerable]),
+        ("answerable: refused", [a.refused for a in answerable]),
+        ("unanswerable: refused", [a.refused for a in unanswerable]),
+    )
+    for name, hits in rows:
+        share = f"{sum(hits) / len(hits):.3f}" if hits else "–"
+        table.add_row(name, f"{sum(hits)}/{len(hits)}", share)
+    costs = [a.out.spending.cost_usd for a in asked]
+    known = [cost for cost in costs if cost is not None]
+    table.add_section()
+    total_in = sum(a.out.spending.usage.total_input for a in asked)
+    total_out = sum(a.out.spending.usage.total_output for a in asked)
+    table.add_row("tokens in", f"{total_in:,}", "")
+    table.add_row("tokens out", f"{total_out:,}", "")
+    total = sum(known, Decimal(0)) if len(known) == len(costs) else None
+    table.add_row("cost", money(total), "")
+    return table

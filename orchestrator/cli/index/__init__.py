@@ -1,0 +1,1 @@
+"""``posology ingest``, ``sync`` and ``index``: literature in, versions out."""

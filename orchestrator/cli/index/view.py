@@ -1,0 +1,223 @@
+"""What a sync did, and which versions of an index there are: as data, and for people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.terminal import safe, show_ingest
+from orchestrator.question.report import ingest_output
+from posology.published.tools import (
+    BadItem,
+    FileOutput,
+    ProspectOutput,
+    RebuildOutput,
+    SyncOutput,
+    VectorsOutput,
+    VersionOutput,
+    VersionsOutput,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.ingest.embedding import IngestEstimate
+    from orchestrator.ingest.sync import Foreseen
+    from posology.index.store import Index
+    from posology.index.sync.report import Rebuilt, SyncReport
+
+#: files that are listed one by one
+_SHOWN = 20
+
+
+def sync_output(report: SyncReport) -> SyncOutput:
+    """The published form of a sync's report."""
+    return SyncOutput(
+        applied=tuple(
+            FileOutput.model_validate(
+                {name: getattr(file, name) for name in FileOutput.model_fields}
+            )
+            for file in report.applied
+        ),
+        again=report.plan.again,
+        revised=report.plan.revised,
+        missing=report.plan.missing,
+        waiting=report.waiting,
+        done=report.plan.done,
+        index=report.index,
+        ingest=ingest_output(report.ingest),
+        seconds=report.seconds,
+        rebuild=None if report.rebuilt is None else rebuild_output(report.rebuilt),
+    )
+
+
+def rebuild_output(found: Rebuilt) -> RebuildOutput:
+    """The published form of what a rebuild does."""
+    return RebuildOutput.model_validate(asdict(found))
+
+
+def prospect_output(found: Foreseen) -> ProspectOutput:
+    """The published form of what a sync will do."""
+    return ProspectOutput(
+        files=tuple(file.name for file in found.plan.files),
+        again=found.plan.again,
+        revised=found.plan.revised,
+        missing=found.plan.missing,
+        waiting=found.waiting,
+        bad_files=tuple(
+            BadItem(path=one.path, line=one.line, reason=one.reason) for one in found.broken
+        ),
+        done=found.plan.done,
+        index=found.index,
+        rebuild=None if found.rebuilt is None else rebuild_output(found.rebuilt),
+        vectors=None if found.vectors is None else _vectors(found.vectors),
+    )
+
+
+def _vectors(found: IngestEstimate) -> VectorsOutput:
+    return VectorsOutput(
+        embedder=found.embedder,
+        tenant=found.tenant,
+        passages=found.passages,
+        calls=found.calls,
+        input_tokens=found.input,
+        expected_usd=found.dollars.expected,
+        worst_usd=found.dollars.worst,
+        cap_usd=found.cap,
+        left_usd=dict(found.left),
+    )
+
+
+def versions_output(index: Index) -> VersionsOutput:
+    """The versions of an index that can be read. Blocking."""
+    known = index.versions()
+    until = [one.at + index.keep for one in known[1:]]
+    found = []
+    for one, end in zip_longest(known, until):
+        view = index.view_at(one.number)
+        found.append(
+            VersionOutput(
+                index=view.version,
+                number=one.number,
+                published=one.at.isoformat(timespec="seconds"),
+                until=None if end is None else end.isoformat(timespec="seconds"),
+                passages=view.count(),
+                retracted=view.retracted,
+            )
+        )
+    return VersionsOutput(versions=tuple(found))
+
+
+def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
+    """What was applied; what is wrong goes to ``errors``."""
+    _show_files(errors, out)
+    for file in out.applied[-_SHOWN:]:
+        broken = f"; {file.broken}" if file.broken else ""
+        console.print(
+            Text(
+                safe(
+                    f"{file.name}: {file.records:,} records, {file.deletions:,} deletions, "
+                    f"{file.notices:,} notices, {file.bad:,} bad{broken}"
+                )
+            ),
+            soft_wrap=True,
+        )
+    if len(out.applied) > _SHOWN:
+        console.print(f"… and {len(out.applied) - _SHOWN:,} files before these")
+    if out.applied or out.ingest.bad_files:
+        show_ingest(console, errors, out.ingest)
+        console.print(
+            f"{out.ingest.removed:,} passages removed; {out.ingest.warned:,} marked as retracted or of "
+            "concern, or not any more"
+        )
+        if out.rebuild is not None:
+            _show_rebuild(console, errors, out.rebuild, done=True)
+        console.print(Text(safe(f"{len(out.applied):,} files applied; readers see {out.index}")))
+    else:
+        if out.ingest.bad:
+            # a rebuild reads all records, also where there is nothing to do
+            show_ingest(console, errors, out.ingest)
+        console.print(
+            Text(safe(f"nothing to do: {out.done:,} files are applied; readers see {out.index}"))
+        )
+
+
+def show_prospect(console: Console, errors: Console, out: ProspectOutput) -> None:
+    """What would be done; what is wrong goes to ``errors``."""
+    _show_files(errors, out)
+    for one in out.bad_files:
+        errors.print(Text(safe(f"{one.path}: {one.reason}"), style="red"), soft_wrap=True)
+    for name in () if out.waiting else out.files[-_SHOWN:]:
+        console.print(Text(safe(f"{name} is to be applied")), soft_wrap=True)
+    if len(out.files) > _SHOWN and not out.waiting:
+        console.print(f"… and {len(out.files) - _SHOWN:,} files before these")
+    if out.rebuild is not None:
+        _show_rebuild(console, errors, out.rebuild, done=False)
+    if not out.files:
+        console.print(f"nothing to do: {out.done:,} files are applied")
+
+
+def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
+    if out.missing:
+        count = len(out.missing)
+        gone = ", and what only they hold is in no index that is made without them"
+        errors.print(
+            Text(
+                f"{count:,} {'file is' if count == 1 else 'files are'} missing{gone}:",
+                style="bold red",
+            ),
+            soft_wrap=True,
+        )
+    for names, said in (
+        (out.missing, "is missing in the folder"),
+        (out.revised, "is another file than before: it and all after it are applied again"),
+        (out.waiting, "waits: a file that cannot be read stands before it, or is it"),
+    ):
+        for name in names[:_SHOWN]:
+            errors.print(Text(safe(f"{name} {said}"), style="yellow"), soft_wrap=True)
+        if len(names) > _SHOWN:
+            errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
+
+
+def _show_rebuild(console: Console, errors: Console, out: RebuildOutput, *, done: bool) -> None:
+    console.print(
+        f"{out.passages:,} passages in the files: {out.new:,} new, {out.changed:,} changed, "
+        f"{out.unchanged:,} in the index as they are"
+    )
+    if out.removed:
+        verb = "went" if done else "would go"
+        errors.print(
+            Text(
+                f"{out.removed:,} of {out.published:,} passages that readers saw {verb}: none of the files holds them",
+                style="yellow",
+            ),
+            soft_wrap=True,
+        )
+    for names, who in ((out.forgotten, "applied"), (out.ingested, "read by `posology ingest`")):
+        for path in names[:_SHOWN]:
+            was = f"{path} was {who} and is not in the folder: what only it says does not hold any more"
+            errors.print(Text(safe(was), style="yellow"), soft_wrap=True)
+        if len(names) > _SHOWN:
+            errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
+
+
+def show_versions(console: Console, out: VersionsOutput) -> None:
+    """The versions that can be read, oldest first."""
+    table = Table("version", "published (UTC)", "kept until (UTC)", "passages", "retracted")
+    for one in out.versions:
+        table.add_row(
+            Text(safe(one.index)),
+            _minute(one.published),
+            _minute(one.until) if one.until else "it is replaced",
+            f"{one.passages:,}",
+            f"{one.retracted:,}",
+        )
+    console.print(table)
+
+
+def _minute(moment: str) -> str:
+    """A moment of ISO 8601 to the minute, so that it fits into a narrow terminal."""
+    return moment[:16].replace("T", " ")

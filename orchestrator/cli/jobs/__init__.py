@@ -1,0 +1,1 @@
+"""``posology submit``, ``batch`` and ``jobs``: work in the queue."""

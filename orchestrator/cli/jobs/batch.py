@@ -1,0 +1,249 @@
+"""``posology batch``: a file of questions in, a file of answers out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from orchestrator.cli.common import (
+    INTERRUPTED,
+    SOME_BAD,
+    DeadlineOption,
+    JsonOption,
+    MaxCostOption,
+    RetractedOption,
+    TenantOption,
+    VersionOption,
+    errors,
+    fail,
+    print_json,
+    run,
+)
+from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.question_options import FilterOptions, RowOptions
+from orchestrator.settings import Settings, load_settings
+from posology.errors import BadFile, BatchNotFound
+
+if TYPE_CHECKING:
+    from orchestrator.cli.jobs.files import Questions, Sink
+    from orchestrator.jobs.batches import Batches
+    from posology.published.jobs import BatchOutput
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wanted:
+    """What the command line asks for."""
+
+    questions: Questions
+    #: ``None``: nowhere, or standard output
+    output: Path | None
+    tenant: str
+    defaults: Mapping[str, Any]
+    fresh: bool
+    watch: bool
+    patience: float
+    settings: Settings
+
+    @property
+    def content(self) -> str:
+        """Stands for these questions, asked in this way."""
+        settled = [self.settings.model, self.settings.max_tokens]
+        asked = json.dumps([self.questions.digest, dict(self.defaults), settled], sort_keys=True)
+        return f"content:{hashlib.sha256(asked.encode()).hexdigest()}"
+
+
+@grouped
+def batch(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help='JSON Lines, .gz too, each row {"question": …} with an id of its own and any '
+            "option of a question; - reads standard input. Blank lines are no rows.",
+        ),
+    ],
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="- writes standard output."),
+    ] = None,
+    tenant: TenantOption = None,
+    rows: RowOptions,
+    deadline: DeadlineOption = None,
+    retracted: RetractedOption = False,
+    filters: FilterOptions,
+    index_version: VersionOption = None,
+    max_cost: MaxCostOption = None,
+    watch: Annotated[
+        bool, typer.Option("--watch/--no-watch", help="Wait for the answers, or only submit.")
+    ] = True,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ask again what was asked before, and pay again.")
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="To wait for a Redis that went away.")
+    ] = 600.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer a file of questions through the queue, one output row for each input row, in order.
+
+    The same command goes on where it was interrupted, and collects what was only submitted: the same
+    questions and options are the same batch. The output file has its name when it is complete; until
+    then its name ends in .part. The exit status is 1 when rows have failed.
+    """
+    from orchestrator.cli.jobs.files import STREAM, check_output, read_questions
+
+    if watch and output is None:
+        raise typer.BadParameter("say where the answers go: -o FILE, or -o - for standard output")
+    if as_json and output == STREAM:
+        raise typer.BadParameter("--json and -o - would both write standard output")
+    with errors(as_json=as_json):
+        settings = load_settings()
+        path = None if output is None or output == STREAM else Path(output)
+        if path is not None:
+            # before anything is spent
+            check_output(path)
+        given = {
+            **asdict(rows),
+            "deadline_seconds": deadline,
+            "retracted": retracted,
+            "filters": filters.given(),
+            "index_version": index_version,
+            "max_cost_usd": max_cost,
+        }
+        wanted = _Wanted(
+            questions=read_questions(source),
+            output=path,
+            tenant=tenant or settings.tenant,
+            defaults={name: value for name, value in given.items() if value is not None},
+            fresh=fresh,
+            watch=watch,
+            patience=patience,
+            settings=settings,
+        )
+        try:
+            out, failed = run(lambda: _run(wanted))
+        except KeyboardInterrupt:
+            fail(
+                "interrupted. What was submitted is worked on without this command; to go on, "
+                f"run it again{' without --fresh' if fresh else ''}"
+            )
+            raise typer.Exit(INTERRUPTED) from None
+        if as_json:
+            print_json(out)
+        elif not watch:
+            sys.stdout.write(f"{out.id}\n")
+    if failed:
+        raise typer.Exit(SOME_BAD)
+
+
+async def _run(wanted: _Wanted) -> tuple[BatchOutput, int]:
+    """The batch, and how many rows of the output have failed."""
+    from orchestrator.cli.jobs.collection import Patience, open_again
+    from orchestrator.cli.jobs.files import StreamSink
+    from orchestrator.cli.jobs.progress import BatchProgress, summary
+    from orchestrator.jobs.batches import Batches
+
+    with BatchProgress(Console(stderr=True)) as progress:
+        patience = Patience(wanted.patience, progress.tell)
+        stream = StreamSink(sys.stdout.buffer)
+        fresh = wanted.fresh
+
+        def show(now: BatchOutput) -> None:
+            patience.reached()
+            progress.show(now)
+
+        async def attempt() -> tuple[BatchOutput, int]:
+            nonlocal fresh
+            async with open_again(wanted.settings, patience) as store:
+                batches = Batches(store, wanted.settings)
+                key = await batches.generation(wanted.content, tenant=wanted.tenant, fresh=fresh)
+                # a new one once, however often the rest is tried
+                fresh = False
+                patience.reached()
+                return await _answer(wanted, batches, key, stream, show)
+
+        out, failed = await patience(attempt)
+        if wanted.watch:
+            for line in summary(out, failed, str(wanted.output or "standard output")):
+                progress.tell(line)
+        return out, failed
+
+
+async def _answer(
+    wanted: _Wanted,
+    batches: Batches,
+    key: str,
+    stream: Sink,
+    show: Callable[[BatchOutput], None],
+) -> tuple[BatchOutput, int]:
+    from orchestrator.cli.jobs.collection import collect
+    from orchestrator.cli.jobs.files import file_sink
+    from orchestrator.jobs.batches import batch_id
+
+    path, name = wanted.output, batch_id(wanted.tenant, key)
+    if path is not None and wanted.watch:
+        done = await _done(wanted, batches, name, path)
+        if done is not None:
+            return done
+    out = await batches.submit(
+        wanted.questions.lines, tenant=wanted.tenant, key=key, defaults=wanted.defaults
+    )
+    show(out)
+    if not wanted.watch:
+        return out, 0
+    if path is None:
+        out = await collect(batches, name, tenant=wanted.tenant, sink=stream, show=show)
+        return out, stream.failed
+    with file_sink(path, name) as sink:
+        out = await collect(batches, name, tenant=wanted.tenant, sink=sink, show=show)
+        sink.complete(path)
+        return out, sink.failed
+
+
+async def _done(
+    wanted: _Wanted, batches: Batches, name: str, path: Path
+) -> tuple[BatchOutput, int] | None:
+    """What became of the batch where the output is complete already.
+
+    Raises:
+        BadFile: the output is another's, or its batch is forgotten: what was paid for is neither
+            written over nor paid for again.
+    """
+    from orchestrator.cli.jobs.files import part_of, read_written, size
+
+    part = part_of(path, name)
+    begun = size(part) > 0
+    try:
+        out = await batches.get(name, tenant=wanted.tenant)
+    except BatchNotFound:
+        if begun:
+            raise BadFile(
+                "it is a part of a batch that is not kept any more: move it away, or ask all "
+                "again with --fresh",
+                path=str(part),
+            ) from None
+        out = None
+    if size(path) == 0:
+        return None
+    if out is not None:
+        written = read_written(path)
+        if written is not None and written.rows == out.total:
+            last = await batches.rows(name, tenant=wanted.tenant, after=out.total - 2, limit=1)
+            if [row.job for row in last] == [written.last.job if written.last else None]:
+                return out, written.failed
+    if begun or wanted.fresh:
+        return None
+    raise BadFile(
+        "it exists, and is no output of this batch: move it away, choose another file with -o, or "
+        "write over it with --fresh",
+        path=str(path),
+    )

@@ -1,0 +1,60 @@
+"""A question that is put into the queue."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.cli.common import DeadlineOption, JsonOption, TenantOption, errors, print_json
+from orchestrator.cli.jobs.store import exit_as, followed, show_end, with_store
+from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.question_options import QuestionOptions
+from orchestrator.settings import load_settings
+
+if TYPE_CHECKING:
+    from orchestrator.jobs.store import JobStore
+    from posology.published.jobs import JobOutput
+
+
+@grouped
+def submit(
+    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    *,
+    tenant: TenantOption = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="An idempotency key: the same key and question are the same job."),
+    ] = None,
+    deadline: DeadlineOption = None,
+    options: QuestionOptions,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the answer and show it.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a question into the queue, and print the job's id."""
+    from orchestrator.question.request import JobRequest
+
+    with errors(as_json=as_json):
+        settings = load_settings()
+        fields = options.fields(question)
+        patience = {} if deadline is None else {"deadline_seconds": deadline}
+        request = JobRequest.parse({**fields, **patience}).settled(settings)
+
+        async def work(store: JobStore, tenant: str) -> JobOutput:
+            job = (await store.submit(request, tenant=tenant, key=key)).job
+            return await store.get(job, tenant=tenant)
+
+        job = with_store(tenant, work)
+        if wait:
+            # for the case that the wait is interrupted
+            sys.stderr.write(f"{job.id}\n")
+            job = followed(tenant, job.id, lambda _: None)
+        if as_json:
+            print_json(job)
+        elif wait:
+            show_end(job)
+        else:
+            sys.stdout.write(f"{job.id}\n")
+    if wait:
+        exit_as(job)

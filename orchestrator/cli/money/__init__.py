@@ -1,0 +1,1 @@
+"""``posology estimate``, ``spend``, ``ledger``, ``reconcile`` and ``tenants``."""

@@ -1,0 +1,202 @@
+"""A reconciliation as a person reads it in a terminal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.terminal import safe
+from posology.budget.reconcile.measures import Measure
+from posology.budget.reconcile.report import (
+    Compared,
+    Group,
+    Mismatch,
+    Reconciliation,
+    Requests,
+    Verdict,
+)
+from posology.budget.reconcile.rows import Number
+from posology.errors import DriftFound
+from posology.published.reconciliation import ComparedPeriod, ReconcileOutput
+
+_STYLES = {
+    Verdict.EQUAL: "green",
+    Verdict.EXPLAINED: "green",
+    Verdict.WITHIN: "yellow",
+    Verdict.DRIFT: "red",
+}
+#: groups, and requests, that are shown; ``--json`` has all
+_SHOWN = 50
+
+
+def show_reconcile(console: Console, out: ReconcileOutput) -> None:
+    """The totals, what does not agree by days and models and requests, and what could not be seen."""
+    for file in out.files:
+        _line(console, f"{file.path}: {file.format}, {file.rows:,} rows")
+    for period in out.periods:
+        times = f"{period.start:%Y-%m-%d %H:%M} to {period.end:%Y-%m-%d %H:%M} UTC"
+        _line(console, f"{period.provider}'s {period.kind}: {times}")
+    whose = ", ".join(out.tenants) if len(out.tenants) <= 3 else f"{len(out.tenants)} tenants"
+    _line(console, f"ours: {out.attempts:,} attempts of {whose}")
+    for naming in out.names:
+        ours, theirs = (", ".join(names) or "–" for names in (naming.ours, naming.theirs))
+        _line(console, f"{naming.label} stands for: {ours} (ours), {theirs} (theirs)", "dim")
+    odd = [group for group in out.groups if group.verdict is not Verdict.EQUAL]
+    odd.sort(key=lambda group: group.verdict is not Verdict.DRIFT)
+    if out.groups:
+        equal = len(out.groups) - len(odd)
+        _line(console, f"{equal:,} of {len(out.groups):,} days of a model are equal")
+    if odd:
+        table = _table("day", "model")
+        for group in odd[:_SHOWN]:
+            _rows(table, group)
+        console.print(table)
+        _cut(console, len(odd))
+    if out.totals:
+        table = _table("", "total")
+        for group in out.totals:
+            _rows(table, group)
+        console.print(table)
+    if out.requests is not None:
+        _show_requests(console, out.requests)
+    for note in out.notes:
+        _line(console, f"note: {note}", "yellow")
+    style, word = ("green", "agree") if out.agrees else ("red", "DO NOT AGREE")
+    console.print(Text.assemble("the two sides ", (word, style)), soft_wrap=True)
+
+
+def _show_requests(console: Console, found: Requests) -> None:
+    _line(
+        console,
+        f"requests: {found.matched:,} matched, {found.differing:,} of them differ, "
+        f"{found.only_ours:,} only ours, {found.only_theirs:,} only theirs, {found.twice:,} twice; "
+        f"{found.explained:,} of calls without a reply, {found.unbilled:,} such calls not billed",
+    )
+    table = _table("", "requests")
+    for compared in found.totals:
+        _row(table, ("", "all"), compared, "")
+    console.print(table)
+    for mismatch in found.mismatches[:_SHOWN]:
+        _line(console, f"  {mismatch.flaw}: {_told(mismatch)}", "red")
+    _cut(console, len(found.mismatches))
+
+
+def _told(mismatch: Mismatch) -> str:
+    where = f" at {mismatch.where}" if mismatch.where else ""
+    named = mismatch.request_id or mismatch.attempt or "?"
+    fields = ", ".join(
+        f"{f.measure} {_number(f.measure, f.ours)} (ours) {_number(f.measure, f.theirs)} (theirs)"
+        for f in mismatch.fields
+        if f.unexplained
+    )
+    return f"{named}{where}: {fields}"
+
+
+def _table(*first: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in (*first, "figure"):
+        table.add_column(name, no_wrap=True)
+    for name in ("ours", "theirs", "drift", "unexplained"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    return table
+
+
+def _rows(table: Table, group: Group) -> None:
+    model = group.model or "all models"
+    whole = group.day is None and group.model is None
+    # a model's total says no more than its days do, unless it drifts
+    quiet = group.day is None and not whole and group.verdict is not Verdict.DRIFT
+    marks = [f"{group.unknown:,} unknown"] if group.unknown else []
+    marks += [f"{group.edge:,} near midnight"] if group.edge else []
+    named = (group.day or group.provider, model)
+    hint = "; ".join([*marks, *([group.hint] if group.hint else [])])
+    for compared in group.compared:
+        if whole or not (quiet or compared.verdict is Verdict.EQUAL):
+            _row(table, named, compared, hint)
+            named, hint = ("", ""), ""
+
+
+def _row(table: Table, named: tuple[str, str], compared: Compared, hint: str) -> None:
+    measure = compared.measure
+    ours = _number(measure, compared.ours)
+    if compared.most != compared.ours:
+        ours = f"{ours} to {_number(measure, compared.most)}"
+    share = ""
+    if compared.relative and compared.unexplained:
+        share = f" ({compared.relative:.2%})"
+    verdict = Text(f"{compared.verdict}", style=_STYLES[compared.verdict])
+    table.add_row(
+        *(Text(safe(name)) for name in named),
+        str(measure),
+        ours,
+        _number(measure, compared.theirs),
+        _number(measure, compared.drift),
+        f"{_number(measure, compared.unexplained)}{share}",
+        Text.assemble(verdict, f" {hint}" if hint else ""),
+    )
+
+
+def _number(measure: Measure, number: Number) -> str:
+    if measure is not Measure.COST:
+        return f"{number:,}"
+    sign = "-" if number < 0 else ""
+    amount = abs(Decimal(number))
+    return f"{sign}${amount:,.6f}" if amount < Decimal("0.01") else f"{sign}${amount:,.4f}"
+
+
+def _cut(console: Console, total: int) -> None:
+    if total > _SHOWN:
+        _line(console, f"… and {total - _SHOWN:,} more: --json has them")
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    console.print(Text(safe(text), style=style), soft_wrap=True)
+
+
+def reconcile_output(found: Reconciliation) -> ReconcileOutput:
+    """The published form of a reconciliation."""
+    return ReconcileOutput(
+        agrees=found.agrees,
+        providers=found.providers,
+        tenants=found.tenants,
+        attempts=found.attempts,
+        periods=tuple(
+            ComparedPeriod(
+                provider=period.provider,
+                kind=period.kind,
+                start=datetime.fromtimestamp(period.start, UTC),
+                end=datetime.fromtimestamp(period.end, UTC),
+            )
+            for period in found.periods
+        ),
+        threshold=found.threshold,
+        tolerance_seconds=found.tolerance,
+        unexplained_usd=found.drift,
+        drifting=found.drifting,
+        totals=found.totals,
+        groups=found.groups,
+        requests=found.requests,
+        names=found.names,
+        files=found.files,
+        notes=found.notes,
+    )
+
+
+def drift(out: ReconcileOutput) -> DriftFound | None:
+    """The error that a reconciliation ends with; ``None`` where both sides agree."""
+    if out.agrees:
+        return None
+    dollars = out.unexplained_usd
+    amount = "" if not dollars else f"${abs(dollars):f} {'more' if dollars > 0 else 'less'} and "
+    where = f"{out.drifting} days or requests" if out.drifting else "the sums"
+    return DriftFound(
+        f"the provider's account does not agree with the ledger: {amount}{where} drift by more "
+        f"than {out.threshold:%}: docs/reconciliation.md says what that can mean",
+        drift=dollars,
+        drifting=out.drifting,
+    )

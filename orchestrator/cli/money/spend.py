@@ -1,0 +1,63 @@
+"""Says what was spent, by what, and how the limits stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator.cli.common import (
+    AllOption,
+    JsonOption,
+    SinceOption,
+    TenantOption,
+    UntilOption,
+    errors,
+    print_json,
+)
+from orchestrator.cli.jobs.store import one_or_all, whose, with_store
+from posology.budget.spending.periods import Grouping
+
+if TYPE_CHECKING:
+    from orchestrator.jobs.store import JobStore
+    from posology.published.money import SpendOutput
+
+
+def spend(
+    *,
+    by: Annotated[
+        Grouping, typer.Option(case_sensitive=False, help="What is told apart.")
+    ] = Grouping.DAY,
+    tenant: TenantOption = None,
+    all_tenants: AllOption = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was spent, and how the limits stand. By tenant: of all tenants.
+
+    Calls of unknown cost count at their bounds. Without --since: the last 30 days.
+    """
+    from orchestrator.cli.money.ledger_view import show_spend
+    from orchestrator.spending import spend_output, today
+    from posology.budget.spending.periods import period, read_date
+
+    one_or_all(tenant, all_tenants=all_tenants)
+    with errors(as_json=as_json):
+        days = period(
+            None if since is None else read_date(since, "since"),
+            None if until is None else read_date(until, "until"),
+            today=today(),
+        )
+        everybody = all_tenants or (by is Grouping.TENANT and tenant is None)
+
+        async def work(store: JobStore, tenant: str) -> SpendOutput:
+            tenants = await whose(store, tenant, everybody=everybody)
+            return await spend_output(store.redis, store.url, tenants, days, by, one=not everybody)
+
+        out = with_store(tenant, work)
+        if as_json:
+            print_json(out)
+        else:
+            show_spend(Console(), out)

@@ -1,0 +1,142 @@
+"""Tenants as they are published, and as a person reads them in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.terminal import safe
+from orchestrator.spending import balance_fields
+from posology.budget.ledger.refusals import shown
+from posology.budget.tenants.limits import FIELDS
+from posology.budget.tenants.store import Tenant
+from posology.published.money import BalanceOutput
+from posology.published.tenants import ApiKeyOutput, LimitsOutput, TenantOutput, TenantSummary
+from posology.types import Balance, Limits
+
+_MONEY = ("day", "month", "total", "job")
+_NAMES = {
+    "day": "a day, UTC",
+    "month": "a month, UTC",
+    "total": "in total",
+    "job": "a job",
+    "models": "models",
+    "calls": "calls at once",
+    "requests_per_minute": "requests a minute",
+    "tokens_per_minute": "tokens a minute",
+}
+_NONE = "–"
+
+
+def tenant_summary(tenant: Tenant) -> TenantSummary:
+    """The published form of a tenant."""
+    limits = {
+        f"{name}_usd" if name in _MONEY else name: getattr(tenant.limits, name) for name in FIELDS
+    }
+    return TenantSummary(
+        name=tenant.name,
+        disabled=tenant.disabled,
+        limits=LimitsOutput(**limits),
+        created=tenant.created,
+        changed=tenant.changed,
+        keys=tuple(
+            ApiKeyOutput(id=key.id, created=key.created, expires=key.expires) for key in tenant.keys
+        ),
+    )
+
+
+def tenant_output(
+    tenant: Tenant, balances: Sequence[Balance], *, key: str | None = None
+) -> TenantOutput:
+    """The same with how its money stands.
+
+    Args:
+        tenant: as it is now.
+        balances: of its windows.
+        key: that it was just given.
+    """
+    summary = tenant_summary(tenant)
+    return TenantOutput(
+        **{name: getattr(summary, name) for name in TenantSummary.model_fields},
+        balances=tuple(BalanceOutput(**balance_fields(tenant.name, one)) for one in balances),
+        key=key,
+    )
+
+
+def show_tenants(console: Console, tenants: Sequence[Tenant]) -> None:
+    """A table, a tenant a line."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("tenant", "state", "$ a day", "$ a month", "$ in total", "$ a job", "keys"):
+        table.add_column(name, no_wrap=True, justify="right" if name.startswith("$") else "left")
+    for tenant in tenants:
+        caps = [getattr(tenant.limits, name) for name in _MONEY]
+        table.add_row(
+            Text(safe(tenant.name)),
+            _state(disabled=tenant.disabled),
+            *(_NONE if cap is None else shown(cap) for cap in caps),
+            str(len(tenant.keys)),
+        )
+    console.print(table, soft_wrap=True)
+
+
+def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -> None:
+    """Its limits, how its money stands, and its keys."""
+    table = Table(show_header=False, title=Text(safe(tenant.name)), title_justify="left")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("state", _state(disabled=tenant.disabled))
+    table.add_row("created", _time(tenant.created))
+    table.add_row("changed", _time(tenant.changed))
+    for name in FIELDS:
+        table.add_row(_NAMES[name], _limit(tenant.limits, name))
+    for key in tenant.keys:
+        ends = "" if key.expires is None else f", ends {_time(key.expires)}"
+        table.add_row("key", f"{key.id}, made {_time(key.created)}{ends}")
+    console.print(table)
+    money = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("money", "limit", "spent", "reserved", "left", "until"):
+        money.add_column(name, no_wrap=True, justify="left" if name == "money" else "right")
+    for one in balances:
+        amounts = (one.cap, one.spent, one.reserved, one.left)
+        money.add_row(
+            one.scope.value,
+            *(_NONE if amount is None else f"${shown(amount)}" for amount in amounts),
+            _NONE if one.resets is None else f"{one.resets:%Y-%m-%d %H:%M} UTC",
+        )
+    console.print(money, soft_wrap=True)
+
+
+def exhausted(balances: Sequence[Balance]) -> list[str]:
+    """A line for each limit of which nothing is left."""
+    found = []
+    for one in balances:
+        if one.cap is not None and one.left == 0:
+            until = "" if one.resets is None else f" until {one.resets:%Y-%m-%d %H:%M} UTC"
+            held = f" and ${shown(one.reserved)} reserved" if one.reserved else ""
+            found.append(
+                f"of the {one.scope}'s limit of ${shown(one.cap)}, ${shown(one.spent)} are spent{held}: "
+                f"no call that costs anything is made{until}"
+            )
+    return found
+
+
+def _state(*, disabled: bool) -> Text:
+    return Text("disabled", style="red") if disabled else Text("active", style="green")
+
+
+def _limit(limits: Limits, name: str) -> Text:
+    value = getattr(limits, name)
+    if value is None:
+        return Text("no limit" if name != "models" else "all", style="dim")
+    if isinstance(value, Decimal):
+        return Text(f"${shown(value)}")
+    return Text(safe(", ".join(value)) if name == "models" else f"{value:,}")
+
+
+def _time(at: datetime) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,1 @@
+"""``posology policy``: train, show, compare, replay and promote policies."""

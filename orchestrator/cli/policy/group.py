@@ -1,0 +1,20 @@
+"""Policies: what they learned is shown, and changed by what users say of answers."""
+
+from __future__ import annotations
+
+import typer
+
+from orchestrator.cli.policy.compare import compare
+from orchestrator.cli.policy.feedback import feedback
+from orchestrator.cli.policy.promote import promote
+from orchestrator.cli.policy.replay import replay
+from orchestrator.cli.policy.show import show
+from orchestrator.cli.policy.train import train
+
+app = typer.Typer(help="Looks after what policies learned.", no_args_is_help=True)
+app.command()(train)
+app.command()(show)
+app.command()(feedback)
+app.command()(promote)
+app.command()(replay)
+app.command()(compare)

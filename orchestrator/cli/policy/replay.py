@@ -1,0 +1,193 @@
+"""Decides again from the records of jobs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from orchestrator.cli.common import (
+    SOME_BAD,
+    IndexOption,
+    JsonOption,
+    TenantOption,
+    errors,
+    fail,
+    print_json,
+)
+from orchestrator.cli.jobs.files import STREAM
+from orchestrator.cli.jobs.store import with_store
+from orchestrator.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from orchestrator.jobs.store import JobStore
+    from orchestrator.question.replay import Present
+    from posology.index.store import Index
+    from posology.published.decisions import ReplayedJob, ReplayOutput
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wanted:
+    """What the command line asks for."""
+
+    jobs: tuple[str, ...]
+    batch: str | None
+    index: str | None
+    retrieve: bool
+    newest: bool
+    show: int
+    as_json: bool
+    settings: Settings
+
+
+def replay(
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB…", help="The jobs' ids; - reads them from standard input."),
+    ] = None,
+    *,
+    batch: Annotated[
+        str | None, typer.Option("--batch", metavar="ID", help="All jobs of a batch instead.")
+    ] = None,
+    qtable: Annotated[
+        Path | None,
+        typer.Option("--qtable", metavar="FILE", help="The Q-table. Default: POSOLOGY_QTABLE."),
+    ] = None,
+    retrieve: Annotated[
+        bool,
+        typer.Option("--retrieve", help="Retrieve again, too, and tell what is found otherwise."),
+    ] = False,
+    newest: Annotated[
+        bool,
+        typer.Option(
+            "--newest",
+            help="With --retrieve: from the index as it is now, not from the version that each record names.",
+        ),
+    ] = False,
+    index: IndexOption = None,
+    show: Annotated[
+        int,
+        typer.Option("--show", min=1, max=10_000, help="Jobs to tell of that are not the same."),
+    ] = 20,
+    tenant: TenantOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Decide again from the records of jobs: the same decision, or a report of what changed. No model is called.
+
+    The exit status is 15 where a decision is another one or cannot be made again, and 1 where jobs are gone.
+    """
+    from orchestrator.cli.policy.replay_view import show_replay
+    from orchestrator.question.replay import changed
+    from posology.published.decisions import Replay
+
+    if bool(jobs) == (batch is not None):
+        raise typer.BadParameter("name jobs, or a batch with --batch")
+    with errors(as_json=as_json):
+        settings = load_settings()
+        if qtable is not None:
+            settings = settings.model_copy(update={"qtable": str(qtable)})
+        wanted = _Wanted(
+            jobs=tuple(jobs or ()),
+            batch=batch,
+            index=index or settings.index,
+            retrieve=retrieve or newest,
+            newest=newest,
+            show=show,
+            as_json=as_json,
+            settings=settings,
+        )
+        out = with_store(tenant, lambda store, tenant: _run(store, tenant, wanted))
+        if as_json:
+            print_json(out)
+        elif out.jobs != 1:
+            show_replay(Console(), out)
+    found = changed(out)
+    if found is not None:
+        if not as_json:
+            fail(found.message)
+        raise typer.Exit(found.exit_code)
+    if out.counts.get(Replay.MISSING):
+        raise typer.Exit(SOME_BAD)
+
+
+async def _run(store: JobStore, tenant: str, wanted: _Wanted) -> ReplayOutput:
+    from orchestrator.cli.policy.replay_view import show_replayed
+    from orchestrator.jobs.batches import Batches
+    from orchestrator.question.replay import Replayer, each, of_batch
+    from posology.published.decisions import Replay
+
+    started, console = time.perf_counter(), Console()
+    told = 0
+
+    def tell(job: ReplayedJob) -> None:
+        nonlocal told
+        # of a batch only what is not the same, and not all of it
+        if not wanted.as_json and (wanted.batch is None or job.status is not Replay.SAME):
+            told += 1
+            if told <= wanted.show or wanted.batch is None:
+                show_replayed(console, job)
+
+    async with AsyncExitStack() as opened:
+        replayer = Replayer(await _present(wanted, opened), show=wanted.show)
+        ids: Iterable[str] | AsyncIterator[str] = wanted.jobs
+        if wanted.batch is not None:
+            ids = of_batch(Batches(store, wanted.settings), wanted.batch, tenant=tenant)
+        elif wanted.jobs == (STREAM,):
+            ids = (line.split()[0] for line in sys.stdin if line.strip())
+        await each(store, ids, replayer, tenant=tenant, tell=tell)
+        return replayer.output(time.perf_counter() - started)
+
+
+async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
+    """What decides now, as far as it is asked for: the models are loaded for ``--retrieve`` only."""
+    from anyio import to_thread
+
+    from orchestrator.compressors import make_compressors
+    from orchestrator.prices import price_book
+    from orchestrator.question import qtables
+    from orchestrator.question.decider import Decider
+    from orchestrator.question.replay import Present
+    from orchestrator.service import open_service
+
+    settings = wanted.settings
+    table = qtables.configured(settings)
+    service = None
+    if wanted.retrieve:
+        service = await opened.enter_async_context(open_service(settings, wanted.index))
+        index: Index | None = service.index
+    else:
+        index = await to_thread.run_sync(_opened, wanted.index)
+    return Present(
+        decider=Decider(
+            default=settings.policy,
+            table=table,
+            compressors=make_compressors(settings),
+            embedder=index.meta.embedder if index else None,
+        ),
+        prices=price_book(settings).version,
+        index=await to_thread.run_sync(lambda: index.version) if index else None,
+        service=service,
+        newest=wanted.newest,
+    )
+
+
+def _opened(place: str | None) -> Index | None:
+    """The index, where there is one at hand."""
+    from orchestrator.service import index_place
+    from posology.errors import IndexFault
+    from posology.index.store import Index
+
+    if place is None:
+        return None
+    try:
+        return Index.open(index_place(load_settings(), place))
+    except IndexFault as error:
+        fail(f"{error.message}; whether the index is another one by now is not known")
+        return None

@@ -1,0 +1,121 @@
+"""The embedded stack, and the HTTP API alone."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from orchestrator.cli.common import IndexOption, errors
+from orchestrator.settings import Settings, environment, load_settings
+from posology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from orchestrator.stack.folder import StackInfo
+
+HostOption = Annotated[str, typer.Option(help="The address that the API listens on.")]
+PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="Its port; 0 takes any.")]
+
+#: seconds for a worker to hand back what it could not finish
+_HAND_BACK = 5.0
+
+
+def up(
+    *,
+    home: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the data is kept. Default: POSOLOGY_HOME."),
+    ] = None,
+    index: IndexOption = None,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, help="Jobs at once for each. Default: POSOLOGY_WORKER_CONCURRENCY."),
+    ] = None,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8000,
+    api: Annotated[bool, typer.Option("--api/--no-api", help="Whether to serve HTTP.")] = True,
+) -> None:
+    """Run Redis, workers and the API on this machine until Ctrl-C.
+
+    With POSOLOGY_REDIS_URL set, that Redis is used instead of one of our own.
+    """
+    from orchestrator.service import index_place
+    from orchestrator.stack.options import StackOptions
+    from orchestrator.stack.up import run_stack
+    from posology.store.connection import shown
+
+    with errors(as_json=False):
+        settings = load_settings()
+        if api:
+            _check_open(settings, host)
+        folder = home or Path(settings.home)
+        console = Console(stderr=True)
+
+        def tell(line: str) -> None:
+            console.print(Text(line), soft_wrap=True)
+
+        def ready(info: StackInfo) -> None:
+            tell(f"ready: Redis at {shown(info.redis_url)}, data and logs in {folder}")
+            if info.api_url:
+                tell(f"API at {info.api_url}")
+            tell("Ctrl-C stops it; jobs go on at the next start")
+
+        options = StackOptions(
+            environment=environment(),
+            folder=folder,
+            redis_url=settings.redis_url.get_secret_value() if settings.redis_url else None,
+            workers=workers,
+            concurrency=concurrency or settings.worker_concurrency,
+            api=api,
+            host=host,
+            port=port,
+            # workers cannot start without one, and say so only in their logs
+            index=str(index_place(settings, index)),
+            # the worker's own grace comes first, then it hands back
+            worker_grace=settings.shutdown_grace + _HAND_BACK,
+        )
+        tell("starting …")
+        anyio.run(lambda: run_stack(options, ready=ready, tell=tell))
+
+
+def api(*, host: HostOption = "127.0.0.1", port: PortOption = 8000) -> None:
+    """Serve the HTTP API alone, for a Redis and workers that run elsewhere."""
+    with errors(as_json=False):
+        import uvicorn
+        from pydantic import SecretStr
+
+        from orchestrator.api.app import create_app
+        from orchestrator.jobs.place import store_url
+
+        settings = load_settings()
+        _check_open(settings, host)
+        place = {"redis_url": SecretStr(store_url(settings))}
+        uvicorn.run(
+            create_app(settings.model_copy(update=place)), host=host, port=port, access_log=False
+        )
+
+
+def _check_open(settings: Settings, host: str) -> None:
+    """See whether it is meant that other machines reach an API that believes whoever asks.
+
+    Raises:
+        ConfigurationError: nobody has said so.
+    """
+    if settings.auth is None and not _is_loopback(host):
+        raise ConfigurationError(
+            f"on {host} the API can be reached from elsewhere, and it would believe whoever says a tenant's "
+            "name: set POSOLOGY_AUTH=keys (docs/tenants.md), or POSOLOGY_AUTH=open if that is meant"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,1 +1,0 @@
-"""Vectors that are bought: of a question by whoever asks it, of literature by whoever ingests it."""

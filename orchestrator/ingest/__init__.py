@@ -1,0 +1,1 @@
+"""Ingest and sync with the configured embedder, in this process or on workers."""

@@ -1,0 +1,103 @@
+"""Ingest spread over workers: those that run elsewhere, or some of this machine for as long as it takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio.from_thread import start_blocking_portal
+
+from orchestrator.ingest.shards.encoders import refuse_bought
+from orchestrator.ingest.shards.queue import RedisShards
+from orchestrator.ingest.shards.store import INGEST
+from orchestrator.jobs.place import store_url
+from orchestrator.settings import Settings, environment
+from orchestrator.stack.options import StackOptions
+from orchestrator.stack.up import running_stack
+from posology.index.shards.collector import WINDOW, ShardMaker
+
+if TYPE_CHECKING:
+    from posology.index.store import Index
+
+#: Records a shard: what a worker that dies loses. On one core they take some ten seconds.
+SHARD = 256
+#: a worker that only encodes
+WORKER = (
+    sys.executable, "-m", "celery", "-A", "workers.app", "worker", "-Q", INGEST, "--concurrency", "1",
+    "--loglevel", "WARNING", "--without-gossip", "--without-mingle", "-n", "ingest{number}@%h",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """Who encodes."""
+
+    #: worker processes of this machine, for this ingest alone; ``None``: those that work on the configured Redis
+    workers: int | None = None
+    #: shards that are under way at most
+    window: int = WINDOW
+
+
+@contextmanager
+def spreading(
+    spread: Spread, settings: Settings, index: Index, *, embedder: str | None = None
+) -> Iterator[ShardMaker]:
+    """What makes the rows of an ingest. Blocking.
+
+    What lies beside the index is taken away at the end, unless the block raises: then the next ingest uses it.
+
+    Args:
+        spread: who encodes.
+        settings: say where Redis is, and the lease.
+        index: the one that is written.
+        embedder: as the ingest was told; workers of this machine take it, others have their own setting.
+
+    Raises:
+        ConfigurationError: the embedder is paid for, or nobody says where Redis is.
+        ChildFailed: a worker of this machine does not start.
+    """
+    refuse_bought(embedder or settings.embedder)
+    with ExitStack() as stack:
+        if spread.workers is None:
+            url = store_url(settings)
+        else:
+            url = stack.enter_context(_workers(spread.workers, settings, embedder))
+        queue = stack.enter_context(RedisShards(url, index.uri, lease=settings.lease))
+        maker = ShardMaker(index, queue, window=spread.window)
+        yield maker
+        maker.close()
+
+
+@contextmanager
+def _workers(count: int, settings: Settings, embedder: str | None) -> Iterator[str]:
+    """Workers, and a Redis of their own: what it holds can be lost, the shards lie beside the index."""
+    chosen = embedder or settings.embedder
+    # each encodes one shard at a time: together they are to have as many threads as there are cores
+    threads = settings.embedder_threads or max(1, (os.cpu_count() or 1) // count)
+    overrides = {
+        "OMP_NUM_THREADS": environment().get("OMP_NUM_THREADS") or str(threads),
+        "POSOLOGY_EMBEDDER_THREADS": str(threads),
+        "POSOLOGY_LEASE": str(settings.lease),
+        **({} if chosen is None else {"POSOLOGY_EMBEDDER": chosen}),
+    }
+    with tempfile.TemporaryDirectory(prefix="posology-ingest-") as folder:
+        options = StackOptions(
+            environment=environment(),
+            folder=Path(folder),
+            workers=count,
+            concurrency=1,
+            api=False,
+            overrides=overrides,
+            worker_argv=WORKER,
+        )
+        with (
+            start_blocking_portal() as portal,
+            portal.wrap_async_context_manager(running_stack(options)) as info,
+        ):
+            yield info.redis_url

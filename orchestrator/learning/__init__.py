@@ -1,1 +1,0 @@
-"""What policies learn, outside of them: kept in files, shown, drawn, changed by feedback."""

@@ -1,0 +1,1 @@
+"""One question from request to report: retrieve, decide, run the strategy, conclude."""

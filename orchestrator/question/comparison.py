@@ -1,0 +1,298 @@
+"""Two policies beside each other: what each decides for the same questions, and what that costs. No model is called."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from orchestrator.compressors import check as check_compressor
+from orchestrator.concurrency import few_at_once
+from orchestrator.question.decider import Decider, Left, Means, task_of
+from orchestrator.question.embedding import Spend
+from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.question.report import error_body
+from policies.affordable import describe
+from policies.specs import PRESETS
+from policies.specs import parse as parse_policy
+from posology.errors import InvalidQuery, UnpricedModel
+from posology.published.decisions import (
+    BadRow,
+    CompareOutput,
+    DifferenceOutput,
+    DosePair,
+    SideOutput,
+)
+from posology.types import Decision, Scope
+from strategies import STRATEGIES
+
+if TYPE_CHECKING:
+    from orchestrator.jobs.rows import Row
+    from orchestrator.question.pipeline import Request
+    from orchestrator.service import Service
+    from orchestrator.settings import Settings
+    from posology.published.answers import ErrorBody
+    from posology.types import Retrieval
+
+#: questions that are retrieved for at once
+_AT_ONCE = 4
+_NOTHING = Dollars()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Side:
+    """One of the two: a policy with its settings, or a strategy that is forced."""
+
+    #: as it was written
+    text: str
+    #: ``None``: a policy decides
+    strategy: str | None = None
+    #: share of the sentences, of a strategy that compresses
+    keep: float | None = None
+    #: name of the compressor, of a strategy that compresses
+    compressor: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Side:
+        """Read ``router:qtable=off``, ``direct`` or ``compressed:keep=0.2,compressor=leancontext``.
+
+        Raises:
+            InvalidQuery: no such policy, strategy, compressor, setting or value.
+        """
+        name, _, settings = text.strip().partition(":")
+        if name not in (*STRATEGIES, *PRESETS):
+            known = ", ".join((*PRESETS, *STRATEGIES))
+            raise InvalidQuery(
+                f"{name!r} is no policy and no strategy: choose of {known}", field="policy"
+            )
+        if name not in STRATEGIES:
+            spec = parse_policy(text)
+            check_compressor(spec.compressor, field="policy")
+            return cls(text=spec.text)
+        keep: float | None = None
+        compressor: str | None = None
+        for setting in filter(None, settings.split(",")):
+            key, _, value = (part.strip() for part in setting.partition("="))
+            try:
+                if name != "compressed" or not value:
+                    raise ValueError
+                if key == "compressor":
+                    check_compressor(value, field="policy")
+                    compressor = value
+                elif key == "keep" and 0 <= float(value) <= 1:
+                    keep = float(value)
+                else:
+                    raise ValueError
+            except ValueError:
+                raise InvalidQuery(
+                    f"{text!r}: a strategy has no settings, but for compressed:keep=SHARE, 0 to 1, and "
+                    "compressed:compressor=NAME",
+                    field="policy",
+                ) from None
+        return cls(text=text.strip(), strategy=name, keep=keep, compressor=compressor)
+
+    def of(self, request: Request) -> Request:
+        """A question, decided by this side whatever it asks for itself."""
+        policy = None if self.strategy else self.text
+        compressor = self.compressor or request.compressor
+        if self.strategy not in (None, "compressed"):
+            compressor = None
+        return replace(
+            request,
+            strategy=self.strategy,
+            keep=self.keep,
+            compressor=compressor,
+            policy=policy,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """What one side gives a question."""
+
+    decision: Decision
+    #: ``None``: it declined
+    estimate: Estimate | None
+
+    @property
+    def dollars(self) -> Dollars:
+        """What it costs; nothing where it declined."""
+        return self.estimate.dollars if self.estimate else _NOTHING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """A question, and what both sides give it."""
+
+    row: int
+    question: str
+    index: str
+    first: Given
+    second: Given
+
+    @property
+    def differs(self) -> bool:
+        """Whether it gets different doses."""
+        return self.first.decision.dose != self.second.decision.dose
+
+
+class Comparison:
+    """Decides by two policies for the same questions, over one index.
+
+    Args:
+        service: retrieves.
+        decider: makes the policies, with the Q-table at hand.
+        estimator: counts.
+        settings: for what a row does not say.
+        left: dollars that each question has; ``None``: no limit.
+    """
+
+    def __init__(
+        self,
+        *,
+        service: Service,
+        decider: Decider,
+        estimator: Estimator,
+        settings: Settings,
+        left: Decimal | None = None,
+    ) -> None:
+        self._service = service
+        self._decider = decider
+        self._estimator = estimator
+        self._settings = settings
+        self._left = left
+
+    async def __call__(
+        self, first: Side, second: Side, rows: Sequence[Row], *, show: int = 20
+    ) -> CompareOutput:
+        """Compare.
+
+        Args:
+            first: one policy.
+            second: the other.
+            rows: the questions; policies and strategies that they name do not count.
+            show: questions at most that are told of one by one.
+
+        Raises:
+            IndexFault: the index cannot serve.
+            PolicyMismatch: the Q-table is not for this index.
+        """
+        started = time.perf_counter()
+        found = await few_at_once(lambda row: self._row(row, first, second), rows, limit=_AT_ONCE)
+        pairs = [one for one in found if isinstance(one, Pair)]
+        differing = [pair for pair in pairs if pair.differs]
+        doses = Counter(
+            (describe(p.first.decision.dose), describe(p.second.decision.dose)) for p in pairs
+        )
+        return CompareOutput(
+            first=self._side(first, [p.first for p in pairs], [p.first for p in differing]),
+            second=self._side(second, [p.second for p in pairs], [p.second for p in differing]),
+            questions=len(pairs),
+            differing=len(differing),
+            doses=tuple(
+                DosePair(first=one, second=other, questions=count)
+                for (one, other), count in doses.most_common()
+            ),
+            differences=tuple(_difference(pair) for pair in differing[:show]),
+            bad=tuple(
+                BadRow(row=row.number, error=one)
+                for row, one in zip(rows, found, strict=True)
+                if not isinstance(one, Pair)
+            ),
+            left_usd=self._left,
+            prices=self._estimator.prices,
+            index=pairs[0].index if pairs else None,
+            seconds=time.perf_counter() - started,
+        )
+
+    async def _row(self, row: Row, first: Side, second: Side) -> Pair | ErrorBody:
+        if row.request is None:
+            assert row.error is not None
+            return row.error
+        request = row.request.to_request(self._settings)
+        try:
+            # before anything is retrieved
+            self._estimator.check(request.model)
+        except UnpricedModel as error:
+            return error_body(error, None)
+        try:
+            retrieval = await self._service.search(
+                request.query,
+                k=request.k,
+                mode=request.mode,
+                retracted=request.retracted,
+                filters=request.filters,
+                version=request.index_version,
+                spend=Spend(tenant=self._settings.tenant),
+            )
+        except InvalidQuery as error:
+            # only the index knows which names there are to filter by
+            return error_body(error, None)
+        return Pair(
+            row=row.number,
+            question=request.query.text,
+            index=retrieval.index_version,
+            first=await self._given(first.of(request), retrieval),
+            second=await self._given(second.of(request), retrieval),
+        )
+
+    async def _given(self, request: Request, retrieval: Retrieval) -> Given:
+        decision = await self._decider(request, retrieval, means=self._means())
+        if decision.declined:
+            return Given(decision=decision, estimate=None)
+        estimate = await self._estimator(
+            task_of(request, retrieval), decision.dose, partition_size=request.partition_size
+        )
+        return Given(decision=decision, estimate=estimate)
+
+    def _means(self) -> Means | None:
+        if self._left is None:
+            return None
+        left = Left(dollars=self._left, later=self._left, scope=Scope.JOB)
+
+        async def look() -> Left | None:
+            return left
+
+        return look
+
+    def _side(self, side: Side, all_: Sequence[Given], differing: Sequence[Given]) -> SideOutput:
+        total, apart = _sum(all_), _sum(differing)
+        known = [one.estimate for one in all_ if one.estimate]
+        return SideOutput(
+            policy=side.text,
+            version=self._version(side),
+            declined=len(all_) - len(known),
+            calls=sum(one.calls for one in known),
+            input_tokens=sum(one.input for one in known),
+            output_tokens=sum(one.output for one in known),
+            low_usd=total.low,
+            expected_usd=total.expected,
+            worst_usd=total.worst,
+            differing_expected_usd=apart.expected,
+            differing_worst_usd=apart.worst,
+        )
+
+    def _version(self, side: Side) -> str:
+        if side.strategy is not None:
+            return side.text
+        return parse_policy(side.text).policy(self._decider.table).version
+
+
+def _sum(given: Sequence[Given]) -> Dollars:
+    return sum((one.dollars for one in given), _NOTHING)
+
+
+def _difference(pair: Pair) -> DifferenceOutput:
+    return DifferenceOutput(
+        row=pair.row,
+        question=pair.question,
+        first=pair.first.decision.dose,
+        second=pair.second.decision.dose,
+        first_reason=pair.first.decision.reason,
+        second_reason=pair.second.decision.reason,
+        first_expected_usd=pair.first.dollars.expected,
+        second_expected_usd=pair.second.dollars.expected,
+    )

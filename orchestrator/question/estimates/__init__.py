@@ -1,0 +1,1 @@
+"""Cost estimates from retrieval and token counts alone: see ``docs/estimates.md``."""

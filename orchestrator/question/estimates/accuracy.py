@@ -1,0 +1,153 @@
+"""Estimates beside what the same questions did cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from posology.errors import BadFile
+from posology.published.estimates import Accuracy, StrategyAccuracy
+from posology.published.jobs import BatchRow
+
+if TYPE_CHECKING:
+    from orchestrator.question.estimates.costs import Estimate
+    from orchestrator.question.estimates.rows import Estimated
+    from posology.types import Attempt
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """One question's estimate, and what became of it."""
+
+    estimate: Estimate
+    #: dollars; ``None``: an attempt's cost is unknown
+    actual: Decimal | None
+    #: whether an attempt was repeated, or made by a worker that was lost
+    repeated: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether it cost more than its worst."""
+        return self.actual is not None and self.actual > self.estimate.dollars.worst
+
+    @property
+    def within(self) -> bool:
+        """Whether it cost no less than its low and no more than its worst."""
+        assert self.actual is not None
+        return self.estimate.dollars.low <= self.actual and not self.over
+
+
+def read_answers(lines: Iterable[bytes], path: str) -> Iterator[BatchRow]:
+    """The rows that ``posology batch`` wrote.
+
+    Raises:
+        BadFile: naming the line that is none.
+    """
+    for line, raw in enumerate(lines, 1):
+        if not raw.strip():
+            continue
+        try:
+            yield BatchRow.model_validate_json(raw)
+        except ValidationError:
+            reason = "it is no row of an output of `posology batch`"
+            raise BadFile(reason, path=path, line=line) from None
+
+
+def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) -> Accuracy:
+    """Put estimates beside answers to the same questions.
+
+    Args:
+        found: estimates, in the order of the questions.
+        answers: rows of a batch of the same questions.
+        path: where they stand, for messages.
+
+    Raises:
+        BadFile: the answers are to other questions.
+    """
+    by_row = {one.row.number: one for one in found}
+    compared: list[Compared] = []
+    unanswered = other_index = 0
+    for answer in answers:
+        one = by_row.get(answer.row)
+        if one is None or answer.id != _id(one):
+            raise _others(path, answer.row)
+        if answer.result is None or one.request is None:
+            unanswered += 1
+            continue
+        if answer.result.question != one.request.query.text:
+            raise _others(path, answer.row)
+        # a smaller dose than this may have been all that there was money for
+        decided = one.decided if answer.result.decision.dose == one.dose else None
+        estimate = decided or one.of(answer.result.strategy)
+        if estimate is None:
+            raise BadFile(
+                f"row {answer.row} was answered by {answer.result.strategy}, which its question does "
+                "not ask for: give the same options",
+                path=path,
+            )
+        other_index += answer.result.index != one.index
+        spent = answer.result.spending
+        compared.append(
+            Compared(
+                estimate=estimate,
+                actual=spent.cost_usd,
+                repeated=_repeated(spent.attempts, estimate.calls),
+            )
+        )
+    names = dict.fromkeys(one.estimate.strategy for one in compared)
+    return Accuracy(
+        strategies=tuple(
+            accuracy(name, [c for c in compared if c.estimate.strategy == name]) for name in names
+        ),
+        unanswered=unanswered,
+        other_index=other_index,
+    )
+
+
+def accuracy(strategy: str, compared: Sequence[Compared]) -> StrategyAccuracy:
+    """How far off the estimates of one strategy were."""
+    known = [c for c in compared if c.actual is not None]
+    estimated = sum((c.estimate.dollars.expected for c in known), Decimal(0))
+    actual = sum((c.actual for c in known if c.actual is not None), Decimal(0))
+    ratios = sorted(
+        float(c.actual / c.estimate.dollars.expected)
+        for c in known
+        if c.actual is not None and c.estimate.dollars.expected
+    )
+    return StrategyAccuracy(
+        strategy=strategy,
+        questions=len(known),
+        estimated_usd=estimated,
+        actual_usd=actual,
+        ratio=float(actual / estimated) if estimated else None,
+        p5=_quantile(ratios, 0.05),
+        p50=_quantile(ratios, 0.5),
+        p95=_quantile(ratios, 0.95),
+        within=sum(c.within for c in known) / len(known) if known else None,
+        over_worst=sum(c.over and not c.repeated for c in known),
+        repeated=sum(c.repeated for c in known),
+        unknown=len(compared) - len(known),
+    )
+
+
+def _repeated(attempts: Sequence[Attempt], calls: int) -> bool:
+    """Whether there were more attempts than calls and their repairs take."""
+    return any(a.attempt > 1 for a in attempts) or len({a.call for a in attempts}) > 2 * calls
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float | None:
+    """The nearest of the values; ``None`` where there are none."""
+    return ordered[round(share * (len(ordered) - 1))] if ordered else None
+
+
+def _id(found: Estimated) -> object:
+    return None if found.row.id is None else json.loads(found.row.id)
+
+
+def _others(path: str, row: int) -> BadFile:
+    return BadFile(f"row {row} is the answer to another question", path=path)

@@ -1,0 +1,271 @@
+"""Estimates of many questions: retrieve, render, count; nothing is sent to a model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from redis.asyncio import Redis
+
+from orchestrator.concurrency import few_at_once
+from orchestrator.jobs.rows import Row, read_row
+from orchestrator.question.decider import task_of
+from orchestrator.question.embedding import Spend
+from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.question.estimates.history import read_history
+from orchestrator.question.estimates.typical import Figures, Label, Typical
+from orchestrator.question.pipeline import Prepared, Request
+from orchestrator.question.report import error_body
+from orchestrator.service import Service
+from orchestrator.settings import Settings
+from orchestrator.spending import balance_fields
+from policies.specs import parse as parse_policy
+from posology.budget.ledger.redis import RedisLedger
+from posology.errors import InvalidQuery, UnpricedModel
+from posology.published.answers import ErrorBody
+from posology.published.estimates import (
+    Accuracy,
+    BadQuestion,
+    EstimateOutput,
+    QuestionEstimate,
+    ScopeEstimate,
+    StrategyEstimate,
+)
+from posology.types import Balance, Dose
+from strategies import STRATEGIES
+from strategies.compressed import NAME as COMPRESSED
+
+#: questions that are retrieved for at once
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """What the ledger says of a tenant."""
+
+    tenant: str
+    balances: tuple[Balance, ...]
+    history: Mapping[Label, Figures]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimated:
+    """One row, with its estimates or why there are none."""
+
+    row: Row
+    #: ``None`` for a row that cannot be estimated
+    request: Request | None = None
+    #: of the dose that the policy gives where no limit applies
+    decided: Estimate | None = None
+    #: that dose
+    dose: Dose | None = None
+    passages: int = 0
+    index: str = ""
+    free: bool = False
+    #: one a strategy, over all passages by one call or one a partition
+    estimates: tuple[Estimate, ...] = ()
+    error: ErrorBody | None = None
+
+    def of(self, strategy: str) -> Estimate | None:
+        """The estimate of a strategy, where there is one."""
+        return next((one for one in self.estimates if one.strategy == strategy), None)
+
+
+async def read_standing(redis: Redis, url: str, tenant: str) -> Standing:
+    """What a tenant has left, and what its calls took.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    return Standing(
+        tenant=tenant,
+        balances=await RedisLedger(redis, url, tenant=tenant).balances(),
+        history=await read_history(redis, url, tenant),
+    )
+
+
+def read_rows(
+    lines: Iterable[str | bytes], defaults: Mapping[str, Any], settings: Settings
+) -> Iterator[Row]:
+    """The rows of a file, as a batch reads them: blank lines are none."""
+    number = 0
+    for line, raw in enumerate(lines, 1):
+        if raw.strip():
+            yield read_row(number, line, raw, defaults, settings)
+            number += 1
+
+
+class Estimates:
+    """Estimates questions over one index. It may be shared by concurrent callers.
+
+    Args:
+        service: retrieves, and decides.
+        estimator: counts.
+        settings: for what a row does not say.
+    """
+
+    def __init__(self, *, service: Service, estimator: Estimator, settings: Settings) -> None:
+        self._service = service
+        self._estimator = estimator
+        self._settings = settings
+
+    async def __call__(
+        self, rows: Sequence[Row], *, standing: Standing | None = None
+    ) -> tuple[Estimated, ...]:
+        """Estimate rows, in their order. A row that cannot be estimated says why.
+
+        A row that names a strategy is estimated for that one, others for all.
+
+        Args:
+            rows: see :func:`read_rows`.
+            standing: with it, replies are guessed by the tenant's own calls.
+
+        Raises:
+            IndexFault: the index cannot serve.
+        """
+        estimator = self._estimator
+        if standing is not None:
+            estimator = estimator.with_history(Typical(standing.history))
+        tenant = self._settings.tenant if standing is None else standing.tenant
+        return tuple(
+            await few_at_once(lambda row: self._row(row, estimator, tenant), rows, limit=_AT_ONCE)
+        )
+
+    def output(
+        self,
+        found: Sequence[Estimated],
+        *,
+        started: float,
+        standing: Standing | None = None,
+        accuracy: Accuracy | None = None,
+    ) -> EstimateOutput:
+        """The published form.
+
+        Args:
+            found: of all rows.
+            started: by :func:`time.perf_counter`.
+            standing: what the tenant has left.
+            accuracy: how far off the estimates were.
+        """
+        attempts = self._settings.attempts
+        good = [one for one in found if one.request is not None]
+        names = [name for name in STRATEGIES if any(one.of(name) for one in good)]
+        decided = [one.decided for one in good]
+        total = _total("as decided", decided, attempts) if good else None
+        history = standing.history if standing else {}
+        return EstimateOutput(
+            questions=tuple(_question(one, attempts) for one in good),
+            bad=tuple(_bad(one) for one in found if one.error is not None),
+            totals=tuple(_total(name, [one.of(name) for one in good], attempts) for name in names),
+            decided=total,
+            balances=_scopes(standing, total) if standing else None,
+            accuracy=accuracy,
+            attempts=attempts,
+            history=sum(figures.attempts for figures in history.values()),
+            prices=self._estimator.prices,
+            seconds=time.perf_counter() - started,
+        )
+
+    async def _row(self, row: Row, estimator: Estimator, tenant: str) -> Estimated:
+        if row.request is None:
+            return Estimated(row=row, error=row.error)
+        request = row.request.to_request(self._settings)
+        try:
+            # before anything is retrieved
+            estimator.check(request.model)
+        except UnpricedModel as error:
+            return Estimated(row=row, error=error_body(error, None))
+        try:
+            # nothing is spent: a question whose vector is still to be bought is searched for by its words
+            spend = Spend(tenant=tenant, blind=True)
+            prepared = await self._service.prepare(request, spend=spend)
+        except InvalidQuery as error:
+            # only the index knows which names there are to filter by
+            return Estimated(row=row, error=error_body(error, None))
+        task, size = task_of(request, prepared.retrieval), request.partition_size
+        decided = await estimator(task, prepared.decision.dose, partition_size=size)
+        estimates = [await estimator(task, dose, partition_size=size) for dose in _doses(prepared)]
+        before = await self._service.unpaid(request.query, tenant)
+        if before:
+            decided = estimator.vectors(decided, before)
+            estimates = [estimator.vectors(one, before) for one in estimates]
+        return Estimated(
+            row=row,
+            request=request,
+            decided=decided,
+            passages=len(prepared.retrieval.passages),
+            index=prepared.retrieval.index_version,
+            free=estimator.free(request.model),
+            dose=prepared.decision.dose,
+            estimates=tuple(estimates),
+        )
+
+
+def _doses(prepared: Prepared) -> Iterator[Dose]:
+    """One of each strategy, or that which was asked for."""
+    request = prepared.request
+    compressor = request.compressor
+    if compressor is None and request.policy is not None:
+        compressor = parse_policy(request.policy).compressor
+    for name in STRATEGIES if request.strategy is None else (request.strategy,):
+        by = compressor if name == COMPRESSED else None
+        yield Dose(strategy=name, keep=request.keep, compressor=by)
+
+
+def _question(found: Estimated, attempts: int) -> QuestionEstimate:
+    assert found.request is not None
+    return QuestionEstimate(
+        row=found.row.number,
+        id=_own_id(found.row),
+        question=found.request.query.text,
+        model=found.request.model,
+        free=found.free,
+        passages=found.passages,
+        decided=found.decided.strategy if found.decided else "",
+        strategies=tuple(
+            _total(name, [found.of(name)], attempts) for name in STRATEGIES if found.of(name)
+        ),
+    )
+
+
+def _bad(found: Estimated) -> BadQuestion:
+    assert found.error is not None
+    return BadQuestion(row=found.row.number, id=_own_id(found.row), error=found.error)
+
+
+def _own_id(row: Row) -> Any:
+    return None if row.id is None else json.loads(row.id)
+
+
+def _total(name: str, found: Sequence[Estimate | None], attempts: int) -> StrategyEstimate:
+    known = [one for one in found if one is not None]
+    dollars = sum((one.dollars for one in known), Dollars())
+    return StrategyEstimate(
+        strategy=name,
+        questions=len(known),
+        calls=sum(one.calls for one in known),
+        input_tokens=sum(one.input for one in known),
+        output_tokens=sum(one.output for one in known),
+        low_usd=dollars.low,
+        expected_usd=dollars.expected,
+        worst_usd=dollars.worst,
+        repeated_usd=dollars.worst * attempts,
+        largest_worst_usd=max((one.dollars.worst for one in known), default=Decimal(0)),
+    )
+
+
+def _scopes(standing: Standing, total: StrategyEstimate | None) -> tuple[ScopeEstimate, ...]:
+    expected = total.expected_usd if total else Decimal(0)
+    worst = total.worst_usd if total else Decimal(0)
+    return tuple(
+        ScopeEstimate(
+            **balance_fields(standing.tenant, balance),
+            expected_fits=balance.left is None or expected <= balance.left,
+            worst_fits=balance.left is None or worst <= balance.left,
+        )
+        for balance in standing.balances
+    )

@@ -1,0 +1,324 @@
+"""Decides again from the records of jobs: is it the same, and if not, what changed?"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from orchestrator.question.decider import Decider, versions
+from orchestrator.question.embedding import Spend
+from orchestrator.question.report import error_body
+from orchestrator.question.request import JobRequest
+from policies.router import recorded_quote
+from policies.savings import recorded as recorded_saving
+from posology.errors import DecisionChanged, JobNotFound, PosologyError
+from posology.published.decisions import (
+    ChangeOutput,
+    Replay,
+    ReplayedDecision,
+    ReplayedJob,
+    ReplayOutput,
+)
+from posology.types import Decision, Retrieval, Rung, Situation
+
+if TYPE_CHECKING:
+    from orchestrator.jobs.batches import Batches
+    from orchestrator.jobs.store import JobStore
+    from orchestrator.question.pipeline import Request
+    from orchestrator.service import Service
+    from posology.published.jobs import JobOutput
+    from posology.seams import Policy
+
+#: jobs of a batch that are looked at before the next ones are listed
+PAGE = 100
+#: How far apart two numbers of features are that count as one: processors differ in how they round a
+#: question's vector.
+_RELATIVE, _ABSOLUTE = 1e-3, 1e-5
+#: not the policy's own: its caller fills them in
+_OTHERS = frozenset({"versions", "then"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Present:
+    """What decides now."""
+
+    #: makes the policy of a request, with the Q-table at hand
+    decider: Decider
+    #: version of the prices; ``None``: not known
+    prices: str | None = None
+    #: name and version of the index; ``None``: not known
+    index: str | None = None
+    #: retrieves again; ``None``: features are taken from the record alone
+    service: Service | None = None
+    #: whether it retrieves from the index as it is now, and not from the version that a record names
+    newest: bool = False
+
+
+class Replayer:
+    """Decides again for jobs, one after the other; it keeps sums, and not the jobs.
+
+    Args:
+        present: what decides now.
+        show: jobs at most that are told of one by one.
+    """
+
+    def __init__(self, present: Present, *, show: int = 20) -> None:
+        self._present = present
+        self._show = show
+        self._counts: Counter[Replay] = Counter()
+        self._versions: Counter[str] = Counter()
+        self._decisions = 0
+        self._found: list[ReplayedJob] = []
+        #: the first job, whatever became of it
+        self._first: ReplayedJob | None = None
+
+    async def add(self, job: JobOutput) -> ReplayedJob:
+        """Decide again for a job."""
+        return self._counted(await self._job(job))
+
+    def missing(self, job: str) -> ReplayedJob:
+        """Take note of a job that is not there."""
+        return self._counted(ReplayedJob(job=job, status=Replay.MISSING, policy=None, decisions=()))
+
+    def output(self, seconds: float) -> ReplayOutput:
+        """All jobs together."""
+        jobs = self._counts.total()
+        found = self._found or ([self._first] if self._first and jobs == 1 else [])
+        return ReplayOutput(
+            jobs=jobs,
+            decisions=self._decisions,
+            counts={kind: self._counts[kind] for kind in Replay if self._counts[kind]},
+            versions=dict(self._versions.most_common()),
+            found=tuple(found),
+            seconds=seconds,
+        )
+
+    def _counted(self, one: ReplayedJob) -> ReplayedJob:
+        self._counts[one.status] += 1
+        self._decisions += len(one.decisions)
+        self._versions.update(c.name for d in one.decisions for c in d.versions)
+        self._first = self._first or one
+        if one.status is not Replay.SAME and len(self._found) < self._show:
+            self._found.append(one)
+        return one
+
+    async def _job(self, job: JobOutput) -> ReplayedJob:
+        decision = job.decision
+        if decision is None:
+            return ReplayedJob(job=job.id, status=Replay.UNDECIDED, policy=None, decisions=())
+        made = (decision,) if decision.then is None else (decision, decision.then)
+        retrieval: Retrieval | None = None
+        try:
+            request = JobRequest.model_validate(job.request).as_settled()
+            policy = self._present.decider.policy(request)
+            if self._present.service is not None:
+                made_on = None if self._present.newest else decision.versions.get("index")
+                # nothing is spent: a vector that was bought for the job does again
+                kept = Spend(tenant=job.tenant)
+                retrieval = await _retrieve(self._present.service, request, made_on, kept)
+        except (PosologyError, ValidationError, ValueError) as error:
+            found = tuple(_failed(one, error) for one in made)
+        else:
+            found = tuple(self._again(one, policy, retrieval) for one in made)
+        return ReplayedJob(
+            job=job.id, status=_status(found), policy=decision.policy, decisions=found
+        )
+
+    def _again(
+        self, decision: Decision, policy: Policy, retrieval: Retrieval | None
+    ) -> ReplayedDecision:
+        index = self._present.index if retrieval is None else retrieval.index_version
+        now = versions(
+            policy,
+            index=index,
+            prices=self._present.prices,
+            compressor=self._present.decider.compressor_of(decision),
+        )
+        changed = tuple(_versions(decision.versions, now))
+        try:
+            features = () if retrieval is None else tuple(_features(decision, policy, retrieval))
+            again = _decided(decision, policy, retrieval)
+        except PosologyError as error:
+            return _failed(decision, error, changed)
+        return ReplayedDecision(
+            dose=decision.dose,
+            now=again.dose,
+            differing=differing(decision, again),
+            versions=changed,
+            features=features,
+            error=None,
+        )
+
+
+def differing(one: Decision, other: Decision) -> tuple[str, ...]:
+    """Names of the fields in which two decisions of a policy differ; versions and what came then left out."""
+    return tuple(
+        field.name
+        for field in fields(Decision)
+        if field.name not in _OTHERS and getattr(one, field.name) != getattr(other, field.name)
+    )
+
+
+def changed(out: ReplayOutput) -> DecisionChanged | None:
+    """The error of a replay in which something is not the same; ``None``: all of it is."""
+    other, failed = out.counts.get(Replay.CHANGED, 0), out.counts.get(Replay.FAILED, 0)
+    if not other and not failed:
+        return None
+    return DecisionChanged(
+        f"of {out.jobs} jobs, {other} are decided otherwise now, and {failed} cannot be decided from "
+        "their records: look at the versions that changed",
+        changed=other,
+        failed=failed,
+    )
+
+
+async def each(
+    store: JobStore,
+    jobs: Iterable[str] | AsyncIterator[str],
+    replayer: Replayer,
+    *,
+    tenant: str,
+    tell: Callable[[ReplayedJob], None] = lambda _: None,
+) -> None:
+    """Replay jobs.
+
+    Args:
+        store: holds them.
+        jobs: their ids.
+        replayer: decides.
+        tenant: whose they are.
+        tell: is given what became of each.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    async for job in _ids(jobs):
+        try:
+            found = await store.get(job, tenant=tenant)
+        except JobNotFound:
+            tell(replayer.missing(job))
+        else:
+            tell(await replayer.add(found))
+
+
+async def of_batch(batches: Batches, batch: str, *, tenant: str) -> AsyncIterator[str]:
+    """The ids of a batch's jobs, in the order of the rows.
+
+    Raises:
+        BatchNotFound: the tenant has no such batch (any more).
+        StoreUnavailable: Redis is out of reach.
+    """
+    after = -1
+    while rows := await batches.rows(batch, tenant=tenant, after=after, limit=PAGE):
+        for row in rows:
+            if row.job is not None:
+                yield row.job
+        after = rows[-1].row
+
+
+async def _ids(jobs: Iterable[str] | AsyncIterator[str]) -> AsyncIterator[str]:
+    if isinstance(jobs, AsyncIterator):
+        async for job in jobs:
+            yield job
+    else:
+        for job in jobs:
+            yield job
+
+
+async def _retrieve(
+    service: Service, request: Request, version: str | None, spend: Spend
+) -> Retrieval:
+    return await service.search(
+        request.query,
+        k=request.k,
+        mode=request.mode,
+        retracted=request.retracted,
+        filters=request.filters,
+        version=request.index_version or version,
+        spend=spend,
+    )
+
+
+def _decided(decision: Decision, policy: Policy, retrieval: Retrieval | None) -> Decision:
+    """What is decided now: from the record; where that does not do, from what is retrieved."""
+    try:
+        return policy.again(decision)
+    except PosologyError:
+        if retrieval is None:
+            raise
+        # the money and the prices are still those of the record
+        return policy(
+            replace(
+                _situation(decision, retrieval),
+                remaining=decision.remaining,
+                quote=recorded_quote(decision),
+                saving=lambda _: recorded_saving(decision.features),
+            )
+        )
+
+
+def _situation(decision: Decision, retrieval: Retrieval) -> Situation:
+    read = decision.features.get("tried") or 0
+    return Situation(
+        query=retrieval.query,
+        retrieval=retrieval,
+        tried=(Rung(passages=read, first=0, usage=None, refused=True),) if read else (),
+    )
+
+
+def _features(recorded: Decision, policy: Policy, retrieval: Retrieval) -> Iterable[ChangeOutput]:
+    """What is looked at now and is not as it is in the record."""
+    seen = policy(_situation(recorded, retrieval)).features
+    # what a compressor costs is no matter of retrieving; its version and the prices' tell when it is another
+    names = {name for name in (*recorded.features, *seen) if not name.startswith("saving.")}
+    for name in sorted(names):
+        before, after = recorded.features.get(name), seen.get(name)
+        if not _alike(before, after):
+            yield ChangeOutput(name=name, recorded=before, now=after)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+    return bool(one == other)
+
+
+def _versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> Iterable[ChangeOutput]:
+    # what is not known now cannot have changed; a part of the policy that is gone has
+    for name in sorted({*recorded, *now}):
+        if name not in now and not name.startswith(("policy", "prompt")):
+            continue
+        if recorded.get(name) != now.get(name):
+            yield ChangeOutput(name=name, recorded=recorded.get(name), now=now.get(name))
+
+
+def _status(found: Iterable[ReplayedDecision]) -> Replay:
+    kinds = {_kind(one) for one in found}
+    return next(kind for kind in (Replay.FAILED, Replay.CHANGED, Replay.SAME) if kind in kinds)
+
+
+def _kind(one: ReplayedDecision) -> Replay:
+    if one.error is not None:
+        return Replay.FAILED
+    # another index may give other passages, the same one may not
+    moved = one.features and not any(change.name == "index" for change in one.versions)
+    return Replay.CHANGED if one.differing or moved else Replay.SAME
+
+
+def _failed(
+    decision: Decision, error: Exception, changed: tuple[ChangeOutput, ...] = ()
+) -> ReplayedDecision:
+    told = error if isinstance(error, PosologyError) else PosologyError(f"its request: {error}")
+    return ReplayedDecision(
+        dose=decision.dose,
+        now=None,
+        differing=(),
+        versions=changed,
+        features=(),
+        error=error_body(told, None),
+    )

@@ -1,0 +1,366 @@
+"""From what the system computes to the forms that it publishes as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from posology.errors import BadFile, BadRecord, PosologyError
+from posology.llm.accounting import Account
+from posology.published.answers import (
+    Also,
+    AskOutput,
+    CompressionOutput,
+    Disagreement,
+    ErrorBody,
+    ErrorOutput,
+    Evidence,
+    Position,
+    Ranked,
+    Source,
+    Spending,
+    Status,
+)
+from posology.published.decisions import CompareOutput, ReplayOutput
+from posology.published.estimates import EstimateOutput
+from posology.published.jobs import BatchOutput, JobOutput, JobPage
+from posology.published.money import (
+    ArchiveOutput,
+    ExportOutput,
+    LedgerOutput,
+    RebuiltOutput,
+    SpendOutput,
+)
+from posology.published.policies import PromotionOutput, QTableOutput
+from posology.published.reconciliation import ReconcileOutput
+from posology.published.tenants import TenantList, TenantOutput
+from posology.published.tools import (
+    BadItem,
+    IndexOutput,
+    IngestOutput,
+    ProspectOutput,
+    SearchOutput,
+    SyncOutput,
+    VersionsOutput,
+)
+from posology.published.training import (
+    DatasetOutput,
+    FinetuneOutput,
+    LabelOutput,
+    PrunerOutput,
+    TrainOutput,
+)
+from posology.types import (
+    Answer,
+    Citation,
+    Compression,
+    Conflict,
+    Decision,
+    Excerpt,
+    Passage,
+    Refusal,
+    Retrieval,
+    Sentence,
+    Side,
+)
+
+if TYPE_CHECKING:
+    from orchestrator.question.estimates.savings import Spared
+    from orchestrator.question.pipeline import Report, Request
+    from posology.index.build.report import IngestReport
+
+
+def ask_output(report: Report) -> AskOutput:
+    """The published form of a report."""
+    return answer_output(
+        request=report.request,
+        outcome=report.outcome,
+        decision=report.decision,
+        excerpts=[
+            Excerpt(passage=p.passage, sentences=p.sentences) for p in report.retrieval.passages
+        ],
+        retrieved=ranked(report.retrieval),
+        index=report.retrieval.index_version,
+        spending=spending(report.account),
+        retrieval_seconds=report.retrieval_seconds,
+        seconds=report.seconds,
+        spared=report.spared,
+    )
+
+
+def answer_output(
+    *,
+    request: Request,
+    outcome: Answer | Refusal,
+    decision: Decision,
+    excerpts: Sequence[Excerpt],
+    retrieved: tuple[Ranked, ...],
+    index: str,
+    spending: Spending,
+    retrieval_seconds: float,
+    seconds: float,
+    spared: Spared | None = None,
+) -> AskOutput:
+    """The published form of an outcome, whoever put its parts together.
+
+    Args:
+        request: the question.
+        outcome: what became of it.
+        decision: which strategy ran, and why.
+        excerpts: every retrieved passage; citations point into them.
+        retrieved: the same passages with their places in the rankings.
+        index: name and version.
+        spending: what the model calls took.
+        retrieval_seconds: of the retrieval alone.
+        seconds: of the whole.
+        spared: what compressing saved; ``None``: nothing was compressed, or nobody knows.
+    """
+    answer = outcome if isinstance(outcome, Answer) else None
+    refusal = outcome if isinstance(outcome, Refusal) else None
+    by_id = {excerpt.passage.id: excerpt for excerpt in excerpts}
+    return AskOutput(
+        status=status(outcome),
+        question=request.query.text,
+        form=request.query.form,
+        model=request.model,
+        answer=answer.text if answer else None,
+        choice=answer.choice if answer else None,
+        refusal=refusal.reason if refusal else None,
+        evidence=evidence(answer.citations, by_id) if answer else (),
+        dropped_quotes=answer.dropped_quotes if answer else 0,
+        notes=outcome.notes,
+        conflicts=tuple(_disagreement(c, by_id) for c in answer.conflicts) if answer else (),
+        coverage=outcome.coverage,
+        shown=outcome.shown,
+        compression=compression(outcome.compression, spared),
+        strategy=outcome.strategy,
+        rungs=outcome.rungs,
+        decision=decision,
+        spending=spending,
+        retrieved=retrieved,
+        index=index,
+        filters=request.filters or None,
+        retrieval_seconds=retrieval_seconds,
+        seconds=seconds,
+    )
+
+
+def compression(took: Compression | None, spared: Spared | None) -> CompressionOutput | None:
+    """The published form of what compressing took; ``None``: nothing was compressed.
+
+    Args:
+        took: what it took and left.
+        spared: what it saved; ``None``: nobody knows.
+    """
+    if took is None:
+        return None
+    cost: Decimal | None = None
+    if spared is not None and spared.calls is not None:
+        cost = spared.calls + (spared.machine or 0)
+    return CompressionOutput(
+        compressor=took.compressor,
+        extractive=took.extractive,
+        kept=took.kept,
+        sentences=took.sentences,
+        seconds=took.seconds,
+        usage=took.usage,
+        tokens=spared.tokens if spared else None,
+        shown_tokens=spared.shown if spared else None,
+        saved_usd=spared.saved if spared else None,
+        calls_usd=spared.calls if spared else None,
+        machine_usd=spared.machine if spared else None,
+        cost_usd=cost,
+    )
+
+
+def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) -> SearchOutput:
+    """The published form of a search."""
+    return SearchOutput(
+        query=retrieval.query.text,
+        mode=mode,
+        k=k,
+        hits=ranked(retrieval),
+        dense=retrieval.dense.ids,
+        bm25_rerank=retrieval.bm25_rerank.ids,
+        bm25=retrieval.bm25.ids,
+        fused=retrieval.fused.ids,
+        index=retrieval.index_version,
+        filters=retrieval.filters or None,
+        seconds=seconds,
+    )
+
+
+def ingest_output(report: IngestReport) -> IngestOutput:
+    """The published form of an ingest's report."""
+    return IngestOutput(
+        good=report.good,
+        written=report.written,
+        unchanged=report.unchanged,
+        replaced=report.replaced,
+        bad=report.bad,
+        bad_records=tuple(_bad(item) for item in report.bad_records),
+        bad_files=tuple(_bad(item) for item in report.bad_files),
+        files=report.files,
+        seconds=report.seconds,
+        written_per_second=report.rate,
+        removed=report.removed,
+        warned=report.warned,
+    )
+
+
+def error_output(error: PosologyError, account: Account | None) -> ErrorOutput:
+    """The published form of an error."""
+    return ErrorOutput(error=error_body(error, account))
+
+
+def error_body(error: PosologyError, account: Account | None) -> ErrorBody:
+    """An error as data, with what was spent until then."""
+    return ErrorBody(
+        type=type(error).__name__,
+        message=error.message,
+        exit_code=error.exit_code,
+        details={k: v for k, v in error.details.items() if k != "usage"},
+        spending=spending(account) if account else None,
+    )
+
+
+def status(outcome: Answer | Refusal) -> Status:
+    """Answered, unsupported or refused."""
+    if isinstance(outcome, Refusal):
+        return Status.REFUSED
+    return Status.ANSWERED if outcome.supported else Status.UNSUPPORTED
+
+
+def spending(account: Account) -> Spending:
+    """What an account holds."""
+    return Spending(
+        attempts=account.attempts,
+        usage=account.usage,
+        usage_complete=all(attempt.usage is not None for attempt in account.attempts),
+        cost_usd=account.cost,
+        charged_usd=account.charged,
+    )
+
+
+def evidence(
+    citations: Sequence[Citation], excerpts: Mapping[str, Excerpt]
+) -> tuple[Evidence, ...]:
+    """Citations with their sources and the whole sentences that they stand in.
+
+    Args:
+        citations: verified quotes.
+        excerpts: passage id to the passage with its sentences.
+    """
+    return tuple(_evidence(citation, excerpts[citation.passage_id]) for citation in citations)
+
+
+def ranked(retrieval: Retrieval) -> tuple[Ranked, ...]:
+    """The retrieved passages with their places in the three rankings."""
+    places = {
+        ranking.method: {hit.passage_id: (i, hit.score) for i, hit in enumerate(ranking.hits, 1)}
+        for ranking in (retrieval.dense, retrieval.bm25, retrieval.fused)
+    }
+    also: dict[str, list[Also]] = {}
+    for one in retrieval.folded:
+        also.setdefault(one.into, []).append(Also(id=one.id, why=one.why))
+    rows = []
+    for retrieved in retrieval.passages:
+        fields: dict[str, Any] = {
+            "passage": source(retrieved.passage),
+            "also": also.get(retrieved.passage.id, ()),
+        }
+        for method, by_id in places.items():
+            place, score = by_id.get(retrieved.passage.id, (None, None))
+            fields |= {method: place, f"{method}_score": score}
+        rows.append(Ranked.model_validate(fields))
+    return tuple(rows)
+
+
+def source(passage: Passage) -> Source:
+    """A passage, without its text."""
+    return Source(**{name: getattr(passage, name) for name in Source.model_fields})
+
+
+def context(citation: Citation, sentences: Sequence[Sentence]) -> tuple[int, int]:
+    """Start and end of the sentences that a citation stands in; its own where none covers it."""
+    inside = [s for s in sentences if s.start < citation.end and citation.start < s.end]
+    start = min([s.start for s in inside] + [citation.start])
+    end = max([s.end for s in inside] + [citation.end])
+    return start, end
+
+
+def _bad(item: BadRecord | BadFile) -> BadItem:
+    record = item.record if isinstance(item, BadRecord) else None
+    return BadItem(path=item.path, line=item.line, record=record, reason=item.reason)
+
+
+def _disagreement(conflict: Conflict, excerpts: Mapping[str, Excerpt]) -> Disagreement:
+    def positions(sides: Sequence[Side]) -> tuple[Position, ...]:
+        return tuple(
+            Position(
+                passage=source(excerpts[side.passage_id].passage),
+                level=side.level,
+                quotes=tuple(citation.quote for citation in side.citations),
+            )
+            for side in sides
+        )
+
+    return Disagreement(
+        claim=conflict.claim,
+        supporting=positions(conflict.supporting),
+        opposing=positions(conflict.opposing),
+        resolution=conflict.resolution,
+        how=conflict.how,
+    )
+
+
+def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
+    start, end = context(citation, excerpt.sentences)
+    return Evidence(
+        passage=source(excerpt.passage),
+        start=citation.start,
+        end=citation.end,
+        quote=citation.quote,
+        context_start=start,
+        context=excerpt.passage.text[start:end],
+    )
+
+
+#: what ``posology schema`` prints, by name
+SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {
+        "ask": AskOutput,
+        "search": SearchOutput,
+        "ingest": IngestOutput,
+        "index": IndexOutput,
+        "sync": SyncOutput,
+        "prospect": ProspectOutput,
+        "versions": VersionsOutput,
+        "error": ErrorOutput,
+        "job": JobOutput,
+        "jobs": JobPage,
+        "batch": BatchOutput,
+        "estimate": EstimateOutput,
+        "spend": SpendOutput,
+        "ledger": LedgerOutput,
+        "rebuild": RebuiltOutput,
+        "export": ExportOutput,
+        "archive": ArchiveOutput,
+        "tenant": TenantOutput,
+        "tenants": TenantList,
+        "reconcile": ReconcileOutput,
+        "qtable": QTableOutput,
+        "promotion": PromotionOutput,
+        "train": TrainOutput,
+        "replay": ReplayOutput,
+        "compare": CompareOutput,
+        "dataset": DatasetOutput,
+        "finetune": FinetuneOutput,
+        "label": LabelOutput,
+        "pruner": PrunerOutput,
+    }
+)

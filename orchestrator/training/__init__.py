@@ -1,0 +1,1 @@
+"""Training of Q-tables, pruners and summarization models."""

@@ -1,0 +1,1 @@
+"""Paid runs: every reply is kept, and an interrupted run resumes."""

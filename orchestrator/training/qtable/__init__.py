@@ -1,0 +1,1 @@
+"""Training of Q-tables: explore, reward, learn, promote (LeanContext, algorithm 1)."""

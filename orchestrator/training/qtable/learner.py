@@ -1,0 +1,275 @@
+"""From what was explored to a Q-table (Arefeen et al., "LeanContext", algorithm 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from orchestrator.training.qtable.plan import unpacked
+from orchestrator.training.qtable.rewards import SCORES, Said, quality
+from orchestrator.training.qtable.rows import Arm, Asked, Begin, Explored
+from policies.qtable import FALLBACK, LEAST_VISITS, STATES, QTable, merged, nearest, reward
+from posology.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Weight of quality in a reward: both terms of equation 1 weigh the same. One point of quality is worth
+#: 2α/(1−α) points of tokens, here 2. The paper does not say its α. Figures: ``python -m evals.qtable``.
+ALPHA = 0.5
+#: states at most, unless it is said how many
+MOST_STATES = 8
+#: questions for each state at least: fewer say little of an action
+PER_STATE = 10
+#: starts of k-means, of which the best is taken
+_STARTS = 10
+#: characters of a digest
+_DIGEST = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """How a table is made of what was explored.
+
+    Raises:
+        InputError: it cannot be.
+    """
+
+    #: weight of quality, 0 to 1
+    alpha: float = ALPHA
+    #: how many; ``None``: one for each :data:`PER_STATE` questions, :data:`MOST_STATES` at most
+    states: int | None = None
+    #: one of :data:`~policies.qtable.STATES`
+    kind: str = "difference"
+    #: one of :data:`~orchestrator.training.qtable.rewards.SCORES`
+    score: str = "rouge1"
+    #: of k-means
+    seed: int = 0
+    least_visits: int = LEAST_VISITS
+    fallback: float = FALLBACK
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha <= 1 or not 0 <= self.fallback <= 1:
+            raise InputError("alpha and the fallback are shares from 0 to 1")
+        if self.kind not in STATES:
+            raise InputError(f"no state {self.kind!r}: choose {', '.join(STATES)}")
+        if self.score not in SCORES:
+            raise InputError(f"no score {self.score!r}: choose {', '.join(SCORES)}")
+        if self.least_visits < 1 or (self.states is not None and self.states < 1):
+            raise InputError("states and least visits are at least 1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Graded:
+    """What one action came to on one question."""
+
+    keep: float
+    #: tokens that were shown of the context, of all that it has
+    tau: float
+    #: quality of the answer, 0 to 1
+    r: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Lesson:
+    """What one question teaches."""
+
+    #: identity of the question
+    digest: str
+    #: of its context and of itself, one after the other, shape ``(2 * dim,)``, float32
+    vectors: NDArray[np.float32]
+    #: r*, the quality of the answer from the whole context
+    best: float
+    #: actions that were answered
+    grades: tuple[Graded, ...]
+
+    def state(self, kind: str) -> NDArray[np.float32]:
+        """As :func:`~policies.qtable.state_vector` of the retrieval."""
+        dim = len(self.vectors) // 2
+        context, query = self.vectors[:dim], self.vectors[dim:]
+        match kind:
+            case "difference":
+                return np.subtract(context, query)
+            case "cosine":
+                return np.array([context @ query], np.float32)
+            case _:
+                return self.vectors
+
+    def reward(self, grade: Graded, alpha: float) -> float:
+        """R of one of its grades."""
+        return reward(tau=grade.tau, r=grade.r, best=self.best, alpha=alpha)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taught:
+    """What a run teaches."""
+
+    lessons: tuple[Lesson, ...]
+    #: line → why its question teaches nothing
+    without: Mapping[int, str]
+    #: actions that are explored, growing
+    actions: tuple[float, ...]
+    #: identity of the questions with their references
+    data: str
+
+
+def taught(explored: Explored, score: str) -> Taught:
+    """Grade all answers of a run.
+
+    Where a question has references, answers and the whole context's answer are graded by them; where not, the
+    whole context's answer is the reference, and r* is 1 ("Details of RL", reward).
+
+    Args:
+        explored: any part of a run.
+        score: name of one of :data:`~orchestrator.training.qtable.rewards.SCORES`.
+    """
+    lessons: list[Lesson] = []
+    without: dict[int, str] = {}
+    for asked in explored.questions.values():
+        lesson = _lesson(asked, explored, score)
+        if isinstance(lesson, str):
+            without[asked.line] = lesson
+        else:
+            lessons.append(lesson)
+    known = {lesson.digest for lesson in lessons}
+    said = [[a.digest, a.references] for a in explored.questions.values() if a.digest in known]
+    return Taught(
+        lessons=tuple(lessons),
+        without=without,
+        actions=tuple(sorted({a.keep for q in explored.questions.values() for a in q.arms})),
+        data=hashlib.sha256(json.dumps([score, said]).encode()).hexdigest()[:_DIGEST],
+    )
+
+
+def _lesson(asked: Asked, explored: Explored, score: str) -> Lesson | str:
+    answers: list[tuple[Arm, Said]] = []
+    for arm in asked.arms:
+        said = _said(arm, explored)
+        if said is not None:
+            answers.append((arm, said))
+    whole = next((said for arm, said in answers if arm.keep == 1), None)
+    if whole is None:
+        return "there is no answer from the whole context"
+    references = [Said.reference(text, asked.choices) for text in asked.references] or [whole]
+    return Lesson(
+        digest=asked.digest,
+        vectors=unpacked(asked.vectors),
+        best=quality(whole, references, score) if asked.references else 1.0,
+        grades=tuple(
+            Graded(
+                keep=arm.keep,
+                tau=arm.tokens / asked.tokens,
+                # the whole context's answer beside itself, whether or not it has a word that is scored
+                r=1.0
+                if said == whole and not asked.references
+                else quality(said, references, score),
+            )
+            for arm, said in answers
+        ),
+    )
+
+
+def _said(arm: Arm, explored: Explored) -> Said | None:
+    if arm.call is None:
+        return Said(text="", refused=True)
+    reply = explored.replies.get(arm.call)
+    if reply is None:
+        return None
+    return Said(text=reply.text, choice=reply.choice, refused=reply.refused)
+
+
+def states_of(questions: int, wanted: int | None) -> int:
+    """How many states so many questions are given."""
+    return wanted or max(1, min(MOST_STATES, questions // PER_STATE))
+
+
+def centroids(vectors: NDArray[np.float32], states: int, seed: int) -> NDArray[np.float32]:
+    """k-means (algorithm 1, line 6); the state of the most vectors comes first.
+
+    Args:
+        vectors: shape ``(n, width)``.
+        states: fewer come where fewer vectors differ.
+        seed: equal seeds give equal centroids.
+
+    Returns:
+        Shape ``(states, width)``.
+    """
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
+
+    different = len(np.unique(vectors, axis=0))
+    means = KMeans(n_clusters=min(states, different), n_init=_STARTS, random_state=seed)
+    # threads add up in the order in which they end, and the last digits with it
+    with threadpool_limits(1):
+        labels = means.fit_predict(vectors)
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    found: NDArray[np.float32] = means.cluster_centers_[order].astype(np.float32)
+    return found
+
+
+def tabulate(lessons: Sequence[Lesson], empty: QTable) -> QTable:
+    """Enter every reward (algorithm 1, lines 7 to 15, every action on every question).
+
+    Args:
+        lessons: in any order: a value is the mean of its rewards.
+        empty: the table without rewards.
+    """
+    places = {keep: place for place, keep in enumerate(empty.actions)}
+    counts = np.zeros((empty.states, len(places)), np.int64)
+    sums = np.zeros(counts.shape)
+    for lesson in lessons:
+        state, _ = nearest(empty.centroids, lesson.state(empty.kind))
+        for grade in lesson.grades:
+            if (place := places.get(grade.keep)) is not None:
+                counts[state, place] += 1
+                sums[state, place] += lesson.reward(grade, empty.alpha)
+    return merged(empty, counts, sums)
+
+
+def learn(
+    found: Taught, begin: Begin | None, recipe: Recipe, actions: Sequence[float] | None = None
+) -> QTable:
+    """States, then values (algorithm 1).
+
+    Args:
+        found: what there is to learn.
+        begin: how the questions were asked; ``None``: none were.
+        recipe: how it is learned.
+        actions: those that the table has; ``None``: all that were explored.
+
+    Raises:
+        InputError: there is nothing to learn, or an action was not explored.
+    """
+    if begin is None or not found.lessons:
+        raise InputError("not one question was answered from its whole context: nothing is learned")
+    kept = tuple(sorted(set(actions or found.actions)))
+    if unknown := [keep for keep in kept if keep not in found.actions]:
+        explored = ", ".join(f"{keep:g}" for keep in found.actions)
+        raise InputError(f"{unknown[0]:g} was not explored, only {explored}")
+    vectors = np.stack([lesson.state(recipe.kind) for lesson in found.lessons])
+    places = centroids(vectors, states_of(len(vectors), recipe.states), recipe.seed)
+    shape = (len(places), len(kept))
+    empty = QTable(
+        kind=recipe.kind,
+        centroids=places,
+        actions=kept,
+        q=np.full(shape, np.nan),
+        visits=np.zeros(shape, np.int64),
+        alpha=recipe.alpha,
+        embedder=begin.embedder,
+        compressor=begin.compressor,
+        model=begin.model,
+        k=begin.k,
+        prompts=begin.prompts,
+        data=found.data,
+        least_visits=recipe.least_visits,
+        fallback=recipe.fallback,
+        created=datetime.now(UTC).replace(microsecond=0),
+    )
+    return tabulate(found.lessons, empty)

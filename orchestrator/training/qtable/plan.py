@@ -1,0 +1,204 @@
+"""The calls of a full exploration: each action on each question, before any of them is made."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from anyio import to_thread
+
+from orchestrator.concurrency import few_at_once
+from orchestrator.training.qtable.questions import Example
+from orchestrator.training.qtable.rows import Arm, Asked, calls_of
+from policies.qtable import state_vector
+from posology.llm.memo import call_key
+from posology.seams import Compressor, TokenCounter
+from posology.types import Call, Excerpt, Query, Retrieval, Task
+from prompts.fence import fence
+from strategies.compressed import CompressedRag
+from strategies.direct import Direct
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.training.paid.estimates import Costs
+from posology.types import Dose
+from strategies import compressed, direct
+
+#: questions that are retrieved for at once
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Ground:
+    """A question with its passages, and what each action makes of them."""
+
+    example: Example
+    retrieval: Retrieval
+    asked: Asked
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Plan:
+    """What is explored."""
+
+    #: by digest of the question, in the order of the file
+    grounds: Mapping[str, Ground]
+    #: digest of each prompt that is used, by its name
+    prompts: Mapping[str, str]
+    #: name and version of the index; empty where no question has passages
+    index: str
+    #: questions for which the index has no passage: there is nothing to compress
+    without: tuple[Example, ...] = ()
+
+    @property
+    def calls(self) -> int:
+        """How many calls of different content it takes."""
+        return len(calls_of(ground.asked for ground in self.grounds.values()))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Actions:
+    """Makes the calls: a share of the context's sentences is kept whole, or all of it is shown."""
+
+    shares: Sequence[float]
+    compressor: Compressor
+    #: ``provider:name``
+    model: str
+    #: bound on output tokens of one call; ``None``: the stage's own
+    max_tokens: int | None
+
+    def task(self, retrieval: Retrieval) -> Task:
+        """What a strategy is asked to do."""
+        return Task(
+            query=retrieval.query,
+            retrieval=retrieval,
+            model=self.model,
+            max_tokens=self.max_tokens,
+        )
+
+    def strategy(self, keep: float) -> Direct | CompressedRag:
+        """Direct RAG for a whole context, compressed RAG for a part."""
+        return Direct() if keep == 1 else CompressedRag(compressor=self.compressor, keep=keep)
+
+    def call(self, retrieval: Retrieval, keep: float) -> Call | None:
+        """The call of one action; ``None`` where it leaves nothing to ask about. Blocking."""
+        return self.strategy(keep).call(self.task(retrieval))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Planner:
+    """Plans an exploration. Spends nothing.
+
+    Args:
+        retrieve: finds the passages of a question.
+        actions: that are explored, the whole context among them.
+        count: of tokens, for the shares of rewards.
+    """
+
+    retrieve: Callable[[Query], Awaitable[Retrieval]]
+    actions: Actions
+    count: TokenCounter
+    #: digest of each prompt that is used
+    _prompts: dict[str, str] = field(default_factory=dict)
+
+    async def __call__(self, examples: Sequence[Example]) -> Plan:
+        """Retrieve for every question, and see what each action shows.
+
+        Raises:
+            IndexFault: the index cannot serve.
+        """
+
+        async def ground(example: Example) -> Ground | None:
+            retrieval = await self.retrieve(example.query)
+            return await to_thread.run_sync(self._ground, example, retrieval)
+
+        found = await few_at_once(ground, examples, limit=_AT_ONCE)
+        grounds = [one for one in found if one is not None]
+        return Plan(
+            grounds={one.example.digest: one for one in grounds},
+            prompts=dict(self._prompts),
+            index=grounds[0].retrieval.index_version if grounds else "",
+            without=tuple(
+                example for example, one in zip(examples, found, strict=True) if one is None
+            ),
+        )
+
+    def _ground(self, example: Example, retrieval: Retrieval) -> Ground | None:
+        whole = self.actions.call(retrieval, 1.0)
+        if whole is None:
+            return None
+        self._prompts[whole.prompt.name] = whole.prompt.digest
+        asked = Asked(
+            digest=example.digest,
+            line=example.line,
+            choices=example.query.choices,
+            references=example.references,
+            vectors=packed(state_vector(retrieval, "concatenation")),
+            tokens=self._tokens(whole.excerpts),
+            arms=tuple(self._arm(retrieval, keep) for keep in self.actions.shares),
+        )
+        return Ground(example=example, retrieval=retrieval, asked=asked)
+
+    def _arm(self, retrieval: Retrieval, keep: float) -> Arm:
+        call = self.actions.call(retrieval, keep)
+        if call is None:
+            return Arm(keep=keep, call=None, tokens=0)
+        return Arm(keep=keep, call=call_key(call), tokens=self._tokens(call.excerpts))
+
+    def _tokens(self, excerpts: tuple[Excerpt, ...]) -> int:
+        # with headings, fences and marks of omission: they are paid for, too
+        return self.count(fence(excerpts).text)
+
+
+def packed(vector: NDArray[np.float32]) -> str:
+    """A vector as text, exactly."""
+    return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
+
+
+def unpacked(text: str) -> NDArray[np.float32]:
+    """The vector of a text.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return np.frombuffer(base64.b64decode(text, validate=True), "<f4")
+
+
+#: calls that are estimated at once
+
+
+def dose(keep: float) -> Dose:
+    """What an action gives a question."""
+    if keep == 1:
+        return Dose(strategy=direct.NAME)
+    return Dose(strategy=compressed.NAME, keep=keep)
+
+
+async def estimate(
+    plan: Plan,
+    missing: Sequence[tuple[str, Asked, Arm]],
+    actions: Actions,
+    estimator: Estimator,
+) -> Costs:
+    """Estimate calls by the prices and bounds that they are reserved by.
+
+    Raises:
+        UnpricedModel: nobody knows what the model costs.
+    """
+    estimator.check(actions.model)
+
+    async def price(one: tuple[str, Asked, Arm]) -> Estimate:
+        _, asked, arm = one
+        return await estimator(actions.task(plan.grounds[asked.digest].retrieval), dose(arm.keep))
+
+    found = await few_at_once(price, missing, limit=_AT_ONCE)
+    return Costs(
+        calls=len(found),
+        input=sum(one.input for one in found),
+        output=sum(one.output for one in found),
+        dollars=sum((one.dollars for one in found), Dollars()),
+    )

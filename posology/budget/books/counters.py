@@ -1,0 +1,184 @@
+"""Reads the counters of a tenant, some at a time, each with what the entries add up to at that instant."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from posology.budget.books.reader import START, Entry, Reader, pairs
+from posology.budget.books.sums import Fold
+from posology.store import keys
+from posology.store.connection import translated
+
+#: attempts that are named in a report; all are counted
+NAMED = 100
+#: days, and jobs, whose counters are read at one instant
+_DAYS, _JOBS = 16, 200
+_WHOLE = re.compile(r"-?\d+", re.ASCII)
+_OWN = ("spent_nano", "reserved_nano")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compared:
+    """A counter, and what the entries add up to."""
+
+    #: below the tenant's prefix, e.g. ``money``
+    key: str
+    #: of the hash
+    field: str
+    #: what stands there; ``None``: no whole number
+    counted: int | None
+    #: what the entries add up to
+    summed: int
+
+    @property
+    def right(self) -> bool:
+        """Whether they are the same."""
+        return self.counted == self.summed
+
+
+class Moved(Exception):
+    """Entries were moved to the archive, or counters were put right, by somebody else meanwhile."""
+
+
+class Comparison:
+    """One reading of the ledger, which goes on while the tenant spends."""
+
+    def __init__(
+        self, redis: Redis, url: str, reader: Reader, base: Mapping[str, str], many: int
+    ) -> None:
+        self._redis = redis
+        self._url = url
+        self._prefix = keys.prefix(reader.tenant)
+        self._reader = reader
+        self._archived = base.get("upto", START)
+        #: how often counters were put right
+        self.mended = base.get("mended", "0")
+        self.fold = Fold(base)
+        self.over: list[Entry] = []
+        self._least = self._many = many
+
+    async def extend(self, until: str) -> None:
+        """Add the entries up to a place."""
+        while True:
+            page = await self._reader.page(self.fold.place, until)
+            if page.archived != self._archived:
+                raise Moved
+            for entry in page.entries:
+                self.fold.add(entry)
+                if len(self.over) < NAMED and entry.over:
+                    self.over.append(entry)
+            if len(self.fold.jobs) > self._many:
+                await self._forget()
+            if len(page.entries) < self._reader.size:
+                return
+
+    async def snapshot(self, *commands: Sequence[str]) -> Sequence[Any]:
+        """What stands in some keys, and the sums of the entries at the same instant."""
+        seen = await self._reader.look(*commands)
+        if (seen.archived, seen.mended) != (self._archived, self.mended):
+            raise Moved
+        await self.extend(seen.last)
+        return seen.found
+
+    async def all(self, money: Mapping[str, str]) -> AsyncGenerator[list[Compared]]:
+        """All counters, some at a time.
+
+        Args:
+            money: the hash ``…money`` of a snapshot that was just made.
+        """
+        yield compared("money", money, self.fold.money)
+        async for some in self._days(money):
+            yield some
+        async for some in self._jobs():
+            yield some
+
+    async def _days(self, money: Mapping[str, str]) -> AsyncGenerator[list[Compared]]:
+        """The figures of every day, some days at a time."""
+        done: set[str] = set()
+        # the day may change while this goes on
+        while left := sorted({*_days(money), *_days(self.fold.money)} - done)[:_DAYS]:
+            done.update(left)
+            names = [f"{kind}:by:{day}" for day in left for kind in ("money", "money:base")]
+            found = map(pairs, await self.snapshot(*(("HGETALL", name) for name in names)))
+            some: list[Compared] = []
+            for day, counters, base in zip(left, found, found, strict=True):
+                summed = Counter(self.fold.days.get(day, {}))
+                for name, value in base.items():
+                    summed[name] += int(value)
+                some += compared(f"money:by:{day}", counters, summed)
+            yield some
+
+    async def _jobs(self) -> AsyncGenerator[list[Compared]]:
+        """The counters of jobs and runs that still exist, some at a time."""
+        known = list(self.fold.jobs)
+        for start in range(0, len(known), _JOBS):
+            yield await self._purses(known[start : start + _JOBS])
+        # a job without entries has counters, too
+        cursor, done = 0, set(known)
+        while True:
+            with translated(self._url):
+                cursor, found = await self._redis.zscan(f"{self._prefix}jobs", cursor, count=_JOBS)
+            yield await self._purses([str(job) for job, _ in found if job not in done])
+            if not cursor:
+                return
+
+    async def _purses(self, jobs: Sequence[str]) -> list[Compared]:
+        names = [keys.purse(self._reader.tenant, job).removeprefix(self._prefix) for job in jobs]
+        fields = [*_OWN, *(f"base_{name}" for name in _OWN)]
+        asked = [
+            command for name in names for command in (("EXISTS", name), ("HMGET", name, *fields))
+        ]
+        found = iter(await self.snapshot(*asked))
+        return [
+            Compared(
+                key=name,
+                field=own,
+                counted=_whole(counted),
+                summed=int(base or 0) + self.fold.jobs.get(job, Counter())[own],
+            )
+            for job, name, there, values in zip(jobs, names, found, found, strict=True)
+            if there
+            for own, counted, base in zip(_OWN, values, values[2:], strict=False)
+        ]
+
+    async def _forget(self) -> None:
+        """Let go of jobs whose records are gone; an id is never used again."""
+        jobs = list(self.fold.jobs)
+        for start in range(0, len(jobs), _JOBS):
+            some = jobs[start : start + _JOBS]
+            with translated(self._url):
+                async with self._redis.pipeline(transaction=False) as pipe:
+                    for job in some:
+                        pipe.exists(keys.purse(self._reader.tenant, job))
+                    there = await pipe.execute()
+            for job, still in zip(some, there, strict=True):
+                if not still:
+                    del self.fold.jobs[job]
+        self._many = max(self._least, 2 * len(self.fold.jobs))
+
+
+def compared(key: str, found: Mapping[str, str], summed: Mapping[str, int]) -> list[Compared]:
+    """Each counter of a hash with its sum; what is not there counts as 0."""
+    return [
+        Compared(key=key, field=name, counted=_whole(found.get(name)), summed=summed.get(name, 0))
+        for name in sorted(found.keys() | summed.keys())
+    ]
+
+
+def _days(money: Iterable[str]) -> Iterator[str]:
+    """The days that counters are of."""
+    for name in money:
+        if name.startswith(("spent:day:", "reserved:day:")):
+            yield name.rpartition(":")[2]
+
+
+def _whole(value: str | None) -> int | None:
+    if value is None:
+        return 0
+    return int(value) if _WHOLE.fullmatch(value) else None

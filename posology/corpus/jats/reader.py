@@ -1,0 +1,166 @@
+"""Reads JATS files: one article, a set of them, or PMC's archives, an article at a time."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BufferedIOBase
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from posology.corpus.drafts import Broken, Draft, Warned, Wrong, counted, file_id, parts, placed
+from posology.corpus.items import Item, part_id
+from posology.corpus.jats.body import ABSTRACT, abstract, body
+from posology.corpus.jats.front import front
+from posology.corpus.jats.stream import FAULTS, Ended, Torn, articles, said
+from posology.types import Passage
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+#: what ends in ``.xml`` is told from PubMed's by its root element, one of :data:`ROOTS`
+SUFFIXES = (".nxml", ".nxml.gz", ".xml", ".xml.gz")
+#: of archives whose members are articles
+ARCHIVES = (".tar.gz", ".tgz", ".tar")
+ROOTS = ("article", "pmc-articleset", "articles", "OAI-PMH")
+
+_CHUNK = 65_536
+_GZIP = b"\x1f\x8b"
+
+
+def read(path: Path, *, after: int = 0) -> Iterator[Item]:
+    """The passages of a file of articles; see :mod:`posology.corpus.items`.
+
+    One article is held at a time. No entity is expanded, and nothing is fetched. An article without an identifier
+    of its own is named after its file if it is alone in it.
+    """
+    return placed(_file(path), path=path, after=after)
+
+
+def read_archive(path: Path, *, after: int = 0) -> Iterator[Item]:
+    """The same of a tar archive, packed or not, whose members ``*.xml`` and ``*.nxml`` hold articles.
+
+    It is read as a stream and nothing is written to disk. A member that is broken is a
+    :class:`~posology.errors.BadRecord` with its name, and the others are read.
+    """
+    return placed(_archive(path), path=path, after=after)
+
+
+def count(path: Path) -> int:
+    """How many passages a file makes, up to where it can be read."""
+    return counted(_file(path))
+
+
+def count_archive(path: Path) -> int:
+    """How many passages an archive makes, up to where it can be read."""
+    return counted(_archive(path))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedIOBase]:
+    """A file's bytes, unpacked if its first bytes say that it is gzipped."""
+    with path.open("rb") as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        with gzip.open(raw, "rb") if packed else raw as stream:
+            yield stream
+
+
+def _file(path: Path) -> Iterator[Draft]:
+    try:
+        with _opened(path) as stream:
+            yield from _articles(stream, name=file_id(path))
+    except FAULTS as error:
+        yield Broken(reason=said(error))
+
+
+def _archive(path: Path) -> Iterator[Draft]:
+    some = False
+    try:
+        with (
+            _opened(path) as stream,
+            tarfile.open(fileobj=cast("IO[bytes]", _Available(stream)), mode="r|") as archive,
+        ):
+            for member in archive:
+                archive.members = []  # type: ignore[attr-defined]  # else every name stays in memory
+                if member.isfile() and member.name.lower().endswith((".xml", ".nxml")):
+                    some = True
+                    yield from _member(archive, member)
+            # where a packed archive breaks off behind its last member, only its end tells
+            while stream.read1(_CHUNK):
+                pass
+    except (*FAULTS, tarfile.TarError, ValueError) as error:
+        yield Broken(reason=said(error))
+        return
+    if not some:
+        yield Broken(reason="the archive holds no file of .xml or .nxml")
+
+
+class _Available:
+    """Reads what is there, not as much as is asked for: a full read loses what comes before a break."""
+
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        return self._stream.read1(size)
+
+
+def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[Draft]:
+    stream = archive.extractfile(member)
+    # a member that is a file has a stream
+    for draft in _articles(cast("BufferedIOBase", stream), name=None):
+        if isinstance(draft, Broken):
+            yield Wrong(reason=draft.reason, record=_shown(member))
+        else:
+            yield draft
+
+
+def _articles(stream: BufferedIOBase, *, name: str | None) -> Iterator[Draft]:
+    """The drafts of every article in a stream of XML."""
+    some = False
+    for found in articles(stream):
+        if isinstance(found, Ended):
+            yield Broken(reason=found.reason)
+            return
+        some = True
+        if isinstance(found, Torn):
+            yield Wrong(reason=found.reason, record=found.record)
+        else:
+            yield from _article(found, name=name if found.getparent() is None else None)
+    if not some:
+        yield Broken(reason="holds no <article>")
+
+
+def _article(element: Element, *, name: str | None) -> Iterator[Draft]:
+    _strip_namespaces(element)
+    told = front(element, fallback=name)
+    if told is None:
+        yield Wrong(reason="has neither a PMC identifier nor a PMID nor a DOI")
+        return
+    for target, kind in told.notices:
+        yield Warned(target=target, kind=kind, by=part_id(told.article.id, 1))
+    some = False
+    for draft in parts(chain(abstract(element), body(element)), of=told.article):
+        if not some and isinstance(draft, Passage) and draft.section == ABSTRACT:
+            yield replace(draft, same_work=told.same_work)
+        else:
+            yield draft
+        some = True
+    if not some:
+        yield Wrong(reason="has neither an abstract nor a text", record=told.article.id)
+
+
+def _strip_namespaces(element: Element) -> None:
+    for node in element.iter():
+        # an entity's tag is no string, whatever lxml's types say
+        if str(node.tag).startswith("{"):
+            node.tag = str(node.tag).rpartition("}")[2]
+
+
+def _shown(member: tarfile.TarInfo) -> str:
+    return "".join(char if char.isprintable() else "\ufffd" for char in member.name)

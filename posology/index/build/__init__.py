@@ -1,0 +1,1 @@
+"""Ingest of corpus files into an index: batches, rows, progress."""

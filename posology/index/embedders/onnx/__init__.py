@@ -1,0 +1,1 @@
+"""ONNX exports of encoders: made, checked, quantised, run."""

@@ -1,0 +1,215 @@
+"""Makes an ONNX model of an encoder, and shows on texts that it computes the same."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from posology.index.embedders.onnx.forward import NotExported, OnnxForward, pools
+from posology.index.embedders.onnx.quantisation import observe, quantise
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+
+    from posology.index.embedders.card import Card
+
+#: raised when what is made changes, so that cached files are made anew
+RECIPE = 1
+#: texts of the sample corpus, and as many of their sentences, that fix the activations' scales
+TEXTS = 48
+#: least cosine of a text's vector with torch's, float32, over the texts of the check
+LEAST = {"float32": 0.9999, "int8": 0.98}
+#: how torch and ONNX Runtime say, in errors of no class of its own, that there is no memory
+_NO_MEMORY = ("allocate memory", "not enough memory", "bad_alloc")
+
+Arithmetic = Literal["float32", "int8"]
+Batch = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
+
+
+def make(
+    model: SentenceTransformer, folder: Path, card: Card, *, arithmetic: Arithmetic, bits: int
+) -> bytes:
+    """The ONNX model of an encoder, checked against it. Blocking, some seconds.
+
+    Args:
+        model: float32, on the CPU.
+        folder: its files; an ``onnx/model.onnx`` among them is taken instead of an export.
+        card: its card.
+        arithmetic: of the products.
+        bits: of a weight in ``int8``.
+
+    Raises:
+        NotExported: it pools in a way that needs torch, cannot be traced, or its vectors differ.
+        OSError: a file cannot be read.
+        MemoryError: there is too little memory for it.
+    """
+    if not pools(card.pooling):
+        raise NotExported(f"it pools by {card.pooling!r}")
+    texts = sample()
+    batches = [_batch(model, card, texts[i : i + 8]) for i in range(0, len(texts), 8)]
+    last = NotExported("it has no ways to be exported")
+    for way in (_published(folder), _traced(model, _additive), _traced(model, _plain)):
+        try:
+            exported = _checked(way, model, card, batches, least=LEAST["float32"])
+            break
+        except FileNotFoundError:
+            continue
+        except NotExported as error:
+            last = error
+    else:
+        raise last
+    if arithmetic == "float32":
+        return exported
+    feeds = [
+        {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        for ids, mask in batches
+    ]
+    return _checked(
+        lambda: quantise(exported, observe(exported, feeds), bits=bits),
+        model,
+        card,
+        batches,
+        least=LEAST["int8"],
+    )
+
+
+def _checked(
+    way: Callable[[], bytes],
+    model: SentenceTransformer,
+    card: Card,
+    batches: Sequence[Batch],
+    *,
+    least: float,
+) -> bytes:
+    try:
+        exported = way()
+        check(exported, model, card, batches, least=least)
+    # these say nothing of the model, and nobody is to remember them of it
+    except (OSError, ImportError, MemoryError, NotExported):
+        raise
+    # torch's exporter and ONNX Runtime raise whatever the part that they stumble over raises; and the quantiser
+    # knows graphs in which every product has a row a token
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        if any(words in str(error) for words in _NO_MEMORY):
+            raise MemoryError(reason) from error
+        raise NotExported(reason) from error
+    return exported
+
+
+def sample() -> list[str]:
+    """Texts that all installations have: notes of the sample corpus, and single sentences of them."""
+    from posology.corpus.sample import notes_file
+
+    with notes_file() as path:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    notes = [f"{row['title']}. {row['text']}" for row in rows[:: max(len(rows) // TEXTS, 1)]]
+    return notes[:TEXTS] + [note.split(". ")[-1] for note in notes[:TEXTS]]
+
+
+def check(
+    exported: bytes,
+    model: SentenceTransformer,
+    card: Card,
+    batches: Sequence[Batch],
+    *,
+    least: float,
+) -> None:
+    """Compare texts' vectors with torch's, in batches of several shapes.
+
+    Raises:
+        NotExported: one of them is further away than ``least``, a cosine.
+    """
+    from posology.index.embedders.torch_forward import TorchForward
+
+    exact, made = TorchForward(model), OnnxForward(exported, card)
+    ids, mask = batches[0]
+    alone = ids[:1, : int(mask[0].sum())]
+    for ids, mask in ((alone, np.ones_like(alone)), *batches[:: max(len(batches) // 3, 1)]):
+        a, b = exact(ids, mask, 0)[0], made(ids, mask, 0)[0]
+        lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
+        cosine = float(((a * b).sum(axis=1) / np.maximum(lengths, 1e-12)).min())
+        if not cosine >= least:
+            raise NotExported(f"its vectors differ from torch's, cosine {cosine:.4f} < {least}")
+
+
+def _batch(model: SentenceTransformer, card: Card, texts: Sequence[str]) -> Batch:
+    rows = [
+        model.tokenizer(text, truncation=True, max_length=card.limit)["input_ids"] for text in texts
+    ]
+    ids = np.full((len(rows), max(map(len, rows))), card.pad, dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = row
+        mask[i, : len(row)] = 1
+    return ids, mask
+
+
+def _published(folder: Path) -> Callable[[], bytes]:
+    return (folder / "onnx" / "model.onnx").read_bytes
+
+
+def _traced(
+    model: SentenceTransformer, masked: Callable[[torch.Tensor], torch.Tensor]
+) -> Callable[[], bytes]:
+    """Export by tracing: the exporter that needs nothing but ``onnx``."""
+    import torch
+
+    class Encoder(torch.nn.Module):
+        def __init__(self, encoder: torch.nn.Module) -> None:
+            super().__init__()
+            self.encoder = encoder
+
+        def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+            output: torch.Tensor = self.encoder(
+                input_ids=ids, attention_mask=masked(mask)
+            ).last_hidden_state
+            return output
+
+    encoder = getattr(model[0], "auto_model", None)
+    if not isinstance(encoder, torch.nn.Module):
+        raise NotExported("its first module holds no transformer")
+
+    def export() -> bytes:
+        ids = torch.randint(5, 20, (2, 7))
+        mask = torch.ones_like(ids)
+        mask[1, 5:] = 0
+        into = io.BytesIO()
+        names = {"input_ids": ids, "attention_mask": mask}
+        with warnings.catch_warnings(), torch.inference_mode():
+            # tracing warns of whatever it fixes; the check finds what must not be fixed
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                # the exporter leaves it in the mode in which it comes
+                Encoder(encoder).eval(),
+                tuple(names.values()),
+                into,  # type: ignore[arg-type]  # a file object is taken by this exporter
+                dynamo=False,
+                opset_version=17,
+                input_names=list(names),
+                output_names=["token_embeddings"],
+                dynamic_axes={
+                    name: {0: "rows", 1: "width"} for name in (*names, "token_embeddings")
+                },
+            )
+        return into.getvalue()
+
+    return export
+
+
+def _additive(mask: torch.Tensor) -> torch.Tensor:
+    """As it is added to attention: what makes it of a plain one does not survive tracing."""
+    return (1.0 - mask[:, None, None, :].float()) * -10_000.0
+
+
+def _plain(mask: torch.Tensor) -> torch.Tensor:
+    return mask

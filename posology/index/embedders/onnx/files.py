@@ -1,0 +1,227 @@
+"""Exported models on disk: made once, by one process, and found whole by all; and which cannot be made.
+
+A cache holds, by the key of an export,
+
+* ``KEY/``: the encoder, its tokenizer, its card, and ``SHA256SUMS`` with the digests of the three (``sha256sum -c``
+  reads it). It is written under another name and renamed.
+* ``KEY.failed.json``: why there is none, and with which libraries it was tried.
+* ``KEY.lock``: held by the process that makes it.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from posology.index.embedders.card import Card
+from posology.index.embedders.onnx.forward import NotExported
+
+logger = logging.getLogger(__name__)
+
+#: parts of a model's files that are not looked at for its key: weights have a digest of their own
+_WEIGHTS = frozenset({".safetensors", ".bin", ".onnx", ".h5", ".ot", ".msgpack", ".data"})
+#: what an export is made with, and what besides can be why it fails
+_MAKERS = ("onnx", "onnxruntime", "torch")
+_OTHERS = ("sentence-transformers", "transformers")
+#: the files of an export
+MODEL, TOKENIZER, CARD, SUMS = "model.onnx", "tokenizer.json", "card.json", "SHA256SUMS"
+#: seconds after which what a killed process left half-written is deleted
+_LEFT = 3_600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Export:
+    """An exported model, as it was made or as its digests say that it was."""
+
+    #: the encoder in ONNX's format
+    model: bytes
+    #: in the JSON of ``tokenizers``
+    tokenizer: str
+    card: Card
+
+
+class _NotWhole(Exception):
+    """What is in a folder is not what was written there."""
+
+
+def key(folder: Path, weights: str, *made_with: str) -> str:
+    """What an export hangs on: the model's files, the libraries that make it, and how.
+
+    Args:
+        folder: of the model.
+        weights: digest of its weights.
+        made_with: whatever else.
+    """
+    found = hashlib.sha256()
+    libraries = [f"{name} {version(name)}" for name in _MAKERS]
+    for part in (weights, *libraries, *made_with):
+        found.update(part.encode() + b"\0")
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix not in _WEIGHTS:
+            found.update(str(path.relative_to(folder)).encode() + b"\0")
+            found.update(hashlib.sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
+
+
+def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
+    """The export of that name, made if nobody has made it, or if its files are not as they were written.
+
+    Of several processes one makes it and the others wait. That it cannot be made is remembered, until a library
+    changes; the name changes with the model.
+
+    Args:
+        cache: the folder of all exports.
+        name: its key.
+        make: makes it.
+
+    Raises:
+        NotExported: there is none, as ``make`` said now or before.
+        OSError: the folder cannot be written to.
+    """
+    folder, failure = cache / name, cache / f"{name}.failed.json"
+    with suppress(_NotWhole):
+        if (found := _read(folder)) is not None:
+            return found
+    _raise_known(failure)
+    cache.mkdir(parents=True, exist_ok=True)
+    with _alone(cache / f"{name}.lock"):
+        try:
+            found = _read(folder)
+        except _NotWhole as error:
+            found = None
+            logger.warning("%s is not whole, and is made anew: %s", folder, error)
+        if found is not None:
+            return found
+        _raise_known(failure)
+        try:
+            made = make()
+        except NotExported as error:
+            with suppress(OSError):
+                _remember(failure, str(error))
+            raise
+        _delete_left(cache, name)
+        return _keep(made, folder)
+
+
+def _read(folder: Path) -> Export | None:
+    """What is in the folder of an export; ``None``: there is no such folder."""
+    if not folder.is_dir():
+        return None
+    try:
+        lines = (folder / SUMS).read_text(encoding="ascii").splitlines()
+        digests = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+        content = {name: (folder / name).read_bytes() for name in (MODEL, TOKENIZER, CARD)}
+        for name, part in content.items():
+            if hashlib.sha256(part).hexdigest() != digests.get(name):
+                raise _NotWhole(f"{name} is not what {SUMS} says")
+        return Export(
+            model=content[MODEL],
+            tokenizer=content[TOKENIZER].decode(),
+            card=Card.parse(content[CARD].decode()),
+        )
+    except FileNotFoundError as error:
+        raise _NotWhole(f"it has no {Path(error.filename).name}") from error
+    except ValueError as error:
+        raise _NotWhole(f"{SUMS} or {CARD} cannot be read") from error
+
+
+def _keep(made: Export, folder: Path) -> Export:
+    """Write an export and put it in the place of what is there; what another process has put there stays."""
+    content = {
+        MODEL: made.model,
+        TOKENIZER: made.tokenizer.encode(),
+        CARD: made.card.dump().encode(),
+    }
+    sums = "".join(
+        f"{hashlib.sha256(part).hexdigest()}  {name}\n" for name, part in content.items()
+    )
+    draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        for name, part in {**content, SUMS: sums.encode()}.items():
+            _write(draft / "new" / name, part)
+        # on a file system whose locks hold on one machine alone, another may have made it meanwhile
+        try:
+            if (theirs := _read(folder)) is not None:
+                return theirs
+        except _NotWhole:
+            with suppress(FileNotFoundError):
+                folder.rename(draft / "old")
+        try:
+            (draft / "new").rename(folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return made
+
+
+def _write(path: Path, content: bytes) -> None:
+    """To the disk: else a machine that loses power may have the folder's new name, and files without content."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _delete_left(cache: Path, name: str) -> None:
+    """Delete what processes that were killed have left half-written."""
+    for path in cache.glob(f".{name}.*"):
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime <= _LEFT:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+
+
+def _libraries() -> Mapping[str, str]:
+    """Versions of what decides whether a model can be exported."""
+    return {name: version(name) for name in (*_MAKERS, *_OTHERS)}
+
+
+def _remember(failure: Path, reason: str) -> None:
+    text = json.dumps({"reason": reason, "libraries": _libraries()}, ensure_ascii=False, indent=1)
+    descriptor, name = tempfile.mkstemp(prefix=f".{failure.name}.", dir=failure.parent)
+    draft = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        draft.chmod(0o644)
+        draft.replace(failure)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def _raise_known(failure: Path) -> None:
+    """Raise what was remembered, if the libraries are still those with which it was tried."""
+    try:
+        told = json.loads(failure.read_text(encoding="utf-8"))
+        reason, libraries = str(told["reason"]), told["libraries"]
+    # there is none, or it is none: then it is tried again
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if libraries == _libraries():
+        raise NotExported(f"{reason} (as found before; to try again, delete {failure})", known=True)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,226 @@
+"""The side of an index that readers see: its published versions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from posology.errors import IndexFault, IndexMismatch, IndexMissing
+from posology.index.connection import open_table, translated
+from posology.index.maintenance import built, vector_index
+from posology.index.manifest import applied_files, unfinished
+from posology.index.schema import Meta
+from posology.index.sync.order import place
+from posology.index.tokens import fitting
+from posology.index.versions import KEEP_VERSIONS, Published, at, published
+from posology.index.view import View
+from posology.published.tools import IndexOutput
+from posology.types import Ranking, Retrieved
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from posology.seams import TokenCodec
+
+#: seconds after which a reader looks whether there is a newer version
+FRESH = 5.0
+#: old versions that are held open at one time
+OLD_VIEWS = 4
+
+
+class Reader:
+    """Passages that can be searched; :class:`~posology.index.store.Index` opens and writes them."""
+
+    def __init__(self, uri: str, connection: Any, table: Any, meta: Meta) -> None:
+        self.uri = uri
+        self.meta = meta
+        #: LanceDB's, for what else is kept beside the passages
+        self.connection = connection
+        #: for how long a version can be read after it was replaced
+        self.keep = KEEP_VERSIONS
+        self._view: View | None = None
+        self._reading = table
+        self._old: dict[int, View] = {}
+        self._looked = 0.0
+        self._process = os.getpid()
+
+    def require(self, embedder_name: str, dim: int) -> None:
+        """Refuse an embedder whose vectors are not this index's.
+
+        Raises:
+            IndexMismatch: naming both embedders.
+        """
+        if (embedder_name, dim) != (self.meta.embedder, self.meta.dim):
+            raise IndexMismatch(
+                f"the index at {self.uri} was made with {self.meta.embedder} "
+                f"({self.meta.dim} dimensions), not with {embedder_name} ({dim}): "
+                "use that embedder, or build a new index",
+                index=self.uri,
+            )
+
+    def require_annotator(self, name: str | None) -> None:
+        """Refuse an annotator whose phrases are not this index's; only writing needs one.
+
+        Raises:
+            IndexMismatch: naming both annotators.
+        """
+        if name != self.meta.annotator:
+            raise IndexMismatch(
+                f"the passages of the index at {self.uri} are annotated by "
+                f"{self.meta.annotator or 'nothing'}, not by {name or 'nothing'}: "
+                "use that, or build a new index",
+                index=self.uri,
+            )
+
+    def require_codec(self, codec: TokenCodec | None) -> None:
+        """Refuse a codec whose codes are not this index's; only writing needs one.
+
+        One for another embedder counts as none, as in :meth:`create`.
+
+        Raises:
+            IndexMismatch: naming both codecs.
+        """
+        fit = fitting(codec, self.meta.embedder)
+        name = None if fit is None else fit.name
+        if name != self.meta.codec:
+            raise IndexMismatch(
+                f"the index at {self.uri} keeps the token codes of {self.meta.codec or 'nothing'}, "
+                f"not of {name or 'nothing'}: use that, or build a new index",
+                index=self.uri,
+            )
+
+    @property
+    def name(self) -> str:
+        """The last part of its address."""
+        return Path(self.uri).name or "index"
+
+    @property
+    def version(self) -> str:
+        """Name and version, e.g. ``index@17``."""
+        return self.view().version
+
+    def view(self) -> View:
+        """The newest published version, to read from; looks for one at most every :data:`FRESH` seconds."""
+        self._same_process()
+        now = time.monotonic()
+        view = self._view
+        if view is None or now - self._looked > FRESH:
+            table = self._open()
+            known = published(table, self.uri)
+            number = known[-1].number if known else table.version
+            if view is None or view.number != number:
+                if known:
+                    at(table, number, uri=self.uri, name=self.name, keep=self.keep)
+                view, self._reading = self._view_of(table), table
+            self._view, self._looked = view, now
+        return view
+
+    def view_at(self, version: int | str | None) -> View:
+        """A published version, to read from.
+
+        Args:
+            version: its number, or as an answer names it, ``index@17``; ``None``, or one of an index of another
+                name: the newest.
+
+        Raises:
+            VersionGone: its time is over, or it never was published.
+        """
+        view = self.view()
+        number = _number(version, self.name) if isinstance(version, str) else version
+        if number is None or number == view.number:
+            return view
+        # whether it is still there is looked up each time, as the newest is
+        table = self._open()
+        at(table, number, uri=self.uri, name=self.name, keep=self.keep)
+        # several threads ask: what one of them keeps another may drop at once
+        if (kept := self._old.get(number)) is None:
+            kept = self._view_of(table)
+            self._old = dict([*self._old.items(), (number, kept)][-OLD_VIEWS:])
+        return kept
+
+    def versions(self) -> tuple[Published, ...]:
+        """The versions that can be read, oldest first."""
+        return published(self._open(), self.uri)
+
+    def count(self) -> int:
+        """How many passages there are."""
+        return self.view().count()
+
+    def fetch(self, ids: Sequence[str]) -> tuple[Retrieved, ...]:
+        """See :meth:`View.fetch`."""
+        return self.view().fetch(ids)
+
+    def ids(self) -> list[str]:
+        """See :meth:`View.ids`."""
+        return self.view().ids()
+
+    def dense(self, vector: NDArray[np.float32], k: int, *, retracted: bool = False) -> Ranking:
+        """See :meth:`View.dense`."""
+        return self.view().dense(vector, k, retracted=retracted)
+
+    def bm25(self, text: str, k: int, *, retracted: bool = False) -> Ranking:
+        """See :meth:`View.bm25`."""
+        return self.view().bm25(text, k, retracted=retracted)
+
+    def info(self) -> IndexOutput:
+        """What there is to say of it, in its published form."""
+        view = self.view()
+        known = self.versions()
+        files = applied_files(self.connection, self.uri)
+        with translated(self.uri):
+            kind, found = vector_index(self._reading), built(self._reading)
+        return IndexOutput(
+            uri=self.uri,
+            version=view.version,
+            passages=view.count(),
+            retracted=view.retracted,
+            embedder=self.meta.embedder,
+            dim=self.meta.dim,
+            format=self.meta.format,
+            splitter=self.meta.splitter,
+            created=self.meta.created,
+            vector_index=kind,
+            recall=None if found is None else found.recall,
+            probes=None if found is None else found.probes,
+            partitions=None if found is None else found.partitions,
+            annotator=self.meta.annotator,
+            codec=self.meta.codec,
+            published=known[-1].at.isoformat(timespec="seconds") if known else None,
+            versions=max(len(known), 1),
+            files=len(files),
+            last_file=max((file.name for file in files), key=place, default=None),
+            unfinished=unfinished(files),
+        )
+
+    def warm(self) -> None:
+        """Read the indices into memory, so that the first question does not wait for it."""
+        self.view()
+        with translated(self.uri):
+            for index in self._reading.list_indices():
+                self._reading.prewarm_index(index.name)
+
+    def _open(self) -> Any:
+        table = open_table(self.connection, self.uri)
+        if table is None:
+            raise IndexMissing(f"the index at {self.uri} is gone", index=self.uri)
+        return table
+
+    def _view_of(self, table: Any) -> View:
+        with translated(self.uri):
+            return View(table, uri=self.uri, name=self.name, built=built(table))
+
+    def _same_process(self) -> None:
+        if os.getpid() != self._process:
+            raise IndexFault(
+                "the index was opened before this process was forked: open it here",
+                index=self.uri,
+            )
+
+
+def _number(version: str, index: str) -> int | None:
+    name, _, number = version.rpartition("@")
+    return int(number) if name == index and number.isascii() and number.isdigit() else None

@@ -1,0 +1,1 @@
+"""Sync and rebuild of an index from a folder of files."""

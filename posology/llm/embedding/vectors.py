@@ -1,0 +1,95 @@
+"""Vectors as the text of a completion, so that they are replayed and kept as other replies are."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from posology.llm.providers.wire import count, section
+from posology.types import Usage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class BadVectors(ValueError):
+    """They are not those that were asked for; the message says why."""
+
+
+def pack(vectors: NDArray[np.float32]) -> str:
+    """Rows, their number and width, then base64 of their little-endian float32."""
+    rows, width = vectors.shape
+    return f"{rows}x{width}:{base64.b64encode(vectors.astype('<f4').tobytes()).decode('ascii')}"
+
+
+def unpack(text: str) -> NDArray[np.float32]:
+    """What :func:`pack` was given.
+
+    Raises:
+        BadVectors: it is something else.
+    """
+    import numpy as np
+
+    shape, _, data = text.partition(":")
+    rows, _, width = shape.partition("x")
+    try:
+        raw = base64.b64decode(data, validate=True)
+        flat = np.frombuffer(raw, "<f4").astype(np.float32)
+        return flat.reshape(int(rows), int(width))
+    except (ValueError, binascii.Error):
+        raise BadVectors("the reply holds no vectors") from None
+
+
+def read_vectors(
+    body: Mapping[str, Any], *, texts: int, dimensions: int | None
+) -> NDArray[np.float32]:
+    """The vectors of a reply in OpenAI's format, in the order of the texts, shape ``(texts, dim)``.
+
+    Args:
+        body: of the reply.
+        texts: that were sent.
+        dimensions: that were asked for; ``None``: any, and all alike.
+
+    Raises:
+        BadVectors: they are not one of finite numbers, not all 0, for each text.
+    """
+    import numpy as np
+
+    data = body.get("data")
+    if not isinstance(data, list) or len(data) != texts:
+        found = len(data) if isinstance(data, list) else "no list of"
+        raise BadVectors(f"it has {found} vectors for {texts} texts")
+    rows: dict[int, list[float]] = {}
+    for place, item in enumerate(data):
+        vector = item.get("embedding") if isinstance(item, dict) else None
+        if not isinstance(vector, list) or not vector:
+            raise BadVectors(f"its vector {place} is no list of numbers")
+        at = item.get("index", place)
+        if not isinstance(at, int) or not 0 <= at < texts or at in rows:
+            raise BadVectors(f"it has no vector for one of {texts} texts, or two")
+        if not all(isinstance(x, int | float) and math.isfinite(x) for x in vector):
+            raise BadVectors(f"its vector {at} holds what is no number")
+        rows[at] = vector
+    widths = {len(row) for row in rows.values()}
+    wanted = dimensions or next(iter(widths), 0)
+    if widths - {wanted}:
+        raise BadVectors(
+            f"its vectors have {', '.join(map(str, sorted(widths)))} numbers, not {wanted}"
+        )
+    vectors = np.array([rows[at] for at in range(texts)], np.float64).astype(np.float32)
+    if not (np.isfinite(vectors).all() and vectors.any(axis=1).all()):
+        raise BadVectors("one of its vectors is all 0, or too large")
+    return vectors
+
+
+def usage_of(body: Any) -> Usage | None:
+    """Tokens that went in: there is no output to embeddings. ``None``: the reply does not say."""
+    usage = section(body, "usage")
+    read = count(usage.get("prompt_tokens"))
+    if read is None:
+        read = count(usage.get("total_tokens"))
+    return None if read is None else Usage(input=read)

@@ -1,0 +1,1 @@
+"""The offline reader: quotes sentences without a language model."""

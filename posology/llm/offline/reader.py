@@ -1,0 +1,130 @@
+"""The embedded default model: an extractive reader that quotes, and judges nothing.
+
+It needs no key and no network. Figures and limits: ``docs/decisions/0006-offline-reader.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from pydantic import ValidationError
+
+from posology.errors import RequestRejected, TruncatedReply
+from posology.llm.offline.choice import choose, fill
+from posology.llm.offline.contrast import contrast
+from posology.llm.offline.replies import REPLIES, Found
+from posology.llm.offline.scores import SentenceScorer
+from posology.seams import TokenCounter, TokenEncoder
+from posology.types import Call, Completion, Finish, Stage, Usage
+
+NAME = "offline:extractive"
+#: Counted up when the same call may get another reply.
+VERSION = "1"
+
+
+class ExtractiveReader:
+    """A :class:`~posology.seams.Complete` that quotes the sentences most like the question.
+
+    It reads ``Call.query`` and ``Call.excerpts``, never the messages, so that nothing in a passage
+    can instruct it. A verdict (``choice``) is always ``None``: likeness to a question says nothing
+    of yes or no. It answers, extracts, and reduces what was extracted. Passages that it is to shorten for a
+    question it shortens to the sentences most like it, as many as half of ``Call.max_tokens`` has room for; it
+    writes nothing anew, so that it has no reply to other ways of shortening.
+
+    Raises:
+        RequestRejected: another stage, or a schema that does not take the stage's reply.
+        TruncatedReply: not even one quote fits ``Call.max_tokens``.
+    """
+
+    def __init__(self, encoder: TokenEncoder, count: TokenCounter) -> None:
+        self._encoder = encoder
+        self._count = count
+        self._scorer: SentenceScorer | None = None
+        self._limiter = anyio.CapacityLimiter(1)
+
+    async def __call__(self, call: Call) -> Completion:
+        """Answer by quotes, or refuse."""
+        started = time.perf_counter()
+        # free text is asked for where words are to be written
+        if call.stage not in REPLIES or (call.stage is Stage.COMPRESS and call.schema is None):
+            raise RequestRejected(
+                f"the offline extractive reader has no stage {call.stage.value!r}, it only quotes: "
+                "choose an openai: or anthropic: model",
+                provider="offline",
+                model=call.model,
+                usage=Usage(),
+            )
+        return await anyio.to_thread.run_sync(self._complete, call, started, limiter=self._limiter)
+
+    def _complete(self, call: Call, started: float) -> Completion:
+        if self._scorer is None:
+            self._scorer = SentenceScorer(self._encoder)
+        scored = self._scorer(call.query.text, call.excerpts)
+        reducing = call.stage is Stage.REDUCE
+        if call.stage is Stage.COMPRESS:
+            chosen = fill(scored, call.excerpts, self._count, call.max_tokens)
+        else:
+            chosen = choose(scored, judged=reducing)
+        found = Found(
+            call=call,
+            scored=scored,
+            chosen=chosen,
+            contrast=contrast(call, scored) if reducing else None,
+        )
+        text, reply = self._fitting(found)
+        return Completion(
+            text=text,
+            usage=Usage(input=self._input(call), output=self._count(text)),
+            finish=Finish.STOP,
+            served_model=f"{NAME}@{VERSION}",
+            parsed=_validated(call, reply),
+            latency=time.perf_counter() - started,
+        )
+
+    def _fitting(self, found: Found) -> tuple[str, dict[str, Any]]:
+        """The reply with as many of the chosen quotes as ``max_tokens`` allows."""
+        call = found.call
+        for candidate in _shorter(found):
+            reply = REPLIES[call.stage](candidate)
+            text = json.dumps(reply, ensure_ascii=False)
+            if self._count(text) <= call.max_tokens:
+                return text, reply
+        raise TruncatedReply(
+            f"no quote fits {call.max_tokens} output tokens: raise max_tokens or POSOLOGY_MAX_TOKENS",
+            provider="offline",
+            model=call.model,
+            usage=Usage(input=self._input(call)),
+        )
+
+    def _input(self, call: Call) -> int:
+        return sum(self._count(message.content) for message in call.messages)
+
+
+def _shorter(found: Found) -> Iterator[Found]:
+    """What was found, then ever less of it: fewer quotes, and last no contrast."""
+    for pair in dict.fromkeys((found.contrast, None)):
+        for n in range(len(found.chosen), 0, -1):
+            yield replace(found, chosen=found.chosen[:n], contrast=pair)
+    if not found.chosen:
+        yield found
+
+
+def _validated(call: Call, reply: dict[str, Any]) -> Any:
+    if call.schema is None:
+        return None
+    try:
+        return call.schema.model_validate(reply)
+    except ValidationError as error:
+        raise RequestRejected(
+            f"the offline extractive reader cannot fill the schema {call.schema.__name__}: "
+            "choose an openai: or anthropic: model",
+            provider="offline",
+            model=call.model,
+            usage=Usage(),
+        ) from error

@@ -1,0 +1,146 @@
+"""The offline reader's reply to each stage: quotes, and that no language model judged them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
+
+from posology.llm.offline.choice import THRESHOLD
+from posology.llm.offline.contrast import Contrast
+from posology.llm.offline.scores import Scored
+from posology.types import Call, Passage, Stage
+
+NOTICE = "Quoted by an extractive reader; no language model judged this."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """What was found for a call."""
+
+    call: Call
+    #: all sentences shown, best first
+    scored: list[Scored]
+    #: those to quote, or to leave of the passages, best first
+    chosen: list[Scored]
+    #: of a ``REDUCE`` call, where sentences contradict each other by their wording
+    contrast: Contrast | None = None
+
+
+def _answer(found: Found) -> dict[str, Any]:
+    return {
+        "answerable": bool(found.chosen),
+        "answer": f"{_said(found)} ({NOTICE})",
+        "choice": None,
+        "quotes": [_quote(found, one) for one in found.chosen],
+    }
+
+
+def _extract(found: Found) -> dict[str, Any]:
+    """Each quoted sentence is its own statement: a reader that judges nothing has no other words."""
+    return {
+        "found": bool(found.chosen),
+        "findings": [
+            {"statement": _words(found, one), "quotes": [_quote(found, one)]}
+            for one in found.chosen
+        ],
+    }
+
+
+def _reduce(found: Found) -> dict[str, Any]:
+    pair = found.contrast
+    # what contradicts is evidence too, wherever it ranks
+    shown = found.chosen + ([pair.speaking_for[0], pair.speaking_against[0]] if pair else [])
+    shown = list(dict.fromkeys(shown))
+    said = _said(replace(found, chosen=shown))
+    return {
+        "answerable": bool(shown),
+        "answer": " ".join([said, *([_contrasted(found, pair)] if pair else []), f"({NOTICE})"]),
+        "choice": None,
+        "evidence": list(dict.fromkeys(_finding(one) for one in shown)),
+        "claims": [_claim(found, pair)] if pair else [],
+    }
+
+
+def _compress(found: Found) -> dict[str, Any]:
+    """Whole sentences, in their order: a reader that judges nothing has no other words."""
+    chosen = sorted(found.chosen, key=lambda one: (one.excerpt, one.sentence.start))
+    return {
+        "summaries": [
+            {
+                "passage": f"P{excerpt + 1}",
+                "summary": " ".join(_words(found, one) for one in own),
+            }
+            for excerpt, own in groupby(chosen, key=lambda one: one.excerpt)
+        ]
+    }
+
+
+def _contrasted(found: Found, pair: Contrast) -> str:
+    one, other = (
+        _passage(found, side[0]).id for side in (pair.speaking_for, pair.speaking_against)
+    )
+    return (
+        f"By their wording alone, {one} and {other} contradict each other; whether they do, and on "
+        "what, is for a reader to judge."
+    )
+
+
+def _claim(found: Found, pair: Contrast) -> dict[str, Any]:
+    return {
+        "claim": _words(found, pair.speaking_for[0]),
+        "supporting": list(dict.fromkeys(_finding(one) for one in pair.speaking_for)),
+        "opposing": list(dict.fromkeys(_finding(one) for one in pair.speaking_against)),
+        # the reader has no view of who is right
+        "resolution": "none",
+        "reason": "Grouped by wording alone: words of benefit against words of harm or denial.",
+    }
+
+
+def _finding(one: Scored) -> str:
+    return f"F{one.excerpt + 1}"
+
+
+#: what each stage's reply is made of
+REPLIES: Mapping[Stage, Callable[[Found], dict[str, Any]]] = MappingProxyType(
+    {
+        Stage.ANSWER: _answer,
+        Stage.EXTRACT: _extract,
+        Stage.REDUCE: _reduce,
+        Stage.COMPRESS: _compress,
+    }
+)
+
+
+def _said(found: Found) -> str:
+    if found.chosen:
+        return " ".join(f"“{_words(found, one)}” [{_source(found, one)}]" for one in found.chosen)
+    if found.scored:
+        return (
+            "No sentence of the passages is close enough to the question: the closest scores "
+            f"{found.scored[0].score:.2f} of the {THRESHOLD:.2f} needed."
+        )
+    return "There is no text to look for an answer in."
+
+
+def _quote(found: Found, one: Scored) -> dict[str, str]:
+    return {"passage": f"P{one.excerpt + 1}", "quote": _words(found, one)}
+
+
+def _words(found: Found, one: Scored) -> str:
+    return one.sentence.of(_passage(found, one).text)
+
+
+def _passage(found: Found, one: Scored) -> Passage:
+    return found.call.excerpts[one.excerpt].passage
+
+
+def _source(found: Found, one: Scored) -> str:
+    """What a reader of contradicting quotes needs first: how old each is, and of what kind."""
+    passage = _passage(found, one)
+    # findings have labels of their own, which an answer's reader does not see
+    label = passage.id if found.call.stage is Stage.REDUCE else f"P{one.excerpt + 1}"
+    year = [] if passage.year is None else [str(passage.year)]
+    return ", ".join([label, *year, *passage.publication_types])

@@ -1,0 +1,1 @@
+"""The providers' adapters, and the HTTP that they share."""

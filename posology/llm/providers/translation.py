@@ -1,0 +1,213 @@
+"""From what happened on the wire to :mod:`posology.errors`: what both vendors have in common."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from posology.errors import (
+    AuthenticationFailed,
+    ContextTooLong,
+    MalformedReply,
+    ModelNotFound,
+    PermissionRefused,
+    ProviderError,
+    ProviderOverloaded,
+    ProviderTimeout,
+    ProviderUnreachable,
+    QuotaExhausted,
+    RateLimited,
+    RequestRejected,
+)
+from posology.llm.providers.headers import retry_after
+from posology.types import Usage
+
+#: characters of a provider's own words that a message quotes
+MAX_QUOTE = 300
+#: a shorter key is a placeholder for a server that wants none, and could be part of any word
+MIN_SECRET = 8
+
+_BY_STATUS: dict[int, type[ProviderError]] = {
+    401: AuthenticationFailed,
+    402: QuotaExhausted,
+    403: PermissionRefused,
+    404: ModelNotFound,
+    408: ProviderTimeout,
+    429: RateLimited,
+    # a proxy's word for a connection that closed before the answer was there
+    499: ProviderUnreachable,
+}
+_QUOTA_CODES = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_error",
+    "contract_spend_limit_reached",
+    "enforced_spend_limit_reached",
+    "linked_organization_billing_unavailable",
+    "linked_organization_spend_limit_reached",
+)
+_QUOTA_WORDS = ("credit balance is too low",)
+_LENGTH_CODES = ("context_length_exceeded",)
+_LENGTH_WORDS = (
+    "prompt is too long",
+    "maximum context length",
+    "exceed context limit",
+    "exceeds the context window",
+)
+_ADVICE: dict[type[ProviderError], str] = {
+    AuthenticationFailed: "check the key",
+    PermissionRefused: "check what the key may do",
+    QuotaExhausted: "add credit to the account",
+    ModelNotFound: "check the model's name and the base URL",
+    ContextTooLong: "show fewer or shorter passages",
+    RateLimited: "wait, or send less at a time",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """What a provider said about a request that it did not fulfil."""
+
+    #: in the provider's words, empty where it had none
+    words: str
+    #: its codes for the cause: OpenAI's ``code``, Anthropic's ``error_code``, and the ``type`` of both
+    codes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, body: object) -> Fault:
+        """Read an error's body: the whole of it, or what stands under its ``error``."""
+        inner = body.get("error", body) if isinstance(body, Mapping) else body
+        if not isinstance(inner, Mapping):
+            return cls(words=inner if isinstance(inner, str) else "", codes=())
+        words, more = inner.get("message"), inner.get("details")
+        fine = more.get("error_code") if isinstance(more, Mapping) else None
+        codes = (inner.get("code"), fine, inner.get("type"))
+        return cls(
+            words=words if isinstance(words, str) else "",
+            codes=tuple(code for code in codes if isinstance(code, str)),
+        )
+
+
+def kind_of(status: int, fault: Fault) -> type[ProviderError]:
+    """The error type of a response that is not a success."""
+    words = fault.words.lower()
+    rejected = 400 <= status < 500
+    if rejected and (
+        any(code in _QUOTA_CODES for code in fault.codes) or any(w in words for w in _QUOTA_WORDS)
+    ):
+        return QuotaExhausted
+    if status in (400, 413, 422) and (
+        any(code in _LENGTH_CODES for code in fault.codes) or any(w in words for w in _LENGTH_WORDS)
+    ):
+        return ContextTooLong
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return ProviderOverloaded if status >= 500 else RequestRejected
+
+
+def billed_nothing(status: int, fault: Fault) -> bool:
+    """Whether a provider certainly did no billable work: it turned the request away.
+
+    A time-out or a fault of its own may come after the work, and a content filter's refusal is
+    billed by some.
+    """
+    return 400 <= status < 500 and status not in (408, 499) and "content_filter" not in fault.codes
+
+
+def from_response(
+    *,
+    provider: str,
+    model: str,
+    status: int,
+    headers: Mapping[str, str],
+    body: object,
+    request_id: str | None,
+    secret: str,
+) -> ProviderError:
+    """The error that a response with an error status stands for.
+
+    ``body`` is decoded JSON, or text. ``secret`` is the key, which is taken out of the provider's
+    words, since some servers repeat it.
+    """
+    fault = Fault.of(body)
+    kind = kind_of(status, fault)
+    said = ": ".join(
+        part for part in (", ".join(fault.codes), quote(scrub(fault.words, secret))) if part
+    )
+    message = f"{provider} answered {status} for {model}" + (f" ({said})" if said else "")
+    if kind in _ADVICE:
+        message += f": {_ADVICE[kind]}"
+    return kind(
+        message,
+        provider=provider,
+        model=model,
+        status=status,
+        request_id=request_id,
+        retry_after=retry_after(headers, now=time.time()),
+        usage=Usage() if billed_nothing(status, fault) else None,
+    )
+
+
+def from_transport(error: BaseException, *, provider: str, model: str) -> ProviderError:
+    """The error that a failed connection stands for, vendors' wrappers included.
+
+    Types are told by name: both vendors' SDKs accept either of two HTTP libraries that name theirs
+    alike.
+    """
+    names = {kind.__name__ for link in _causes(error) for kind in type(link).__mro__}
+    if "UnicodeEncodeError" in names:
+        return RequestRejected(
+            f"the messages for {model} are not valid Unicode",
+            provider=provider,
+            model=model,
+            usage=Usage(),
+        )
+    if names & {"DecodingError", "APIResponseValidationError", "JSONDecodeError"}:
+        return MalformedReply(
+            f"{provider}'s reply for {model} cannot be decoded", provider=provider, model=model
+        )
+    if names & {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"}:
+        # nothing was sent, so nothing was billed
+        return ProviderUnreachable(
+            f"no connection to {provider} for {model}: check the network and the base URL",
+            provider=provider,
+            model=model,
+            usage=Usage(),
+        )
+    if names & {"TimeoutException", "APITimeoutError", "TimeoutError"}:
+        return ProviderTimeout(
+            f"{provider} did not answer for {model} in time", provider=provider, model=model
+        )
+    return ProviderUnreachable(
+        f"the connection to {provider} for {model} was cut ({type(error).__name__})",
+        provider=provider,
+        model=model,
+    )
+
+
+def scrub(words: str, secret: str) -> str:
+    """The same words without the key."""
+    return words.replace(secret, "***") if len(secret) >= MIN_SECRET else words
+
+
+def named(
+    error: BaseException, table: Mapping[str, type[ProviderError]]
+) -> type[ProviderError] | None:
+    """The type that a table has for an error's class, or for the nearest of its bases."""
+    return next((table[k.__name__] for k in type(error).__mro__ if k.__name__ in table), None)
+
+
+def quote(words: str) -> str:
+    """A provider's words on one line, of bounded length."""
+    line = " ".join(words.split())
+    return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 1] + "…"
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    return chain

@@ -1,0 +1,1 @@
+"""Tiny models with random weights, in the file formats of real ones."""

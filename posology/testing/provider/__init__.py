@@ -1,0 +1,1 @@
+"""Stub provider servers on loopback, with scripted replies and faults."""

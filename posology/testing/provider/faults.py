@@ -1,0 +1,86 @@
+"""A provider's bad days: faults drawn by chance, the same ones for the same seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from posology.testing.provider.steps import Cut, Recorded, Reply, Status, Step
+from posology.types import Usage
+
+#: characters a token has, about
+_CHARACTERS = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Faults:
+    """How often what goes wrong; each share is of all requests, and together they are at most 1."""
+
+    #: seconds until a reply, drawn uniformly between the two
+    latency: tuple[float, float] = (0.0, 0.0)
+    #: share that gets a 429
+    rate_limited: float = 0.0
+    #: seconds, which each 429 asks the client to wait
+    retry_after: float = 0.1
+    #: share that gets a 500
+    errors: float = 0.0
+    #: share whose connection is cut
+    cuts: float = 0.0
+    #: share of the cut ones that the provider finishes before, and bills: half of these lose the
+    #: whole reply, half the end of it
+    cuts_after_work: float = 0.5
+
+    def __post_init__(self) -> None:
+        low, high = self.latency
+        if not 0 <= low <= high:
+            raise ValueError("latency is two numbers of seconds, the smaller one first")
+        shares = (self.rate_limited, self.errors, self.cuts)
+        if min(shares) < 0 or sum(shares) > 1 or not 0 <= self.cuts_after_work <= 1:
+            raise ValueError("each share is between 0 and 1, and so is the sum of the faults'")
+
+
+class Chance:
+    """Says what to do with each request: a function from a request to its step.
+
+    The n-th request meets the same fate in every run with the same seed, but concurrent clients do
+    not arrive in the same order.
+
+    Args:
+        faults: how often what goes wrong.
+        reply: from a request's body to the text of the reply.
+        seed: of the draws.
+    """
+
+    def __init__(self, faults: Faults, *, reply: Callable[[Any], str], seed: int = 0) -> None:
+        self._faults = faults
+        self._reply = reply
+        self._random = random.Random(seed)  # noqa: S311 - faults, not secrets
+
+    def __call__(self, _request: Recorded) -> Step:
+        """Draw a step."""
+        faults = self._faults
+        # as many draws whatever comes of them, so that one fate does not move all later ones
+        fate, detail, between = (self._random.random() for _ in range(3))
+        low, high = faults.latency
+        reply = Reply(text=self._reply, usage=estimate, latency=low + (high - low) * between)
+        if fate < faults.rate_limited:
+            return Status(code=429, headers={"retry-after": f"{faults.retry_after:g}"})
+        fate -= faults.rate_limited
+        if fate < faults.errors:
+            return Status(code=500)
+        fate -= faults.errors
+        if fate >= faults.cuts:
+            return reply
+        if detail >= faults.cuts_after_work:
+            return Cut()
+        return Cut(of=reply, after_bytes=None if detail < faults.cuts_after_work / 2 else 40)
+
+
+def estimate(asked: Any, text: str) -> Usage:
+    """Tokens from lengths: different for different requests, so that sums can be compared."""
+    messages = asked.get("messages", ()) if isinstance(asked, dict) else ()
+    system = asked.get("system", "") if isinstance(asked, dict) else ""
+    length = len(str(system)) + sum(len(str(m.get("content", ""))) for m in messages)
+    return Usage(input=1 + length // _CHARACTERS, output=1 + len(text) // _CHARACTERS)

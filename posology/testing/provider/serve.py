@@ -1,0 +1,89 @@
+"""A stub provider as a process of its own: ``python -m posology.testing.provider.serve --help``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from posology.testing.provider.faults import Chance, Faults
+from posology.testing.provider.server import LoadServer
+
+_DEFAULTS = Faults()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until told to stop; the first line of the output is the URL."""
+    options = _parser().parse_args(arguments)
+    faults = Faults(
+        latency=tuple(options.latency),
+        rate_limited=options.rate_limited,
+        retry_after=options.retry_after,
+        errors=options.errors,
+        cuts=options.cuts,
+        cuts_after_work=options.cuts_after_work,
+    )
+    chance = Chance(faults, reply=_load(options.reply), seed=options.seed)
+    asyncio.run(
+        _serve(LoadServer(chance), options.host, options.port, with_stdin=options.with_stdin)
+    )
+
+
+async def _serve(server: LoadServer, host: str, port: int, *, with_stdin: bool) -> None:
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, over.set)
+    if with_stdin:
+        loop.add_reader(
+            sys.stdin, lambda: None if os.read(sys.stdin.fileno(), 1024) else over.set()
+        )
+    listening = await server.start(host=host, port=port)
+    bound = listening.sockets[0].getsockname()[1]
+    print(f"http://{host}:{bound}", flush=True)  # noqa: T201 - who started it reads this
+    await over.wait()
+    # connections are not waited for: a provider that stops does not, and ours are idle or cut
+    listening.close()
+
+
+def _load(name: str) -> Callable[[Any], str]:
+    module, _, function = name.partition(":")
+    loaded: Callable[[Any], str] = getattr(importlib.import_module(module), function)
+    return loaded
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="A stub provider that speaks both wire formats.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument(
+        "--latency", type=float, nargs=2, default=_DEFAULTS.latency, metavar=("LOW", "HIGH"),
+        help="seconds until a reply, uniform between the two",
+    )  # fmt: skip
+    for option, what in (
+        ("rate-limited", "share of 429"),
+        ("retry-after", "seconds that a 429 asks to wait"),
+        ("errors", "share of 500"),
+        ("cuts", "share of cut connections"),
+        ("cuts-after-work", "share of the cuts that come after the work was done and billed"),
+    ):
+        default = getattr(_DEFAULTS, option.replace("-", "_"))
+        parser.add_argument(f"--{option}", type=float, default=default, help=what)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--reply", default="posology.testing.provider.echo:echo", metavar="MODULE:FUNCTION",
+        help="from a request's body to the text of the reply",
+    )  # fmt: skip
+    parser.add_argument(
+        "--with-stdin", action="store_true", help="stop when standard input ends, too"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""BriefContext: map-reduce RAG over partitions of the retrieved passages."""

@@ -1,0 +1,176 @@
+"""What becomes of the reply to the reduce prompt: an answer with its conflicts, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from posology.text.refusals import is_refusal
+from posology.types import (
+    Answer,
+    Citation,
+    Completion,
+    Conflict,
+    Finish,
+    Query,
+    Refusal,
+    Resolution,
+)
+from prompts.fence import position
+from prompts.reduce import LETTER, Claim, ReduceReply, Sourced
+from strategies.briefcontext.conflicts import judge, oppose, union
+from strategies.briefcontext.findings import NAME, Reading
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Judged:
+    """The conflicts of a reply and what a reader must know of how they came about."""
+
+    conflicts: tuple[Conflict, ...]
+    notes: tuple[str, ...]
+
+
+def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Refusal:
+    """Conclude from the reply to a call over ``read.findings``, which it names by their labels.
+
+    A reply names findings and never quotes, so nothing can be cited that no partition gave. An
+    answer that names none is unsupported.
+    """
+    reply = completion.parsed
+    if completion.finish is Finish.FILTERED or not isinstance(reply, ReduceReply):
+        declined = "The provider's safety system declined to answer."
+        return _refuse(declined, read, (completion.text,) if completion.text else ())
+    answer = reply.answer.strip()
+    if not reply.answerable or not answer:
+        return _refuse(answer or "The model gave no answer and no reason.", read, _discarded(reply))
+    rests_on = _named(reply.evidence, read)
+    choice = reply.choice if reply.choice in query.choices else None
+    # as in direct RAG: the wording decides only where nothing else speaks for an answer
+    if not rests_on and choice is None and is_refusal(answer):
+        return _refuse(answer, read, _discarded(reply))
+    judged = _judge(reply, read)
+    citations = union(rests_on)
+    return Answer(
+        text=answer,
+        choice=choice,
+        citations=citations,
+        dropped_quotes=read.dropped_quotes,
+        strategy=NAME,
+        notes=(
+            *judged.notes,
+            *_losing(judged.conflicts, citations),
+            *_retracted(rests_on),
+            *_of_concern(rests_on),
+            *_verdict(query, choice),
+            *_unknown(reply, read),
+            *read.notes,
+        ),
+        conflicts=judged.conflicts,
+        coverage=read.coverage,
+    )
+
+
+def _judge(reply: ReduceReply, read: Reading) -> _Judged:
+    conflicts, notes = [], []
+    for claim in reply.claims:
+        said = " ".join(claim.claim.split()) or "(a claim without words)"
+        opposed = oppose(_named(claim.supporting, read), _named(claim.opposing, read))
+        if opposed.torn:
+            notes.append(
+                f"Found on both sides of {_titled(said)}, and so counted on neither: "
+                f"{', '.join(opposed.torn)}."
+            )
+        conflict = judge(said, opposed)
+        if conflict is None:
+            continue
+        conflicts.append(conflict)
+        notes.append(f"Sources contradict each other on {_titled(said)}. {conflict.how}")
+        if claim.resolution != conflict.resolution:
+            notes.append(_differs(claim, conflict))
+    return _Judged(conflicts=tuple(conflicts), notes=tuple(notes))
+
+
+def _differs(claim: Claim, conflict: Conflict) -> str:
+    match claim.resolution:
+        case "none":
+            stated = "the model named no side"
+        case "unresolved":
+            stated = "the model left it unresolved, and its answer may, too"
+        case side:
+            stated = f"the model resolved it for the {side} side, and its answer may follow that"
+    return f"On {_titled(conflict.claim)} {stated}."
+
+
+def _titled(claim: str) -> str:
+    """A claim within a sentence of ours."""
+    return f"“{claim.rstrip('.')}”"
+
+
+def _losing(conflicts: Iterable[Conflict], citations: tuple[Citation, ...]) -> tuple[str, ...]:
+    """Of conflicts whose weaker side alone the answer cites."""
+    cited = {c.passage_id for c in citations}
+    notes = []
+    for conflict in conflicts:
+        if conflict.resolution is Resolution.UNRESOLVED:
+            continue
+        sides = (conflict.supporting, conflict.opposing)
+        won, lost = sides if conflict.resolution is Resolution.SUPPORTING else sides[::-1]
+        if cited & {s.passage_id for s in lost} and not cited & {s.passage_id for s in won}:
+            notes.append(
+                f"On {_titled(conflict.claim)} the answer cites only the side that did not prevail."
+            )
+    return tuple(notes)
+
+
+def _retracted(rests_on: Iterable[Sourced]) -> tuple[str, ...]:
+    ids = sorted({finding.passage.id for finding in rests_on if finding.passage.retracted})
+    return (f"The answer rests on retracted sources, too: {', '.join(ids)}.",) if ids else ()
+
+
+def _of_concern(rests_on: Iterable[Sourced]) -> tuple[str, ...]:
+    found = (finding.passage for finding in rests_on)
+    ids = sorted({passage.id for passage in found if passage.concern and not passage.retracted})
+    if not ids:
+        return ()
+    return (
+        f"An expression of concern was published about sources of the answer: {', '.join(ids)}.",
+    )
+
+
+def _verdict(query: Query, choice: str | None) -> tuple[str, ...]:
+    if query.choices and choice is None:
+        return (f"The model gave no verdict of {', '.join(query.choices)}.",)
+    return ()
+
+
+def _unknown(reply: ReduceReply, read: Reading) -> tuple[str, ...]:
+    given = [
+        *reply.evidence,
+        *(label for c in reply.claims for label in (*c.supporting, *c.opposing)),
+    ]
+    unknown = sum(_finding(label, read) is None for label in given)
+    return (f"{unknown} labels that name no finding were ignored.",) if unknown else ()
+
+
+def _named(labels: Iterable[str], read: Reading) -> tuple[Sourced, ...]:
+    """The findings that labels name, each once, in the order of the labels."""
+    found = dict.fromkeys(place for label in labels if (place := _finding(label, read)) is not None)
+    return tuple(read.findings[place] for place in found)
+
+
+def _finding(label: str, read: Reading) -> int | None:
+    place = position(label, LETTER)
+    return place if place is not None and place < len(read.findings) else None
+
+
+def _discarded(reply: ReduceReply) -> tuple[str, ...]:
+    if not reply.evidence and not reply.claims:
+        return ()
+    said = f"{len(reply.evidence)} named findings and {len(reply.claims)} claims"
+    return (f"{said} that came with the refusal were set aside.",)
+
+
+def _refuse(reason: str, read: Reading, notes: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        reason=reason, strategy=NAME, notes=(*notes, *read.notes), coverage=read.coverage
+    )

@@ -1,0 +1,1 @@
+"""Compressors that call a model to rewrite passages."""

@@ -1,0 +1,1 @@
+"""Words, phrases, figures and drug names: the pieces that compressors keep or drop."""

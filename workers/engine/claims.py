@@ -1,0 +1,285 @@
+"""The worker's side of the job store: claim, keep, write down, hand back, and find what was lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from pydantic import TypeAdapter
+
+from orchestrator.jobs import tenants
+from orchestrator.jobs.store import JobStore
+from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded
+from posology.published.answers import AskOutput, ErrorBody
+from posology.store import keys
+from posology.store.connection import translated
+from posology.types import Decision, Extraction, Partition
+from workers.engine.units import Held, Unit
+
+#: seconds for which a claim holds without a heartbeat: a dead worker's work is found after that
+LEASE = 15.0
+#: workers that a unit may lose before it is taken for the cause
+LOSSES = 8
+
+_decision = TypeAdapter(Decision)
+_extraction = TypeAdapter(Extraction)
+_partition = TypeAdapter(Partition)
+
+
+class WorkStore:
+    """What one worker process does to job records.
+
+    Args:
+        store: the records.
+        worker: this process's name, for records and logs.
+        lease: seconds for which a claim holds without a heartbeat.
+        losses: workers that a unit may lose before its job fails.
+    """
+
+    def __init__(
+        self, store: JobStore, *, worker: str, lease: float = LEASE, losses: int = LOSSES
+    ) -> None:
+        self.store = store
+        self.worker = worker
+        self.lease = lease
+        self._lease = int(lease * 1000)
+        self._losses = losses
+
+    async def take(self, tenant: str) -> Unit | None:
+        """The tenant's job that has waited longest, to be sent to the broker."""
+        while True:
+            member = cast("str | None", await self.store.run("take", keys.prefix(tenant)))
+            if member is None:
+                await tenants.emptied(self.store, tenant)
+                return None
+            if member != "more":
+                return Unit.of(tenant, member)
+
+    async def claim(self, unit: Unit, *, delivery: str) -> Held | None:
+        """Take up a unit; ``None`` where there is nothing to do: done, over, or another's.
+
+        Args:
+            unit: as a message named it.
+            delivery: unique to this delivery of the message.
+        """
+        said = await self._run(
+            "claim", unit.tenant, unit.job, unit.name, delivery, self.worker, self._lease
+        )
+        if said[0] != "claimed":
+            return None
+        _, token, left, patience, request, fresh, returned, *more = said
+        kind = unit.kind
+        return Held(
+            unit=unit,
+            token=int(token),
+            left=int(left) / 1000,
+            patience=int(patience) / 1000,
+            request=request,
+            fresh=fresh == "1",
+            returned=int(returned),
+            partition=more[0] if kind == "extract" else None,
+            decision=(more[0] or None) if kind != "extract" else None,
+            draft=more[1] if kind == "reduce" else None,
+            elapsed=int(more[2]) / 1000 if kind == "reduce" else 0.0,
+        )
+
+    async def heartbeat(self, held: Sequence[Held]) -> dict[Held, str]:
+        """Extend the leases, and learn of each unit: ok, cancelling, over, superseded or gone."""
+        said: dict[Held, str] = {}
+        for tenant in {one.unit.tenant for one in held}:
+            own = [one for one in held if one.unit.tenant == tenant]
+            flat = [x for one in own for x in (one.unit.job, one.unit.name, one.token)]
+            said |= dict(
+                zip(own, await self._run("heartbeat", tenant, self._lease, *flat), strict=True)
+            )
+        return said
+
+    async def decide(
+        self,
+        held: Held,
+        decision: Decision,
+        *,
+        calls: int,
+        draft: Mapping[str, object] | None = None,
+        partitions: Sequence[Partition] = (),
+    ) -> tuple[Unit, ...]:
+        """Write down the decision; with partitions, give the work over to units of their own.
+
+        Args:
+            held: the job's ``answer`` unit.
+            decision: what was decided, and why.
+            calls: model calls that it takes when nothing is repeated.
+            draft: what the output will need of the retrieval.
+            partitions: to be extracted from; without any, ``held`` goes on itself.
+
+        Returns:
+            The units that are to be sent.
+
+        Raises:
+            JobCancelled: nothing more may be spent on the job.
+            JobSuperseded: the unit is another worker's by now.
+        """
+        said = await self._run(
+            "decide",
+            held.unit.tenant,
+            held.unit.job,
+            held.token,
+            _decision.dump_json(decision).decode(),
+            json.dumps(draft or {}),
+            calls,
+            *(_partition.dump_json(part).decode() for part in partitions),
+        )
+        refuse(held, said[0])
+        return tuple(Unit(tenant=held.unit.tenant, job=held.unit.job, name=n) for n in said[1:])
+
+    async def extracted(self, held: Held, extraction: Extraction) -> tuple[Unit, ...]:
+        """Write down what became of a partition.
+
+        Returns:
+            The ``reduce`` unit, to be sent, where this was the last partition; it is given once.
+
+        Raises:
+            JobCancelled: the job was cancelled; the result counts among what was spent.
+            JobSuperseded: the partition is another worker's by now.
+        """
+        said = await self._run(
+            "extracted",
+            held.unit.tenant,
+            held.unit.job,
+            held.unit.index,
+            held.token,
+            _extraction.dump_json(extraction).decode(),
+            "1" if extraction.failure else "0",
+        )
+        refuse(held, said[0])
+        reduce = Unit(tenant=held.unit.tenant, job=held.unit.job, name="reduce")
+        return (reduce,) if said[0] == "reduce" else ()
+
+    async def gathered(self, unit: Unit) -> tuple[tuple[Partition, ...], tuple[Extraction, ...]]:
+        """A job's partitions and what became of each, in order."""
+        name = f"{keys.prefix(unit.tenant)}job:{unit.job}"
+        with translated(self.store.url):
+            async with self.store.redis.pipeline(transaction=True) as pipe:
+                pipe.hgetall(f"{name}:context")
+                pipe.hgetall(f"{name}:extractions")
+                context, extractions = await pipe.execute()
+        order = sorted(context, key=int)
+        return (
+            tuple(_partition.validate_json(context[i]) for i in order),
+            tuple(_extraction.validate_json(extractions[i]) for i in order),
+        )
+
+    async def succeed(self, held: Held, out: AskOutput) -> None:
+        """End the job with an answer or a refusal.
+
+        Raises:
+            JobCancelled: it was cancelled meanwhile.
+            JobSuperseded: the unit is another worker's by now.
+        """
+        await self._conclude(held, "succeeded", out.model_dump_json())
+
+    async def fail(self, held: Held, error: ErrorBody, *, expired: bool = False) -> None:
+        """End the job with an error; a cancelled job is cancelled instead.
+
+        Raises:
+            JobSuperseded: the unit is another worker's by now.
+        """
+        try:
+            await self._conclude(held, "expired" if expired else "failed", error.model_dump_json())
+        except JobCancelled:
+            return
+
+    async def release(self, held: Held, *, counted: bool = False) -> None:
+        """Hand a unit back, for another worker to take up at once.
+
+        Args:
+            held: the unit.
+            counted: whether :attr:`Held.returned` of the next claim is one more.
+        """
+        unit = held.unit
+        await self._run("release", unit.tenant, unit.job, unit.name, held.token, int(counted))
+
+    async def sweep(
+        self, tenant: str, *, jobs_before: int, calls_before: int, leases: bool = True
+    ) -> list[Unit]:
+        """Find what nobody works on any more, and end what is past its time.
+
+        Args:
+            tenant: whose jobs.
+            jobs_before: units of the jobs' queue that were sent before, milliseconds, and that nobody
+                claimed have been lost.
+            calls_before: the same for the calls' queue.
+            leases: whether a lease that ended tells that its holder is gone.
+
+        Returns:
+            The units that are to be sent again.
+        """
+        lost = ErrorBody(
+            type="WorkerLost",
+            message=f"more than {self._losses} workers were lost at one piece of this job: look at "
+            "their logs before you try it again",
+            exit_code=1,
+            details={"losses": self._losses},
+            spending=None,
+        )
+        late = ErrorBody(
+            type="DeadlineExceeded",
+            message="the job's deadline passed: give it more time, or the queue more workers",
+            exit_code=DeadlineExceeded.exit_code,
+            details={},
+            spending=None,
+        )
+        members = await self._run(
+            "sweep",
+            tenant,
+            self._losses,
+            lost.model_dump_json(),
+            late.model_dump_json(),
+            jobs_before,
+            calls_before,
+            int(leases),
+            self._lease,
+        )
+        return [Unit.of(tenant, member) for member in members]
+
+    async def sent_at(self, units: Sequence[Unit]) -> list[int]:
+        """When those of the units that nobody has claimed were last sent, milliseconds."""
+        with translated(self.store.url):
+            async with self.store.redis.pipeline(transaction=False) as pipe:
+                for unit in units:
+                    queue = "jobs" if unit.kind == "answer" else "calls"
+                    name = f"{keys.prefix(unit.tenant)}unclaimed:{queue}"
+                    pipe.zscore(name, f"{unit.job}|{unit.name}")
+                found = await pipe.execute()
+        return [int(score) for score in found if score is not None]
+
+    async def _conclude(self, held: Held, state: str, payload: str) -> None:
+        unit = held.unit
+        said = await self._run(
+            "conclude", unit.tenant, unit.job, unit.name, held.token, state, payload
+        )
+        refuse(held, said[0])
+
+    async def _run(self, script: str, tenant: str, *arguments: str | int) -> list[str]:
+        return cast("list[str]", await self.store.run(script, keys.prefix(tenant), *arguments))
+
+
+def refuse(held: Held, said: str) -> None:
+    """Raise what a script's word means, if it is a refusal.
+
+    Raises:
+        JobCancelled: nothing more may be spent on the job.
+        JobExpired: its deadline passed.
+        JobSuperseded: the unit is another worker's, or the job is over or gone.
+    """
+    job = held.unit.job
+    match said:
+        case "cancelled":
+            raise JobCancelled(f"job {job} was cancelled", job=job)
+        case "expired":
+            raise JobExpired(
+                f"job {job} has passed its deadline of {held.patience:g} s", seconds=held.patience
+            )
+        case "superseded" | "over" | "gone":
+            raise JobSuperseded(f"{held.unit.name} of job {job} is no longer ours: {said}", job=job)

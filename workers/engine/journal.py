@@ -1,0 +1,110 @@
+"""The account of a job's model calls in Redis, and the replies that they were given."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+from posology.budget.ledger import entries
+from posology.budget.ledger.base import nano
+from posology.budget.ledger.journal import until_told
+from posology.budget.ledger.redis import GONE, forgotten
+from posology.budget.ledger.refusals import refuse as refuse_to_pay
+from posology.store import keys
+from posology.store.connection import translated
+from posology.types import Attempt, Completion, Finish, Opening, Usage
+from workers.engine.claims import WorkStore, refuse
+from workers.engine.units import Held
+
+_COMPLETION = tuple(field.name for field in fields(Completion))
+
+
+class JobJournal:
+    """A :class:`~posology.seams.Journal` for one held unit, and the :class:`~posology.seams.Recall` of its job.
+
+    Every attempt is written down before it is sent, which is also where it is refused once the job is
+    cancelled, over its time, or another worker's. How it ended is written down whoever holds the unit
+    by then: the money is spent.
+    """
+
+    def __init__(self, work: WorkStore, held: Held) -> None:
+        self._work = work
+        self._held = held
+        self._prefix = keys.prefix(held.unit.tenant)
+
+    async def open(self, opening: Opening) -> int:
+        """Reserve what an attempt may cost and write it down, before it is sent.
+
+        Raises:
+            BudgetError: the limits of the tenant or of the job do not allow it, or not yet.
+            JobCancelled: the job was cancelled.
+            JobExpired: its deadline passed.
+            JobSuperseded: the unit is another worker's by now.
+            StoreUnavailable: Redis is out of reach, so nothing is spent.
+        """
+        unit = self._held.unit
+        said = await self._work.store.run(
+            "open_attempt",
+            self._prefix,
+            unit.job,
+            unit.name,
+            self._held.token,
+            json.dumps(entries.opened(opening)),
+            nano(opening.reserved),
+        )
+        refuse(self._held, said[0])
+        refuse_to_pay(said, opening, unit.tenant)
+        return int(said[1])
+
+    async def close(self, attempt: Attempt, completion: Completion | None) -> None:
+        """Write down how an attempt ended.
+
+        Raises:
+            StoreUnavailable: Redis was out of reach for :data:`~posology.budget.ledger.journal.PATIENCE` seconds. The attempt stands
+                as opened, and will be taken for billed, amount unknown.
+        """
+        usage = attempt.usage or Usage()
+        arguments = (
+            self._held.unit.job,
+            attempt.id,
+            attempt.outcome,
+            json.dumps(entries.ended(attempt)),
+            "" if attempt.cost is None else nano(attempt.cost),
+            usage.total_input,
+            usage.total_output,
+            round(attempt.latency * 1000),
+            "" if completion is None else _reply(completion),
+        )
+        said = await until_told(
+            lambda: self._work.store.run("close_attempt", self._prefix, *arguments)
+        )
+        if said == [GONE, GONE]:
+            forgotten(attempt)
+
+    async def recall(self, key: str, /) -> Completion | None:
+        """The reply that a call of the same content had earlier in this job.
+
+        Raises:
+            StoreUnavailable: Redis is out of reach.
+        """
+        if self._held.fresh:
+            return None
+        name = f"{self._prefix}job:{self._held.unit.job}:memo"
+        with translated(self._work.store.url):
+            found = await self._work.store.redis.hget(name, key)
+        return None if found is None else _replayed(found)
+
+
+def _reply(completion: Completion) -> str:
+    # the structure is read from the text again, by whoever replays it
+    plain = {field: getattr(completion, field) for field in _COMPLETION}
+    return json.dumps(plain | {"usage": entries.usage(completion.usage), "parsed": None})
+
+
+def _replayed(stored: str | bytes) -> Completion:
+    found = json.loads(stored)
+    usage = found.pop("usage")
+    return Completion(
+        **found | {"finish": Finish(found["finish"])},
+        usage=None if usage is None else Usage(**usage),
+    )
