@@ -1,4 +1,4 @@
-"""The only reader of the environment."""
+"""Settings: the only reader of the environment."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from posology.index.search.folding import Fold
 
 DEFAULT_MODEL = "offline:extractive"
 DEFAULT_POLICY = "router"
-#: on documents that it has not seen it keeps more of what bears on the question in fewer tokens than any other
-#: that asks no model, see ``docs/compressors.md``
+#: of the compressors that call no model, it keeps the most relevant text in the fewest tokens on unseen documents;
+#: see ``docs/compressors.md``
 DEFAULT_COMPRESSOR = "pruner"
-#: where workers and the API look for Redis, unless ``POSOLOGY_REDIS_URL`` says so
+#: address of Redis for workers and the API without ``POSOLOGY_REDIS_URL``
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
-#: output tokens of one call; models that exist write fewer than the most
+#: bounds on output tokens of one call; no existing model writes more
 MIN_TOKENS, MAX_TOKENS = 64, 200_000
-#: what libraries read from the environment when they are first imported, where the user says nothing
+#: environment variables that libraries read at import; the user's own values win
 _FOR_LIBRARIES = {
-    # progress bars and warnings would stand in the middle of an answer
+    # progress bars and warnings would appear in the middle of an answer
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
-    # it warns of what it handles itself, once for every file
+    # it warns about problems that it handles itself, once for every file
     "LANCEDB_LOG": "error",
-    # Rust threads inside worker threads only get in each other's way
+    # Rust threads inside worker threads slow each other down
     "TOKENIZERS_PARALLELISM": "false",
     # idle OpenMP threads spin by default, and starve other processes on the same cores
     "OMP_WAIT_POLICY": "PASSIVE",
-    # products of a few hundred rows are done before a second thread has woken, and it spins after each
+    # products of a few hundred rows end before a second thread wakes, and it spins after each
     "OPENBLAS_NUM_THREADS": "1",
 }
 
 
 class Auth(StrEnum):
-    """How the API knows whose a request is."""
+    """How the API finds the tenant of a request."""
 
-    #: whoever reaches it is believed
+    #: the `X-Posology-Tenant` header is believed
     OPEN = "open"
-    #: by the API key
+    #: the API key names the tenant
     KEYS = "keys"
 
 
@@ -80,10 +80,10 @@ def _mapping(text: str) -> str:
 
 
 def models(text: str) -> Mapping[str, str]:
-    """The models of compressors, by the compressor's name, as ``provence=DIR,summarization=DIR`` says.
+    """Read the models of compressors, by the compressor's name: ``provence=DIR,summarization=DIR``.
 
     Raises:
-        PydanticCustomError: it is no such list.
+        PydanticCustomError: the text is not such a list.
     """
     found: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
@@ -91,7 +91,7 @@ def models(text: str) -> Mapping[str, str]:
         if not equals or not name or not model or name in found:
             raise PydanticCustomError(
                 "models",
-                "write NAME=MODEL, each name once, parted by commas: {item}",
+                "write NAME=MODEL, each name once, separated by commas: {item}",
                 {"item": item},
             )
         found[name] = model
@@ -104,28 +104,36 @@ def _off(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """What the environment says. Everything else in the system takes arguments.
+    """The environment, read once. Everything else in the system takes arguments.
 
     The providers' variables keep the names that their SDKs use; Posology's own start with
-    ``POSOLOGY_``.
+    ``POSOLOGY_``. A field's docstring is its text in the settings reference: noun phrase, unit, default.
     """
 
-    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        frozen=True, extra="ignore", env_ignore_empty=True, use_attribute_docstrings=True
+    )
 
     openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
+    """API key of OpenAI. Default: none; OpenAI models are then unavailable."""
     openai_base_url: str | None = Field(default=None, alias="OPENAI_BASE_URL")
+    """Address of OpenAI's API, or of a server that speaks it. Default: OpenAI's own."""
     anthropic_api_key: SecretStr | None = Field(default=None, alias="ANTHROPIC_API_KEY")
+    """API key of Anthropic. Default: none; Anthropic models are then unavailable."""
     anthropic_base_url: str | None = Field(default=None, alias="ANTHROPIC_BASE_URL")
-    #: for an index on object storage; where they are ``None``, the machine's or container's own role is asked
+    """Address of Anthropic's API. Default: Anthropic's own."""
     aws_access_key_id: SecretStr | None = Field(default=None, alias="AWS_ACCESS_KEY_ID")
+    """Access key of the object storage that holds the index. Default: the role of the machine or container."""
     aws_secret_access_key: SecretStr | None = Field(default=None, alias="AWS_SECRET_ACCESS_KEY")
+    """Secret of that access key. Default: the role of the machine or container."""
     aws_session_token: SecretStr | None = Field(default=None, alias="AWS_SESSION_TOKEN")
+    """Session token of a temporary access key. Default: none."""
     aws_region: str | None = Field(
         default=None,
         alias="AWS_REGION",
         validation_alias=AliasChoices("AWS_REGION", "AWS_DEFAULT_REGION"),
     )
-    #: address of a server other than Amazon's that speaks S3
+    """Region of the object storage. Default: `us-east-1`."""
     s3_endpoint: str | None = Field(
         default=None,
         alias="POSOLOGY_S3_ENDPOINT",
@@ -133,72 +141,71 @@ class Settings(BaseSettings):
             "POSOLOGY_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
         ),
     )
+    """Address of an S3 server that is not Amazon's. Default: Amazon's."""
 
-    #: where the index is, unless a command says so: a folder, or an address such as ``s3://…``
     index: str | None = Field(default=None, alias="POSOLOGY_INDEX")
-    #: ``provider:name``
+    """Folder or address (`s3://…`) of the index. Default: none; commands then need `--index`."""
     model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
-    #: the file of prices that the packaged table lacks or has wrong, see ``docs/prices.md``
+    """Model that answers, as `provider:name`. Default: `offline:extractive`."""
     prices: str | None = Field(default=None, alias="POSOLOGY_PRICES")
-    #: where ``tiktoken`` keeps its files; ``None``: where it does by default
+    """File of prices that the packaged table lacks or has wrong. Default: none."""
     tiktoken_files: str | None = Field(default=None, alias="TIKTOKEN_CACHE_DIR")
-    #: a sentence-transformers name or folder; ``None`` is the packaged MiniLM
+    """Folder where `tiktoken` keeps its files. Default: tiktoken's own."""
     embedder: str | None = Field(default=None, alias="POSOLOGY_EMBEDDER")
-    #: what runs the forward passes of sentence-transformers' encoders: ``auto`` is ONNX with int8 where the
-    #: encoder has a faithful export, else torch
+    """Encoder of passages and questions: a sentence-transformers name or folder, `medcpt`, or `openai:MODEL`.
+    Default: the packaged MiniLM."""
     embedder_backend: Literal["auto", "torch", "onnx"] = Field(
         default="auto", alias="POSOLOGY_EMBEDDER_BACKEND"
     )
-    #: their arithmetic: torch has float32 and bfloat16, ONNX float32 and int8
+    """Library that runs sentence-transformers encoders. `auto` is ONNX with int8 if the encoder has a faithful
+    export, else torch. Default: `auto`."""
     embedder_precision: Literal["auto", "float32", "bfloat16", "int8"] = Field(
         default="auto", alias="POSOLOGY_EMBEDDER_PRECISION"
     )
-    #: threads of a forward pass of ONNX; ``None``: one a core
+    """Arithmetic of encoders: float32 or bfloat16 with torch, float32 or int8 with ONNX. Default: `auto`."""
     embedder_threads: int | None = Field(default=None, ge=1, alias="POSOLOGY_EMBEDDER_THREADS")
-    #: torch's name of the device that encoders run on, or ``auto``: an accelerator if there is one
+    """Threads of one forward pass with ONNX. Default: one for each core."""
     embedder_device: str = Field(default="cpu", alias="POSOLOGY_EMBEDDER_DEVICE")
-    #: the folder of what can be made again, such as exported encoders; ``None``: ``posology`` in ``xdg_cache``;
-    #: ``off``: nothing is kept
+    """Torch device of encoders, or `auto` for an accelerator if there is one. Default: `cpu`."""
     cache: str | None = Field(default=None, alias="POSOLOGY_CACHE")
-    #: where programs keep such things; ``None``: ``~/.cache``
+    """Folder of files that can be made again, such as exported encoders; `off` keeps none.
+    Default: `posology` in the folder of `XDG_CACHE_HOME`."""
     xdg_cache: str | None = Field(default=None, alias="XDG_CACHE_HOME")
-    #: a causal language model of Hugging Face, by name or folder, that says at ingest what each phrase tells;
-    #: ``None``: an n-gram model of the literature that is ingested
+    """Cache folder of the user's programs. Default: `~/.cache`."""
     self_information: str | None = Field(default=None, alias="POSOLOGY_SELF_INFORMATION")
-    #: whether ingest keeps the vectors of tokens, compressed, which the pruner reads: they make an index of
-    #: abstracts more than four times as large
+    """Causal language model of Hugging Face, by name or folder, that measures the self-information of phrases at
+    ingest. Default: an n-gram model of the ingested literature."""
     token_codes: bool = Field(default=True, alias="POSOLOGY_TOKEN_CODES")
-    #: days for which a version of the index can be read after it was replaced, so that answers can be replayed;
-    #: at least an hour
+    """Whether ingest stores compressed token vectors, which the pruner reads. They make an index of abstracts more
+    than four times as large. Default: true."""
     keep_versions: float = Field(
         default=30, ge=0, le=36_500, allow_inf_nan=False, alias="POSOLOGY_KEEP_VERSIONS"
     )
-    #: what decides how a question is answered, see ``docs/policies.md``
+    """Days for which a replaced index version stays readable, so that answers can be replayed; at least an hour.
+    Default: 30."""
     policy: Annotated[str, AfterValidator(_known)] = Field(
         default=DEFAULT_POLICY, alias="POSOLOGY_POLICY"
     )
-    #: the file of a Q-table, made by ``posology policy train``; ``None``: policies do without
+    """Policy that decides how a question is answered, with its settings. Default: `router`."""
     qtable: str | None = Field(default=None, alias="POSOLOGY_QTABLE")
-    #: what compresses for compressed RAG, see :data:`strategies.compression.COMPRESSORS`
+    """File of a Q-table made by `posology policy train`. Default: none; policies work without one."""
     compressor: str = Field(default=DEFAULT_COMPRESSOR, alias="POSOLOGY_COMPRESSOR")
-    #: hub names or folders of the models that compressors run, by the compressor's name:
-    #: ``provence=DIR,summarization=DIR``
+    """Compressor of the strategy `compressed`. Default: `pruner`."""
     compressor_model: Annotated[str, AfterValidator(_mapping)] = Field(
         default="", alias="POSOLOGY_COMPRESSOR_MODEL"
     )
-    #: what orders the best passages anew, see :mod:`orchestrator.retrieval`: ``medcpt``, ``pruner``,
-    #: ``nsp:MODEL`` or ``provence:MODEL``; ``None``: nothing does
+    """Models that compressors run, as hub names or folders by compressor: `provence=DIR,summarization=DIR`.
+    Default: none."""
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
-    #: which records count as one work: ``works`` (copies, a preprint and its article), ``trials`` (the
-    #: publications of one registered trial, too) or ``off``
+    """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL` or `provence:MODEL`. Default: none."""
     fold: Fold = Field(default=Fold.WORKS, alias="POSOLOGY_FOLD")
-    #: other words that are searched for beside a question's own: ``abbreviations``, or ``mesh:FILE`` with NLM's
-    #: descriptors, or both behind a comma; ``None``: none, which found more (docs/decisions/0025-evidence.md)
+    """Records that count as one work: `works` (copies; a preprint and its article), `trials` (also the publications
+    of one registered trial) or `off`. Default: `works`."""
     expand: str | None = Field(default=None, alias="POSOLOGY_EXPAND")
-    #: the file that keeps for good what compressors computed; ``None``: one in ``home``
+    """Query expansion: `abbreviations`, `mesh:FILE` with NLM's descriptors, or both separated by a comma.
+    Default: none, which found more (decision 0025)."""
     memory: str | None = Field(default=None, alias="POSOLOGY_MEMORY")
-    #: What the machine costs that compresses, for the net saving; ``None`` (``off``): its time is not counted.
-    #: By default about what a general-purpose machine of two cores is let for.
+    """File that stores compressor results permanently. Default: `memory.sqlite` in the folder of `POSOLOGY_HOME`."""
     machine_dollars_per_hour: Annotated[Decimal | None, BeforeValidator(_off)] = Field(
         default=Decimal("0.10"),
         ge=0,
@@ -206,66 +213,72 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
         alias="POSOLOGY_MACHINE_DOLLARS_PER_HOUR",
     )
-    #: share of its hours that the machine works at all: the idle rest is paid for, too (TCRA-LLM, section 5.3)
+    """Dollars per hour of the machine that compresses, for net savings; `off` leaves its time out.
+    Default: 0.10, about the rent of a general-purpose machine of two cores."""
     machine_utilisation: float = Field(
         default=0.5, gt=0, le=1, alias="POSOLOGY_MACHINE_UTILISATION"
     )
-    #: seconds for one attempt at a model call
+    """Fraction of time the machine is busy (0 < x ≤ 1); idle time is paid for, too (TCRA-LLM, section 5.3).
+    Default: 0.5."""
     call_timeout: float = Field(default=60.0, gt=0, alias="POSOLOGY_CALL_TIMEOUT")
-    #: seconds for a model call with all of its attempts and waits
+    """Timeout of one attempt at a model call, in seconds. Default: 60."""
     call_deadline: float = Field(default=180.0, gt=0, alias="POSOLOGY_CALL_DEADLINE")
-    #: attempts at a model call, the first included
+    """Timeout of a model call with all its attempts and waits, in seconds. Default: 180."""
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
-    #: model calls under way at once, for each provider
+    """Maximum attempts at a model call, including the first. Default: 4."""
     concurrency: int = Field(default=16, ge=1, alias="POSOLOGY_CONCURRENCY")
-    #: bound on output tokens of one call, reasoning included; ``None``: each stage's own
+    """Maximum concurrent model calls for each provider. Default: 16."""
     max_tokens: int | None = Field(
         default=None, ge=MIN_TOKENS, le=MAX_TOKENS, alias="POSOLOGY_MAX_TOKENS"
     )
-    #: for servers that know ``max_tokens`` and not ``max_completion_tokens``
+    """Maximum output tokens of one call, reasoning included. Default: the bound of each stage."""
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
-    #: whether the schema of a reply is sent; off for servers and models that refuse it, where the
-    #: prompt and one repair have to do
+    """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
+    Default: false."""
     native_schema: bool = Field(default=True, alias="POSOLOGY_NATIVE_SCHEMA")
-    #: where jobs are kept; ``None``: on the stack that runs on ``home``
+    """Whether to send the JSON schema of a reply. Turn it off for servers and models that reject it; the prompt and
+    one repair then replace it. Default: true."""
     redis_url: SecretStr | None = Field(default=None, alias="POSOLOGY_REDIS_URL")
-    #: the data folder of the embedded stack
+    """Address of the Redis that stores jobs, with its password. Default: the stack in the folder of
+    `POSOLOGY_HOME`; for services `redis://127.0.0.1:6379/0`."""
     home: str = Field(default=".posology", alias="POSOLOGY_HOME")
-    #: days for which the record of a job is kept after its end
+    """Data folder of the embedded stack. Default: `.posology`."""
     retention_days: float = Field(
         default=7.0, gt=0, le=3_650, allow_inf_nan=False, alias="POSOLOGY_RETENTION_DAYS"
     )
-    #: whose jobs they are, unless a command says so
+    """Days for which the record of a finished job is kept. Default: 7."""
     tenant: str = Field(default="default", alias="POSOLOGY_TENANT")
-    #: how the API knows whose a request is; ``None``: it is open, and served on this machine alone
+    """Tenant of commands without `--tenant`. Default: `default`."""
     auth: Auth | None = Field(default=None, alias="POSOLOGY_AUTH")
-    #: the key with which the figures of all tenants are read where the API wants keys; ``None``: nobody reads
-    #: them there
+    """How the API finds the tenant of a request: `open` believes the `X-Posology-Tenant` header, `keys` asks for an
+    API key. Default: open, and served on this machine only."""
     metrics_key: SecretStr | None = Field(default=None, min_length=16, alias="POSOLOGY_METRICS_KEY")
-    #: seconds that a worker has for what it is at when it is told to stop
+    """Key for reading the metrics of all tenants if the API asks for keys; at least 16 characters.
+    Default: none; metrics are then closed."""
     shutdown_grace: float = Field(
         default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_SHUTDOWN_GRACE"
     )
-    #: seconds after which a worker that does not tell of itself counts as lost
+    """Graceful-shutdown timeout of a worker, in seconds; unfinished work is requeued. Default: 60."""
     lease: float = Field(default=15.0, ge=2, allow_inf_nan=False, alias="POSOLOGY_LEASE")
-    #: jobs and partitions under way at once, for each worker process
+    """Seconds without a heartbeat before a worker is considered dead. Default: 15."""
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
+    """Maximum concurrent jobs and partitions in each worker process. Default: 32."""
 
     @property
     def retention(self) -> float:
-        """Seconds for which the record of a job is kept after its end."""
+        """Retention of a finished job's record, in seconds."""
         return self.retention_days * 24 * 3_600
 
     @property
     def cache_folder(self) -> Path | None:
-        """Where what can be made again is kept; ``None``: nowhere."""
+        """Folder of files that can be made again; ``None``: none are kept."""
         if self.cache is not None:
             return None if _off(self.cache) is None else Path(self.cache).expanduser()
         return Path(self.xdg_cache or "~/.cache").expanduser() / "posology"
 
     @property
     def embedding(self) -> Options:
-        """How encoders compute."""
+        """Options of the encoders."""
         from posology.index.embedders.options import Options
 
         folder = self.cache_folder
@@ -279,12 +292,12 @@ class Settings(BaseSettings):
 
     @property
     def kept_versions(self) -> timedelta:
-        """For how long a version of the index can be read after it was replaced."""
+        """Time for which a replaced index version stays readable."""
         return timedelta(days=self.keep_versions)
 
     @property
     def redis(self) -> str:
-        """The address that services use, with its password."""
+        """Address of Redis for services, with its password."""
         return self.redis_url.get_secret_value() if self.redis_url else DEFAULT_REDIS
 
 
@@ -294,7 +307,7 @@ def load_settings() -> Settings:
     An empty variable counts as not set.
 
     Raises:
-        ConfigurationError: naming the variable that is wrong, never its value.
+        ConfigurationError: a variable is invalid; the error names the variable, never its value.
     """
     try:
         return Settings()
@@ -304,17 +317,17 @@ def load_settings() -> Settings:
 
 
 def environment() -> Mapping[str, str]:
-    """All of it, for processes that are started with nothing else."""
+    """Return the whole environment, for child processes."""
     return dict(os.environ)
 
 
 def debug_wanted() -> bool:
-    """Whether tracebacks are wanted, also where the other settings are unreadable."""
+    """Return whether tracebacks are wanted; works even if other settings are invalid."""
     return os.environ.get("POSOLOGY_DEBUG", "").lower() not in ("", "0", "false", "no", "off")
 
 
 def prepare_libraries() -> None:
-    """Set what libraries read from the environment; what the user has set stays.
+    """Set environment variables that libraries read; the user's own values stay.
 
     Call it before torch, transformers or LanceDB is imported.
     """

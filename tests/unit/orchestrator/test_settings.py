@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from orchestrator.settings import DEFAULT_MODEL, load_settings, models
+from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, models
 from posology.errors import ConfigurationError
 
 
@@ -96,3 +96,15 @@ def test_a_machine_s_price_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> N
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_settings().model = "x"
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_states_its_default(name: str) -> None:
+    field = Settings.model_fields[name]
+    text = " ".join((field.description or "").split())
+    assert "Default: " in text
+    stated = text.rpartition("Default: ")[2].lower()
+    if isinstance(field.default, bool | int | str | Decimal) and field.default != "":
+        assert str(field.default).lower() in stated
+    elif isinstance(field.default, float):
+        assert f"{field.default:g}" in stated
