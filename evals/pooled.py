@@ -28,13 +28,13 @@ from posology.index.build.ingest import ingest
 from posology.index.embedders import DEFAULT, PACKAGED, load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.index.schema import FORMAT, SPLITTER
-from posology.index.search.retriever import Mode, Retriever
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.llm.offline.reader import ExtractiveReader
 from posology.query import make_query
 from posology.seams import TokenCodec, TokenCounter, TokenEncoder
 from posology.text.tokens import wordpiece_counter
-from posology.types import Query, Retrieval, TokenVectors
+from posology.types import Mode, Query, Retrieval, TokenVectors
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator
 

@@ -20,11 +20,11 @@ from policies.preflight_features import WEIGHTS, candidates
 from posology.index.build.ingest import ingest
 from posology.index.embedders import load
 from posology.index.search.bm25 import rerank
-from posology.index.search.retriever import Mode, Retriever
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
 from posology.seams import Embedder, TokenCodec
-from posology.types import Encoded, Passage, Query, Retrieval, Retrieved, Sentence
+from posology.types import Encoded, Mode, Passage, Query, Retrieval, Retrieved, Sentence
 
 FILES = (
     "pool.jsonl.gz",

@@ -49,7 +49,8 @@ from evals.pooled import (
 from evals.qtable_halves import explore
 from orchestrator.question import qtables
 from orchestrator.question.decider import Decider
-from orchestrator.question.pipeline import Pipeline, Report, Request
+from orchestrator.question.pipeline import Pipeline, Report
+from orchestrator.question.request import Request
 from orchestrator.training.qtable.learner import Recipe, learn
 from policies.affordable import describe
 from policies.qtable import QTable

@@ -15,17 +15,18 @@ from orchestrator.question import qtables
 from orchestrator.question.decider import Decider, Means
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.estimator import make_estimator
-from orchestrator.question.pipeline import Pipeline, Prepared, Report, Request
+from orchestrator.question.pipeline import Pipeline, Prepared, Report
+from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, PolicyMismatch
 from posology.index.places import Place, s3_options
 from posology.index.search.filters import NONE
-from posology.index.search.retriever import Mode, Retriever
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
 from posology.seams import Journal, Meter
-from posology.types import Answer, Call, Decision, Filters, Query, Refusal, Retrieval
+from posology.types import Answer, Call, Decision, Filters, Mode, Query, Refusal, Retrieval
 from strategies.compression import known
 
 

@@ -31,7 +31,7 @@ from strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from orchestrator.jobs.rows import Row
-    from orchestrator.question.pipeline import Request
+    from orchestrator.question.request import Request
     from orchestrator.service import Service
     from orchestrator.settings import Settings
     from posology.published.answers import ErrorBody

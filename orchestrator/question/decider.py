@@ -32,7 +32,7 @@ from prompts.template import digests
 if TYPE_CHECKING:
     from orchestrator.question.estimates.costs import Estimator
     from orchestrator.question.estimates.savings import Spared
-    from orchestrator.question.pipeline import Request
+    from orchestrator.question.request import Request
     from policies.qtable import QTable
     from posology.seams import Policy
     from posology.types import Answer, Refusal

@@ -9,10 +9,9 @@ from anyio import to_thread
 
 from orchestrator.compressors import make_memory
 from orchestrator.settings import Settings
-from posology.index.search.retriever import Mode
 from posology.llm.embedding.embedder import OpenAIEmbedder
 from posology.seams import Complete, Embedder, PaidEmbedder
-from posology.types import Call, EncodedQuery
+from posology.types import Call, EncodedQuery, Mode
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

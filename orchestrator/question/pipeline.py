@@ -13,9 +13,10 @@ from anyio import to_thread
 from orchestrator.question.decider import Decider, Means, refuse_declined, task_of
 from orchestrator.question.embedding import Spend, encoded, seeing, unpaid, unseen
 from orchestrator.question.estimates.costs import strategy_of
+from orchestrator.question.request import Request
 from posology.errors import InputError, VersionGone
-from posology.index.search.filters import NONE, describe
-from posology.index.search.retriever import Mode, Retriever
+from posology.index.search.filters import describe
+from posology.index.search.retriever import Retriever
 from posology.llm.accounting import Account
 from posology.seams import Complete, Journal, Strategy
 from posology.types import (
@@ -41,36 +42,6 @@ if TYPE_CHECKING:
 Completes = Callable[[str, Journal], Complete]
 #: what compressing saved of an outcome; ``None``: nothing was compressed, or nobody knows. Blocking
 Spares = Callable[["Request", Retrieval, Answer | Refusal], "Spared | None"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """One question, and how it is to be answered."""
-
-    query: Query
-    #: ``provider:name``
-    model: str
-    #: passages to retrieve
-    k: int = 8
-    mode: Mode = "fused"
-    #: whether retracted passages may be evidence
-    retracted: bool = False
-    #: which others may
-    filters: Filters = NONE
-    #: number of the index's version, as in ``index@17``; ``None``: the newest
-    index_version: int | None = None
-    #: bound on output tokens of one call; ``None``: each stage's own
-    max_tokens: int | None = None
-    #: ``None``: the policy decides
-    strategy: str | None = None
-    #: share that is kept, for the strategy that compresses; ``None``: its own
-    keep: float | None = None
-    #: name of the compressor; ``None``: the policy's, or the configured one
-    compressor: str | None = None
-    #: which policy decides, see :mod:`policies.specs`; ``None``: as configured
-    policy: str | None = None
-    #: passages a partition; ``None``: the strategy's own
-    partition_size: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

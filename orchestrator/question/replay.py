@@ -29,7 +29,7 @@ from posology.types import Decision, Retrieval, Rung, Situation
 if TYPE_CHECKING:
     from orchestrator.jobs.batches import Batches
     from orchestrator.jobs.store import JobStore
-    from orchestrator.question.pipeline import Request
+    from orchestrator.question.request import Request
     from orchestrator.service import Service
     from posology.published.jobs import JobOutput
     from posology.seams import Policy

@@ -70,7 +70,8 @@ from posology.types import (
 
 if TYPE_CHECKING:
     from orchestrator.question.estimates.savings import Spared
-    from orchestrator.question.pipeline import Report, Request
+    from orchestrator.question.pipeline import Report
+    from orchestrator.question.request import Request
     from posology.index.build.report import IngestReport
 
 

@@ -1,50 +1,79 @@
-"""What comes in as JSON: checked here, once, before anything is spent."""
+"""The one definition of a request: its fields, checked once, before anything is spent.
+
+Command line, HTTP and the rows of a batch take names, types, bounds and descriptions from :class:`JobRequest`.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from orchestrator.compressors import check as check_compressor
-from orchestrator.question.pipeline import Request
-from orchestrator.settings import MAX_TOKENS, MIN_TOKENS, Settings
-from policies.specs import parse as parse_policy
+from orchestrator.settings import DEFAULT_POLICY, MAX_TOKENS, MIN_TOKENS, Settings
 from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
-from posology.index.search.retriever import Mode
 from posology.llm.models import parse
 from posology.query import make_query
-from posology.types import Filters, Form
-from strategies import STRATEGIES
+from posology.types import Filters, Form, Mode, Query
 
-#: seconds; the longest that a job may wait and work
+#: maximum time from submission to the end of a job, seconds
 MAX_DEADLINE = 86_400.0
-#: passages; more than this is a literature search, not a question's context
+#: maximum number of retrieved passages; more is a literature search, not a question's context
 MAX_K = 200
-#: number of an index's version
+#: maximum number of an index version
 MAX_VERSION = 2**53
-#: characters of a model's name; it becomes a label of metrics
+#: maximum length of a model's name, characters; the name becomes a label of metrics
 MAX_MODEL = 200
-#: characters of what a user says of an answer
+#: maximum length of a comment on an answer, characters
 MAX_COMMENT = 2_000
-#: characters of a compressor's name
+#: maximum length of a compressor's name, characters
 MAX_COMPRESSOR = 100
-#: characters of a policy's name and settings
+#: maximum length of a policy's name and settings, characters
 MAX_POLICY = 200
 
 
-def _shown(value: str) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One question and how to answer it, with every default filled in."""
+
+    query: Query
+    #: ``provider:name``
+    model: str
+    #: number of passages to retrieve
+    k: int = 8
+    mode: Mode = "fused"
+    #: whether retracted passages may be evidence
+    retracted: bool = False
+    #: filters that every passage must pass
+    filters: Filters = NONE
+    #: number of the index version, as in ``index@17``; ``None``: the newest
+    index_version: int | None = None
+    #: maximum output tokens of one call; ``None``: the bound of each stage
+    max_tokens: int | None = None
+    #: ``None``: the policy decides
+    strategy: str | None = None
+    #: share of sentences to keep, for the strategy compressed; ``None``: the compressor's own
+    keep: float | None = None
+    #: name of the compressor; ``None``: the policy's, or the configured one
+    compressor: str | None = None
+    #: the policy, see :mod:`policies.specs`; ``None``: as configured
+    policy: str | None = None
+    #: passages in a partition; ``None``: the strategy's own
+    partition_size: int | None = None
+
+
+def _no_nul(value: str) -> str:
     if "\0" in value:
-        raise PydanticCustomError("text", "the text holds a NUL character")
+        raise PydanticCustomError("text", "the text contains a NUL character")
     return value
 
 
-def _written(value: str) -> str:
-    # JSON may hold halves of characters, which UTF-8 cannot write
+def _unicode(value: str) -> str:
+    # JSON may contain lone surrogates, which UTF-8 cannot encode
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -58,22 +87,22 @@ def _named(value: str) -> str:
     return name
 
 
-Text = Annotated[str, AfterValidator(_shown), AfterValidator(_written)]
-Model = Annotated[str, Field(max_length=MAX_MODEL), AfterValidator(_shown)]
+Text = Annotated[str, AfterValidator(_no_nul), AfterValidator(_unicode)]
+Model = Annotated[str, Field(max_length=MAX_MODEL), AfterValidator(_no_nul)]
 Year = Annotated[int, Field(ge=MIN_YEAR, le=MAX_YEAR)]
 Name = Annotated[Text, Field(min_length=1, max_length=MAX_NAME), AfterValidator(_named)]
 Names = Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)]
 
 
 class _Sent(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     @classmethod
     def parse(cls, data: Any) -> Self:
         """Read a JSON object.
 
         Raises:
-            InvalidQuery: naming the first field that is wrong.
+            InvalidQuery: naming the first invalid field.
         """
         try:
             return cls.model_validate(data)
@@ -84,80 +113,86 @@ class _Sent(BaseModel):
 
 
 class FiltersRequest(_Sent):
-    """Which passages may be found, see :class:`~posology.types.Filters`: all that is given must hold."""
+    """Filters of the passages; a passage must pass all that are given."""
 
-    #: the first year of publication
     since: Year | None = None
-    #: the last year of publication, itself among them
+    """First year of publication. Default: any."""
     until: Year | None = None
-    #: MEDLINE publication types, of which any will do, as below; in any case
+    """Last year of publication, inclusive. Default: any."""
     publication_types: Names = ()
+    """MEDLINE publication types, one of which must match, e.g. Randomized Controlled Trial. Default: all."""
     journals: Names = ()
-    #: MeSH headings, whatever their qualifiers
+    """Journals, one of which must match. Default: all."""
     mesh: Names = ()
-    #: MEDLINE's codes of three letters
+    """MeSH headings, one of which must match, with any qualifier. Default: all."""
     languages: Names = ()
+    """Three-letter MEDLINE language codes, one of which must match, e.g. eng. Default: all."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.since is not None and self.until is not None and self.since > self.until:
             raise PydanticCustomError(
-                "years", "since is the first year, until the last: give them so"
+                "years",
+                "since must be ≤ until (got {since} > {until})",
+                {"since": self.since, "until": self.until},
             )
         return self
 
     def to_filters(self) -> Filters:
-        """The same for the index."""
+        """Return the filters for the index."""
         return Filters(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
 class AskRequest(_Sent):
-    """A question as a service sends it."""
+    """A question and how to answer it."""
 
-    question: Annotated[str, AfterValidator(_shown)]
+    question: Annotated[str, AfterValidator(_no_nul)]
+    """Question to answer."""
     form: Form = Form.FREE
-    #: label (A to E) to wording
+    """Form of the answer: free, choice, yes_no or yes_no_maybe. Default: free."""
     options: dict[Text, Text] | None = None
-    #: ``provider:name``; ``None``: as configured
+    """Answer options of a choice question: label (A to E) and wording. Default: none."""
     model: Model | None = None
+    """Model as provider:name, e.g. openai:gpt-4o-mini. Default: POSOLOGY_MODEL."""
     k: int = Field(default=8, ge=1, le=MAX_K)
+    """Number of passages to retrieve, 1 to 200. Default: 8."""
     mode: Mode = "fused"
-    #: whether retracted passages may be evidence
+    """Retrieval method: dense, bm25, fused, dense>bm25 or bm25>dense. Default: fused."""
     retracted: bool = False
-    #: which others may; ``None``: all
+    """Whether retracted passages may be evidence. Default: false."""
     filters: FiltersRequest | None = None
-    #: number of the index's version to answer from, as in ``index@17``; ``None``: the newest
+    """Filters that every passage must pass. Default: none."""
     index_version: int | None = Field(default=None, ge=1, le=MAX_VERSION)
-    #: bound on output tokens of one call; ``None``: as configured, or else each stage's own
+    """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
     max_tokens: int | None = Field(default=None, ge=MIN_TOKENS, le=MAX_TOKENS)
-    #: ``None``: the policy decides
+    """Maximum output tokens of one call, 64 to 200000. Default: POSOLOGY_MAX_TOKENS, else the bound of each stage."""
     strategy: Text | None = None
-    #: share of the sentences that is kept, where the strategy compresses; ``None``: the strategy's own
+    """Strategy: direct, compressed or briefcontext. Default: the policy decides."""
     keep: float | None = Field(default=None, ge=0, le=1)
-    #: name of the compressor, for the strategy that compresses or whichever policy decides, see
-    #: ``docs/compressors.md``; ``None``: the policy's, or as configured
+    """Share of sentences that the strategy compressed keeps whole, 0 to 1. Default: the compressor's own."""
     compressor: Annotated[Text, Field(max_length=MAX_COMPRESSOR)] | None = None
-    #: which policy decides where no strategy is asked for, e.g. ``router:preflight=published``; ``None``: as
-    #: configured
+    """Compressor of the strategy compressed or of the policy. Default: the policy's, else POSOLOGY_COMPRESSOR."""
     policy: Annotated[Text, Field(max_length=MAX_POLICY)] | None = None
-    #: passages a partition, where the strategy has partitions; ``None``: the strategy's own
+    """Policy if no strategy is given, e.g. router:preflight=published,qtable=off. Default: POSOLOGY_POLICY."""
     partition_size: int | None = Field(default=None, ge=1, le=MAX_K)
-    #: dollars for all of its model calls together; ``None``: the tenant's limits alone
+    """Passages in each partition of the strategy briefcontext, 1 to 200. Default: the strategy's own."""
     max_cost_usd: Decimal | None = Field(
         default=None, ge=0, le=MAX_CAP, max_digits=16, decimal_places=9
     )
+    """Maximum cost of all model calls of the question, in dollars. Default: the tenant's limits only."""
 
     def to_request(self, settings: Settings) -> Request:
-        """The request with the settings' defaults filled in.
+        """Return the request with the settings' defaults filled in.
 
         Raises:
-            InvalidQuery: the question, its form and its options do not fit together, there is no such strategy,
-                policy or compressor, or both a strategy and a policy are asked for.
-            UnknownModel: no such provider, or a name without a provider.
+            InvalidQuery: the question, its form and its options do not fit together, the strategy, policy or
+                compressor is unknown, or both a strategy and a policy are given.
+            UnknownModel: the provider is unknown, or the name has no provider.
         """
         if self.strategy is not None and self.policy is not None:
             raise InvalidQuery(
-                f"a policy decides which strategy it is: leave out the policy, or the strategy {self.strategy}",
+                f"give a strategy or a policy, not both (got {self.strategy} and {self.policy}): a policy "
+                "chooses the strategy",
                 field="policy",
             )
         return self._request(
@@ -167,24 +202,9 @@ class AskRequest(_Sent):
         )
 
     def _request(self, model: str, max_tokens: int | None, policy: str | None) -> Request:
-        if self.strategy is not None and self.strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
-            raise InvalidQuery(
-                f"no strategy {self.strategy!r}: choose one of {known}", field="strategy"
-            )
-        if self.keep is not None and self.strategy != "compressed":
-            raise InvalidQuery(
-                "keep is for the strategy compressed: ask for that, or write --policy router:keep=SHARE",
-                field="keep",
-            )
-        if self.compressor is not None and self.strategy not in (None, "compressed"):
-            raise InvalidQuery(
-                f"compressor is for the strategy compressed or for a policy, not for {self.strategy}",
-                field="compressor",
-            )
-        check_compressor(self.compressor)
-        if policy is not None:
-            check_compressor(parse_policy(policy).compressor, field="policy")
+        self._check_strategy()
+        _check_compressor(self.compressor, "compressor")
+        _check_policy(policy)
         return Request(
             query=make_query(self.question, form=self.form, options=self.options),
             model=str(parse(model)),
@@ -201,21 +221,43 @@ class AskRequest(_Sent):
             partition_size=self.partition_size,
         )
 
+    def _check_strategy(self) -> None:
+        if self.strategy is not None:
+            # strategies need NumPy, which a question that names none does not wait for; below as well
+            from strategies import STRATEGIES
+
+            if self.strategy not in STRATEGIES:
+                known = ", ".join(STRATEGIES)
+                raise InvalidQuery(
+                    f"unknown strategy {self.strategy!r}: choose one of {known}", field="strategy"
+                )
+        if self.keep is not None and self.strategy != "compressed":
+            raise InvalidQuery(
+                f"keep ({self.keep:g}) needs the strategy compressed (got {self.strategy}): add it, or set the "
+                "policy router:keep=SHARE",
+                field="keep",
+            )
+        if self.compressor is not None and self.strategy not in (None, "compressed"):
+            raise InvalidQuery(
+                f"compressor ({self.compressor}) needs the strategy compressed or a policy (got {self.strategy})",
+                field="compressor",
+            )
+
 
 class JobRequest(AskRequest):
-    """A question that is put into the queue."""
+    """A question for the queue, and how to answer it."""
 
-    #: seconds from submission after which nothing more is done for it
     deadline_seconds: float = Field(default=900.0, ge=1.0, le=MAX_DEADLINE)
+    """Seconds from submission until an unfinished job expires, 1 to 86400. Default: 900; 86400 in a batch."""
 
     def settled(self, settings: Settings) -> Self:
-        """The same with every default filled in, so that no worker's settings change the question.
+        """Return the request with every default filled in, so that no worker's settings change the question.
 
-        No bound on output tokens is a setting, too: each stage's own.
+        ``None`` as maximum output tokens is a setting, too: the bound of each stage.
 
         Raises:
             InvalidQuery: the question, its form and its options do not fit together.
-            UnknownModel: no such provider, or a name without a provider.
+            UnknownModel: the provider is unknown, or the name has no provider.
         """
         request = self.to_request(settings)
         return self.model_copy(
@@ -227,20 +269,35 @@ class JobRequest(AskRequest):
         )
 
     def as_settled(self) -> Request:
-        """The request that :meth:`settled` made, as a job's record holds it: whatever is configured here.
+        """Return the request of a job's record, which :meth:`settled` made, regardless of today's settings.
 
         Raises:
-            UnknownModel: a provider that this version does not know.
-            ValueError: it was never settled.
+            UnknownModel: this version does not know the provider.
+            ValueError: the request was never settled.
         """
         if self.model is None:
-            raise ValueError("a job's record names its model")
+            raise ValueError("a job's record must name its model")
         return self._request(self.model, self.max_tokens, self.policy)
 
 
 class FeedbackRequest(_Sent):
-    """What a user says of an answer, as a service sends it."""
+    """A user's judgement of an answer."""
 
-    #: how good it is
     score: float = Field(ge=0, le=1, allow_inf_nan=False)
+    """Quality of the answer, 0 (worst) to 1 (best)."""
     comment: Annotated[Text, Field(max_length=MAX_COMMENT)] | None = None
+    """Comment on the answer, at most 2000 characters. Default: none."""
+
+
+def _check_compressor(name: str | None, field: str) -> None:
+    if name is not None:
+        from orchestrator.compressors import check
+
+        check(name, field=field)
+
+
+def _check_policy(policy: str | None) -> None:
+    if policy not in (None, DEFAULT_POLICY):
+        from policies.specs import parse as parse_policy
+
+        _check_compressor(parse_policy(policy).compressor, "policy")

@@ -15,7 +15,6 @@ from pydantic import (
     ValidationError,
 )
 
-from posology.corpus import jsonl
 from posology.types import Passage
 
 if TYPE_CHECKING:
@@ -169,6 +168,8 @@ def parse(line: bytes) -> Passage:
     passage = Passage(**{name: getattr(fields, name) for name in _FIELDS})
     if fields.contents is None:
         return passage
+    from posology.corpus import jsonl
+
     return jsonl.told(passage, wiki_id=fields.wiki_id)
 
 

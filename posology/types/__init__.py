@@ -38,6 +38,7 @@ from posology.types.compression import Compressed, Compression, Saving
 from posology.types.decisions import DECLINE, Decision, Dose, Offer, Situation
 from posology.types.jobs import TRANSITIONS, JobState
 from posology.types.literature import (
+    MODES,
     Encoded,
     EncodedQuery,
     Excerpt,
@@ -45,6 +46,7 @@ from posology.types.literature import (
     Folded,
     Form,
     Hit,
+    Mode,
     Option,
     Passage,
     Phrases,
@@ -62,6 +64,7 @@ from posology.types.partitions import Extract, Extraction, Failure, Finding, Par
 
 __all__ = [
     "DECLINE",
+    "MODES",
     "TRANSITIONS",
     "Answer",
     "Attempt",
@@ -91,6 +94,7 @@ __all__ = [
     "Level",
     "Limits",
     "Message",
+    "Mode",
     "Offer",
     "Opening",
     "Option",

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+#: methods of retrieval; `a>b` takes candidates from `a` and ranks them by `b`
+Mode: TypeAlias = Literal["dense", "bm25", "fused", "dense>bm25", "bm25>dense"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class Form(StrEnum):

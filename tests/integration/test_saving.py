@@ -18,10 +18,10 @@ from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.savings import Machine
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
-from orchestrator.question.pipeline import Pipeline, Request
+from orchestrator.question.pipeline import Pipeline
 from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.report import ask_output
-from orchestrator.question.request import JobRequest
+from orchestrator.question.request import JobRequest, Request
 from policies.specs import parse
 from posology.errors import InvalidQuery
 from posology.llm.accounting import Account

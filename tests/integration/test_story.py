@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.question.decider import Decider
-from orchestrator.question.pipeline import Pipeline, Request
+from orchestrator.question.pipeline import Pipeline
 from orchestrator.question.report import ask_output
+from orchestrator.question.request import Request
 from posology.budget.prices.book import packaged
 from posology.corpus.sample import notes_file, questions
 from posology.errors import InputError, ProviderOverloaded, RateLimited

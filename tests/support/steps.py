@@ -13,7 +13,8 @@ from orchestrator.question.decider import Decider, Left, left
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
-from orchestrator.question.pipeline import Pipeline, Report, Request
+from orchestrator.question.pipeline import Pipeline, Report
+from orchestrator.question.request import Request
 from posology.budget.books.audit import Auditor
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.journal import LedgerJournal

@@ -18,8 +18,9 @@ from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
 from orchestrator.question.estimates.history import read_history
 from orchestrator.question.estimates.typical import Figures, Label, Typical
-from orchestrator.question.pipeline import Prepared, Request
+from orchestrator.question.pipeline import Prepared
 from orchestrator.question.report import error_body
+from orchestrator.question.request import Request
 from orchestrator.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spending import balance_fields

@@ -17,7 +17,7 @@ from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Dollars
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import Label, Typical
-from orchestrator.question.pipeline import Request
+from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever
 from orchestrator.service import index_place, open_connections
 from orchestrator.settings import Settings

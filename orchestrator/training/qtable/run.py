@@ -16,7 +16,7 @@ from orchestrator.models import Models
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.estimator import make_estimator
 from orchestrator.question.estimates.tokens import packaged_counter
-from orchestrator.question.pipeline import Request
+from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever
 from orchestrator.service import index_place, open_connections
 from orchestrator.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -19,11 +19,19 @@ from posology.index.search.fusion import fuse
 from posology.index.store import Index
 from posology.index.view import View, rename
 from posology.seams import Embedder, Reranker
-from posology.types import EncodedQuery, Filters, Folded, Hit, Query, Ranking, Retrieval, Retrieved
+from posology.types import (
+    MODES,
+    EncodedQuery,
+    Filters,
+    Folded,
+    Hit,
+    Mode,
+    Query,
+    Ranking,
+    Retrieval,
+    Retrieved,
+)
 
-Mode: TypeAlias = Literal["dense", "bm25", "fused", "dense>bm25", "bm25>dense"]
-#: all that may be asked for
-MODES: tuple[Mode, ...] = get_args(Mode)
 T = TypeVar("T")
 
 #: passages that each method contributes to the fusion

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from orchestrator.question.decider import Decider
-from orchestrator.question.pipeline import Pipeline, Request
+from orchestrator.question.pipeline import Pipeline
 from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.report import ask_output
-from orchestrator.question.request import JobRequest
+from orchestrator.question.request import JobRequest, Request
 from orchestrator.settings import Settings
 from posology.budget.prices.book import packaged
 from posology.errors import VersionGone

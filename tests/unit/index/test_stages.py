@@ -9,11 +9,11 @@ import pytest
 
 from posology.errors import InvalidQuery
 from posology.index.search.bm25 import rerank
-from posology.index.search.retriever import MODES, Mode, Retriever
+from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
 from posology.testing.models.embedder import HashEmbedder
-from posology.types import Passage
+from posology.types import MODES, Mode, Passage
 
 if TYPE_CHECKING:
     from tests.unit.index.conftest import MakeRows

@@ -18,7 +18,7 @@ from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.rows import read_rows
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
-from orchestrator.question.pipeline import Request
+from orchestrator.question.request import Request
 from orchestrator.settings import Settings
 from policies.qtable import QTable
 from posology.errors import InvalidQuery
