@@ -11,7 +11,7 @@ from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
 from posology.llm.models import parse
-from posology.llm.providers.table import FACTORIES, Adapter, ProviderOptions
+from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import PATIENCE, build
 from posology.seams import Complete, Journal, Meter, Recall
@@ -78,7 +78,7 @@ class Connections:
         settings = self._settings
         provider = parse(model).provider
         if provider not in self._adapters:
-            self._adapters[provider] = self._connect(provider)
+            self._adapters[provider] = self._connect(PROVIDERS[provider])
             self._limits[provider] = anyio.CapacityLimiter(settings.concurrency)
         return build(
             self._adapters[provider],
@@ -102,18 +102,16 @@ class Connections:
                 await self._remote.pop().aclose()
         self._adapters.clear()
 
-    def _connect(self, provider: str) -> Complete:
-        if provider not in FACTORIES:
+    def _connect(self, provider: Provider) -> Complete:
+        if provider.connect is None:
             return self._offline()
         settings = self._settings
-        key, base_url = {
-            "openai": (settings.openai_api_key, settings.openai_base_url),
-            "anthropic": (settings.anthropic_api_key, settings.anthropic_base_url),
-        }[provider]
-        adapter = FACTORIES[provider](
+        credentials = settings.credentials(provider.name)
+        key = credentials.api_key
+        adapter = provider.connect(
             ProviderOptions(
                 api_key=key.get_secret_value() if key else None,
-                base_url=base_url,
+                base_url=credentials.base_url,
                 timeout=settings.call_timeout,
                 legacy_max_tokens=settings.openai_legacy_max_tokens,
                 native_schema=settings.native_schema,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -15,6 +16,7 @@ from pydantic import (
     AliasChoices,
     BeforeValidator,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
 )
@@ -22,6 +24,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from posology.errors import ConfigurationError, InvalidQuery
+from posology.llm.providers.table import PROVIDERS
 
 if TYPE_CHECKING:
     from posology.index.embedders.options import Options
@@ -103,25 +106,38 @@ def _off(value: object) -> object:
     return None if isinstance(value, str) and value.strip().lower() in ("off", "none") else value
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Credentials:
+    """How to reach a provider; ``None``: its variable is not set."""
+
+    api_key: SecretStr | None = None
+    base_url: str | None = None
+
+
+def _read_credentials() -> Mapping[str, Credentials]:
+    found = {}
+    for row in PROVIDERS.values():
+        key, url = (_variable(name) for name in (row.key_variable, row.url_variable))
+        found[row.name] = Credentials(api_key=SecretStr(key) if key else None, base_url=url)
+    return found
+
+
+def _variable(name: str | None) -> str | None:
+    # an empty variable counts as not set
+    return os.environ.get(name) or None if name else None
+
+
 class Settings(BaseSettings):
     """The environment, read once. Everything else in the system takes arguments.
 
-    The providers' variables keep the names that their SDKs use; Posology's own start with
-    ``POSOLOGY_``. A field's docstring is its text in the settings reference: noun phrase, unit, default.
+    The providers' variables keep the names that their SDKs use, and stand in the table of providers;
+    Posology's own start with ``POSOLOGY_``. A field's docstring is its text in the settings reference: noun phrase, unit, default.
     """
 
     model_config = SettingsConfigDict(
         frozen=True, extra="ignore", env_ignore_empty=True, use_attribute_docstrings=True
     )
 
-    openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
-    """API key of OpenAI. Default: none; OpenAI models are then unavailable."""
-    openai_base_url: str | None = Field(default=None, alias="OPENAI_BASE_URL")
-    """Address of OpenAI's API, or of a server that speaks it. Default: OpenAI's own."""
-    anthropic_api_key: SecretStr | None = Field(default=None, alias="ANTHROPIC_API_KEY")
-    """API key of Anthropic. Default: none; Anthropic models are then unavailable."""
-    anthropic_base_url: str | None = Field(default=None, alias="ANTHROPIC_BASE_URL")
-    """Address of Anthropic's API. Default: Anthropic's own."""
     aws_access_key_id: SecretStr | None = Field(default=None, alias="AWS_ACCESS_KEY_ID")
     """Access key of the object storage that holds the index. Default: the role of the machine or container."""
     aws_secret_access_key: SecretStr | None = Field(default=None, alias="AWS_SECRET_ACCESS_KEY")
@@ -263,6 +279,13 @@ class Settings(BaseSettings):
     """Seconds without a heartbeat before a worker is considered dead. Default: 15."""
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
     """Maximum concurrent jobs and partitions in each worker process. Default: 32."""
+
+    #: read once, with the fields; the table of providers names the variables
+    _credentials: Mapping[str, Credentials] = PrivateAttr(default_factory=_read_credentials)
+
+    def credentials(self, provider: str) -> Credentials:
+        """Return the API key and base URL of a provider of the table."""
+        return self._credentials[provider]
 
     @property
     def retention(self) -> float:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from orchestrator.settings import prepare_libraries
+from posology.llm.providers.table import variables
 
 # before torch, transformers or LanceDB is imported
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -23,8 +24,7 @@ settings.register_profile("fuzz", UNHURRIED, print_blob=True)
 settings.load_profile("posology")
 
 _SECRETS = (
-    "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
+    *variables(), "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3", "AWS_PROFILE",
 )  # fmt: skip
 

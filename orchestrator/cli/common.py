@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from posology.errors import PosologyError
+from posology.llm.providers.table import model_forms
 
 if TYPE_CHECKING:
     from posology.llm.accounting import Account
@@ -47,7 +48,7 @@ ModelOption = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="openai:NAME, anthropic:NAME or offline:extractive. Default: POSOLOGY_MODEL.",
+        help=f"{model_forms()}. Default: POSOLOGY_MODEL.",
     ),
 ]
 MaxTokensOption = Annotated[

@@ -10,6 +10,7 @@ from anyio import to_thread
 from orchestrator.compressors import make_memory
 from orchestrator.settings import Settings
 from posology.llm.embedding.embedder import OpenAIEmbedder
+from posology.llm.embedding.models import PROVIDER
 from posology.seams import Complete, Embedder, PaidEmbedder
 from posology.types import Call, EncodedQuery, Mode
 
@@ -76,5 +77,5 @@ async def unpaid(embedder: Embedder, text: str, tenant: str) -> Sequence[Call]:
 def remembering(embedder: Embedder, settings: Settings) -> Embedder:
     """The same embedder; one that is paid keeps what it bought where compressors keep theirs. Blocking."""
     if isinstance(embedder, OpenAIEmbedder):
-        return embedder.keeping(make_memory(settings), settings.openai_base_url)
+        return embedder.keeping(make_memory(settings), settings.credentials(PROVIDER).base_url)
     return embedder

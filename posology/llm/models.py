@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from posology.errors import UnknownModel
-
-#: the providers that a model's name may start with; `posology.llm.providers.table` has a factory for each
-PROVIDERS = ("anthropic", "offline", "openai")
-#: the offline readers that ship
-OFFLINE = ("extractive",)
+from posology.llm.providers.table import PROVIDERS, model_forms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelName:
     """A model's name, taken apart."""
 
-    #: one of :data:`PROVIDERS`
+    #: a key of :data:`~posology.llm.providers.table.PROVIDERS`
     provider: str
     #: as the provider knows it; may hold colons, as fine-tuned models' names do
     name: str
@@ -29,14 +25,14 @@ def parse(model: str) -> ModelName:
     """Take ``provider:name`` apart.
 
     Raises:
-        UnknownModel: no such provider, no name, or no such offline reader.
+        UnknownModel: the provider is unknown, the name is missing, or the provider has no such model.
     """
     provider, _, name = model.strip().partition(":")
-    if provider not in PROVIDERS or not name:
-        known = "openai:NAME, anthropic:NAME or offline:" + "|".join(OFFLINE)
-        raise UnknownModel(f"no model {model!r}: name one as {known}", model=model)
-    if provider == "offline" and name not in OFFLINE:
+    row = PROVIDERS.get(provider)
+    if row is None or not name:
+        raise UnknownModel(f"unknown model {model!r}: use {model_forms()}", model=model)
+    if row.models and name not in row.models:
         raise UnknownModel(
-            f"no offline model {name!r}: there is offline:{', offline:'.join(OFFLINE)}", model=model
+            f"unknown model {model!r}: {provider} has {', '.join(row.forms)}", model=model
         )
     return ModelName(provider=provider, name=name)

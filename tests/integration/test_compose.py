@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.redis_server import find_server
+from posology.llm.providers.table import variables
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "s3cret-of-this-test"
@@ -332,7 +333,7 @@ def test_without_an_env_file_what_decides_is_as_without_settings(
 
 
 def test_every_variable_is_known_and_explained(compose: dict[str, Any]) -> None:
-    known = {field.alias for field in Settings.model_fields.values()}
+    known = {field.alias for field in Settings.model_fields.values()} | set(variables())
     example = (ROOT / ".env.example").read_text(encoding="utf-8")
     explained = set(re.findall(r"^(\w+)=", example, re.MULTILINE))
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")

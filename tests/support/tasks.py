@@ -33,11 +33,11 @@ def retrieval_of(query: Query, passages: Sequence[Passage]) -> Retrieval:
     )
 
 
-def task_of(query: Query, passages: Sequence[Passage]) -> Task:
+def task_of(query: Query, passages: Sequence[Passage], *, model: str = "openai:test") -> Task:
     """Answer the query from the passages."""
     return Task(
         query=query,
         retrieval=retrieval_of(query, passages),
-        model="openai:test",
+        model=model,
         max_tokens=300,
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from posology.budget.bounds import openai_tokens
 from posology.budget.bounds.texts import TextBound, bytes_bound, words_bound
+from posology.llm.providers.table import PROVIDERS, SCHEMA_TOKENS
 from posology.llm.schema import response_schema
 from posology.types import Call
 
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 PER_MESSAGE = 8
 #: tokens that a provider sets around a call: the start of the reply, the beginning of the text
 PER_CALL = 16
-#: Tokens of what a provider tells the model of the form of a reply, the form itself apart: OpenAI a
-#: heading, Anthropic a system prompt of unsaid length (what it says of tools is 346 at most with
-#: current models).
-PER_SCHEMA: Mapping[str, int] = MappingProxyType({"openai": 64, "offline": 0})
-_PER_SCHEMA_ELSEWHERE = 400
 #: reply forms whose length is kept; there is one for each set of choices
 _KEPT = 256
 
@@ -79,7 +74,8 @@ class CallBound:
     def _form(self, call: Call, provider: str) -> int:
         if call.schema is None or not self._native_schema:
             return 0
-        return _schema_bytes(call.schema) + PER_SCHEMA.get(provider, _PER_SCHEMA_ELSEWHERE)
+        row = PROVIDERS.get(provider)
+        return _schema_bytes(call.schema) + (SCHEMA_TOKENS if row is None else row.schema_tokens)
 
 
 @lru_cache(maxsize=_KEPT)

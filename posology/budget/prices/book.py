@@ -14,10 +14,9 @@ from posology.budget.prices.file import PriceFile
 from posology.budget.prices.rates import Rates
 from posology.budget.prices.table import Listed
 from posology.errors import BadPrices, UnpricedModel
+from posology.llm.providers.table import PROVIDERS
 from posology.types import Usage
 
-#: providers whose models run on this machine and are free by declaration
-FREE_PROVIDERS = frozenset({"offline"})
 #: models that are kept looked up; names come from requests
 _KEPT = 1_024
 
@@ -44,7 +43,8 @@ class PriceBook:
     ) -> None:
         self._own = own or PriceFile(digest="")
         self._clock = clock
-        self._free = FREE_PROVIDERS | self._own.free_providers
+        free = {row.name for row in PROVIDERS.values() if row.free}
+        self._free = free | self._own.free_providers
         self._find = functools.lru_cache(maxsize=_KEPT)(table.find)
         #: which prices these are, e.g. ``genai-prices 0.2.3 + overrides 1a2b3c4d``
         self.version = table.table_version() + (f" + overrides {own.digest}" if own else "")

@@ -11,7 +11,8 @@ from typing import Any
 
 from posology.budget.ledger.base import MAX_CAP, NANO, dollars, nano
 from posology.errors import InvalidLimit, UnknownModel
-from posology.llm.models import PROVIDERS, parse
+from posology.llm.models import parse
+from posology.llm.providers.table import PROVIDERS
 from posology.types import Limits
 
 #: calls, requests or tokens; more is a mistake
@@ -128,7 +129,7 @@ def _check_models(models: Collection[str]) -> None:
             parse(model)
         elif provider not in PROVIDERS:
             raise UnknownModel(
-                f"no provider {provider!r}: choose {', '.join(PROVIDERS)}", model=model
+                f"unknown provider {provider!r}: use {', '.join(PROVIDERS)}", model=model
             )
 
 

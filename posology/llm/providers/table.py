@@ -1,4 +1,7 @@
-"""The providers that there are, and how an adapter of each is made."""
+"""The table of providers: one row says all that the rest of the system has to know of a provider.
+
+Importing it loads no SDK: a row's factory imports its adapter when the first connection is made.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from posology.seams import Complete
+
+#: tokens of the instructions that a provider adds for a structured reply, where it publishes no figure;
+#: Anthropic's system prompt for tools takes at most 346 with current models
+SCHEMA_TOKENS = 400
 
 
 class Adapter(Complete, Protocol):
@@ -19,11 +26,11 @@ class Adapter(Complete, Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderOptions:
-    """How to reach a provider; the offline reader needs none of it."""
+    """How to connect to a provider."""
 
-    #: never shown
+    #: API key; never rendered
     api_key: str | None = field(default=None, repr=False)
-    #: ``None``: the provider's own
+    #: ``None``: the provider's own address
     base_url: str | None = None
     #: seconds for one request as a whole
     timeout: float = 60.0
@@ -31,6 +38,38 @@ class ProviderOptions:
     legacy_max_tokens: bool = False
     #: whether the schema of a structured reply is sent
     native_schema: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provider:
+    """One row of :data:`PROVIDERS`."""
+
+    #: the part of a model's name before the colon
+    name: str
+    #: full name, for reference pages: "API key of …"
+    title: str
+    #: makes an adapter; ``None``: the provider runs in this process, and the composition root makes it
+    connect: Callable[[ProviderOptions], Adapter] | None
+    #: environment variable of the API key; ``None``: it needs none
+    key_variable: str | None = None
+    #: environment variable of the base URL; ``None``: the address is fixed
+    url_variable: str | None = None
+    #: names of its models, where it has no others; empty: any name
+    models: tuple[str, ...] = ()
+    #: whether its calls cost nothing, at any usage
+    free: bool = False
+    #: tokens of the instructions that the provider adds for a structured reply, the schema itself apart
+    schema_tokens: int = SCHEMA_TOKENS
+
+    @property
+    def remote(self) -> bool:
+        """Whether calls leave this process."""
+        return self.connect is not None
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The names of models as they are typed: ``provider:NAME``, or each model by its name."""
+        return tuple(f"{self.name}:{model}" for model in self.models or ("NAME",))
 
 
 def _anthropic(options: ProviderOptions) -> Adapter:
@@ -56,8 +95,51 @@ def _openai(options: ProviderOptions) -> Adapter:
     )
 
 
-#: the offline reader is not here: it needs an encoder, which only the composition root has
-FACTORIES: dict[str, Callable[[ProviderOptions], Adapter]] = {
-    "anthropic": _anthropic,
-    "openai": _openai,
-}
+_ROWS = (
+    Provider(
+        name="openai",
+        title="OpenAI, or of a server with OpenAI's API",
+        connect=_openai,
+        key_variable="OPENAI_API_KEY",
+        url_variable="OPENAI_BASE_URL",
+        # a heading
+        schema_tokens=64,
+    ),
+    Provider(
+        name="anthropic",
+        title="Anthropic",
+        connect=_anthropic,
+        key_variable="ANTHROPIC_API_KEY",
+        url_variable="ANTHROPIC_BASE_URL",
+    ),
+    # needs an encoder, which only the composition root has
+    Provider(
+        name="offline",
+        title="Extractive reader in this process",
+        connect=None,
+        models=("extractive",),
+        free=True,
+        schema_tokens=0,
+    ),
+)
+#: the providers by their names; a new provider is a row above
+PROVIDERS: dict[str, Provider] = {row.name: row for row in _ROWS}
+
+
+def model_forms() -> str:
+    """How a model may be named, for messages and help texts: ``openai:NAME, anthropic:NAME or …``."""
+    *others, last = (form for row in PROVIDERS.values() for form in row.forms)
+    return f"{', '.join(others)} or {last}"
+
+
+def variables() -> dict[str, str]:
+    """Return the environment variables of all providers, each with its description."""
+    found = {}
+    for row in PROVIDERS.values():
+        if row.key_variable is not None:
+            found[row.key_variable] = (
+                f"API key of {row.title}. Default: none; {row.name} models are then unavailable."
+            )
+        if row.url_variable is not None:
+            found[row.url_variable] = f"Address of {row.title}. Default: the provider's own."
+    return found

@@ -23,7 +23,6 @@ from posology.errors import (
     UnknownModel,
 )
 from posology.llm import series, switch
-from posology.llm.models import parse
 from posology.types import Usage
 
 #: seconds for a connection, at most
@@ -78,10 +77,10 @@ class Wire:
         Raises:
             UnknownModel: the name is of another provider.
         """
-        parsed = parse(model)
-        if parsed.provider != self.provider:
+        provider, _, name = model.strip().partition(":")
+        if provider != self.provider or not name:
             raise UnknownModel(f"{model!r} was sent to the {self.provider} adapter", model=model)
-        return parsed.name
+        return name
 
     async def send(self, model: str, request: Callable[[], Awaitable[httpx2.Response]]) -> Reply:
         """Make one request and read its body.

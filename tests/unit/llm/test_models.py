@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from posology.errors import UnknownModel
+from posology.errors import ConfigurationError, MissingKey, UnknownModel
 from posology.llm import models
 from posology.llm.providers import table
 
@@ -26,18 +26,35 @@ def test_a_name_is_split_at_its_first_colon(text: str, provider: str, name: str)
 
 
 @pytest.mark.parametrize("text", ["", "gpt-4o", "openai:", ":gpt-4o", "mistral:large", "OPENAI:x"])
-def test_an_unknown_provider_is_told_what_is_known(text: str) -> None:
-    with pytest.raises(UnknownModel, match=r"openai:NAME, anthropic:NAME or offline:extractive"):
+def test_an_unknown_provider_names_the_known_forms(text: str) -> None:
+    with pytest.raises(UnknownModel) as caught:
         models.parse(text)
+    assert caught.value.model == text
+    for row in table.PROVIDERS.values():
+        assert all(form in caught.value.message for form in row.forms)
 
 
-def test_an_unknown_offline_reader_is_told_which_there_are() -> None:
-    with pytest.raises(UnknownModel, match="there is offline:extractive"):
+def test_an_unknown_offline_reader_names_the_known_ones() -> None:
+    with pytest.raises(UnknownModel, match="offline:extractive") as caught:
         models.parse("offline:oracle")
+    assert caught.value.model == "offline:oracle"
 
 
-def test_every_provider_but_the_offline_one_has_a_factory() -> None:
-    assert set(table.FACTORIES) == set(models.PROVIDERS) - {"offline"}
+REMOTE = [row for row in table.PROVIDERS.values() if row.connect is not None]
+
+
+@pytest.mark.parametrize("row", REMOTE, ids=lambda row: row.name)
+def test_an_adapter_names_the_variables_of_its_row(row: table.Provider) -> None:
+    assert row.connect is not None
+    with pytest.raises(MissingKey) as caught:
+        row.connect(table.ProviderOptions(api_key=None))
+    assert caught.value.variable == row.key_variable
+    with pytest.raises(ConfigurationError, match=str(row.url_variable)):
+        row.connect(table.ProviderOptions(api_key="any", base_url="no address"))
+
+
+def test_rows_stand_under_their_names() -> None:
+    assert all(name == row.name for name, row in table.PROVIDERS.items())
 
 
 def test_the_light_modules_load_no_sdk() -> None:

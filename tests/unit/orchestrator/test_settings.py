@@ -11,7 +11,7 @@ from posology.errors import ConfigurationError
 def test_defaults_need_no_environment() -> None:
     settings = load_settings()
     assert settings.model == DEFAULT_MODEL
-    assert settings.openai_api_key is None
+    assert settings.credentials("openai").api_key is None
     assert settings.index is None
 
 
@@ -19,9 +19,10 @@ def test_the_sdks_own_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
     settings = load_settings()
-    assert settings.openai_api_key is not None
-    assert settings.openai_api_key.get_secret_value() == "sk-secret"
-    assert settings.anthropic_base_url == "http://127.0.0.1:1"
+    key = settings.credentials("openai").api_key
+    assert key is not None
+    assert key.get_secret_value() == "sk-secret"
+    assert settings.credentials("anthropic").base_url == "http://127.0.0.1:1"
     assert "sk-secret" not in repr(settings)
 
 
@@ -29,7 +30,7 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "")
     monkeypatch.setenv("POSOLOGY_ATTEMPTS", "")
     settings = load_settings()
-    assert settings.openai_api_key is None
+    assert settings.credentials("openai").api_key is None
     assert settings.attempts == 4
 
 
