@@ -13,7 +13,7 @@ from orchestrator.connections import Connections
 from orchestrator.settings import load_settings
 from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.memory import MemoryLedger
-from posology.errors import LimitReached, MissingKey, ProviderOverloaded, UnknownModel
+from posology.errors import BudgetExhausted, MissingKey, ProviderOverloaded, UnknownModel
 from posology.llm.accounting import Account
 from posology.llm.models import parse
 from posology.llm.providers.table import PROVIDERS, Provider, ProviderOptions, model_forms
@@ -95,6 +95,10 @@ def adapters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[T
     yield made
 
 
+async def at_once(_seconds: float) -> None:
+    """Wait for nothing."""
+
+
 def connections() -> Connections:
     def no_reader() -> ToyAdapter:
         raise AssertionError("the offline reader was asked for")
@@ -126,7 +130,7 @@ async def test_it_answers_a_question_and_its_attempts_are_settled(
     opened, account = connections(), Account()
     ledger = MemoryLedger(tenant="acme")
     task = task_of(make_query("What dose of aspirin?"), [NOTE], model=MODEL)
-    outcome = await Direct()(task, opened.complete(MODEL, LedgerJournal(ledger, account)))
+    outcome = await Direct()(task, opened.complete(MODEL, LedgerJournal(ledger, account), sleep=at_once))
     await opened.aclose()
 
     assert isinstance(outcome, Answer)
@@ -149,7 +153,7 @@ async def test_a_call_that_its_limit_does_not_allow_is_not_sent(
     opened = connections()
     journal = LedgerJournal(MemoryLedger(tenant="acme"), Account(), cap=Decimal("0.000001"))
     task = task_of(make_query("What dose of aspirin?"), [NOTE], model=MODEL)
-    with pytest.raises(LimitReached):
+    with pytest.raises(BudgetExhausted):
         await Direct()(task, opened.complete(MODEL, journal))
     assert not adapters[0].calls
 
