@@ -24,8 +24,8 @@ settings.register_profile("fuzz", UNHURRIED, print_blob=True)
 settings.load_profile("posology")
 
 _SECRETS = (
-    *variables(), "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT_URL_S3", "AWS_PROFILE",
+    *variables(), "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION",
+    "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE",
 )  # fmt: skip
 
 

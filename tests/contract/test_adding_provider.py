@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -70,7 +69,7 @@ class ToyAdapter:
 
 
 @pytest.fixture
-def adapters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[ToyAdapter]]:
+def adapters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[ToyAdapter]:
     """The row of the table, and what a user sets: the key, the address and the price."""
     made: list[ToyAdapter] = []
 
@@ -92,7 +91,7 @@ def adapters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[T
     monkeypatch.setenv("TOY_API_KEY", "sk-toy")
     monkeypatch.setenv("TOY_BASE_URL", "https://toy.example")
     monkeypatch.setenv("POSOLOGY_PRICES", str(prices))
-    yield made
+    return made
 
 
 async def at_once(_seconds: float) -> None:
@@ -130,11 +129,15 @@ async def test_it_answers_a_question_and_its_attempts_are_settled(
     opened, account = connections(), Account()
     ledger = MemoryLedger(tenant="acme")
     task = task_of(make_query("What dose of aspirin?"), [NOTE], model=MODEL)
-    outcome = await Direct()(task, opened.complete(MODEL, LedgerJournal(ledger, account), sleep=at_once))
+    outcome = await Direct()(
+        task, opened.complete(MODEL, LedgerJournal(ledger, account), sleep=at_once)
+    )
     await opened.aclose()
 
     assert isinstance(outcome, Answer)
-    assert [citation.quote for citation in outcome.citations] == ["Aspirin 300 mg is given at once."]
+    assert [citation.quote for citation in outcome.citations] == [
+        "Aspirin 300 mg is given at once."
+    ]
     (adapter,) = adapters
     assert (adapter.options.api_key, adapter.options.base_url) == ("sk-toy", "https://toy.example")
     assert adapter.closed
