@@ -142,9 +142,10 @@ async def test_it_answers_a_question_and_its_attempts_are_settled(
     assert (adapter.options.api_key, adapter.options.base_url) == ("sk-toy", "https://toy.example")
     assert adapter.closed
     failed, answered = account.attempts
-    assert (failed.outcome, failed.cost) == (Outcome.FAILED, 0)
+    assert (failed.outcome, failed.cost) == (Outcome.FAILED, Decimal(0))
     assert (answered.outcome, answered.cost) == (Outcome.OK, Decimal("0.003"))
-    assert answered.reserved > answered.cost
+    assert answered.reserved is not None
+    assert answered.reserved > Decimal("0.003")
     kinds = [entry["kind"] for entry in ledger.entries]
     assert kinds == ["reserve", "settle", "reserve", "settle"]
     assert account.charged == Decimal("0.003")

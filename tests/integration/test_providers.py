@@ -21,7 +21,7 @@ from posology.llm import series
 from posology.llm.accounting import Account
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
-from posology.llm.providers.table import FACTORIES, ProviderOptions
+from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
@@ -92,6 +92,12 @@ def adapter_to(provider: str, stub: StubProvider, **options: Any) -> Adapter:
     if provider == "openai":
         return OpenAIAdapter(api_key=KEY, base_url=stub.openai_url, **options)
     return AnthropicAdapter(api_key=KEY, base_url=stub.anthropic_url, **options)
+
+
+def connect(provider: str, options: ProviderOptions) -> None:
+    row = PROVIDERS[provider]
+    assert row.connect is not None
+    row.connect(options)
 
 
 MakeRig = Callable[..., Any]
@@ -576,20 +582,20 @@ def test_a_missing_key_is_told_by_its_variable(
     variable = f"{provider.upper()}_API_KEY"
     monkeypatch.setenv(variable, "ambient")
     with pytest.raises(errors.MissingKey, match=variable):
-        FACTORIES[provider](ProviderOptions(api_key=key))
+        connect(provider, ProviderOptions(api_key=key))
 
 
 @pytest.mark.parametrize("key", ["sk-ключ", "sk-one\nsk-two"])
 def test_a_key_that_cannot_be_one_is_told_without_it(key: str, provider: str) -> None:
     with pytest.raises(errors.ConfigurationError) as caught:
-        FACTORIES[provider](ProviderOptions(api_key=key))
+        connect(provider, ProviderOptions(api_key=key))
     assert "sk-" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["api.openai.com/v1", "ftp://example.org", "http://", "/v1"])
 def test_a_base_url_that_cannot_be_one_is_told(url: str, provider: str) -> None:
     with pytest.raises(errors.ConfigurationError, match="no base URL"):
-        FACTORIES[provider](ProviderOptions(api_key=KEY, base_url=url))
+        connect(provider, ProviderOptions(api_key=KEY, base_url=url))
 
 
 @pytest.mark.parametrize(
