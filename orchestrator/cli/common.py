@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from posology.errors import PosologyError
-from posology.llm.providers.table import model_forms
+from posology.llm.models import model_forms
 
 if TYPE_CHECKING:
     from posology.llm.accounting import Account

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from posology.errors import UnknownModel
-from posology.llm.providers.table import PROVIDERS, model_forms
+from posology.llm.providers.table import PROVIDERS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,3 +36,9 @@ def parse(model: str) -> ModelName:
             f"unknown model {model!r}: {provider} has {', '.join(row.forms)}", model=model
         )
     return ModelName(provider=provider, name=name)
+
+
+def model_forms() -> str:
+    """Return how a model may be named, for messages and help: ``openai:NAME, anthropic:NAME or …``."""
+    *others, last = (form for row in PROVIDERS.values() for form in row.forms)
+    return f"{', '.join(others)} or {last}"

@@ -14,8 +14,8 @@ from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BudgetExhausted, MissingKey, ProviderOverloaded, UnknownModel
 from posology.llm.accounting import Account
-from posology.llm.models import parse
-from posology.llm.providers.table import PROVIDERS, Provider, ProviderOptions, model_forms
+from posology.llm.models import model_forms, parse
+from posology.llm.providers.table import PROVIDERS, Provider, ProviderOptions
 from posology.query import make_query
 from posology.types import Answer, Call, Completion, Finish, Outcome, Passage, Usage
 from prompts.answer import AnswerReply

@@ -126,12 +126,6 @@ _ROWS = (
 PROVIDERS: dict[str, Provider] = {row.name: row for row in _ROWS}
 
 
-def model_forms() -> str:
-    """How a model may be named, for messages and help texts: ``openai:NAME, anthropic:NAME or …``."""
-    *others, last = (form for row in PROVIDERS.values() for form in row.forms)
-    return f"{', '.join(others)} or {last}"
-
-
 def variables() -> dict[str, str]:
     """Return the environment variables of all providers, each with its description."""
     found = {}
