@@ -1,14 +1,11 @@
 """Does the bound on a call's input hold, and how far above the count is it?
 
-Usage: ``python -m evals.bounds [--data PATH] [--texts N] [--write]``.
+Usage: ``python -m evals.bounds [--data PATH] [--texts N]``.
 
 Byte-level BPE tokenizers are trained on half of the texts and count the other half. ``medical`` ones are
 trained on abstracts; ``everyday`` ones on general text and English words, so that they cut medical terms
 as providers' do (they make about 4.3 bytes a token of an abstract). OpenAI's own join in where
 ``tiktoken`` is installed and has their files. Fails if a text's count exceeds its bound.
-
-``--write`` writes the list of frequent words: those of the vocabulary's first 8,000 that the abstracts and
-paragraphs of the first half have in lower case, and no less often than with a capital inside a sentence.
 """
 
 from __future__ import annotations
@@ -18,16 +15,16 @@ import random
 import re
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from evals.byte_bpe import FILES, PATTERNS, Texts, counts, train, vocabulary, words
+from evals.byte_bpe import PATTERNS, counts, everyday, medical, train, words
+from orchestrator.training.artefacts.frequent_words import FILES, Texts, vocabulary
 from posology.budget.bounds.openai_tokens import ENCODINGS, default_folder, load
-from posology.budget.bounds.texts import FREQUENT, TextBound, bytes_bound, words_bound
+from posology.budget.bounds.texts import TextBound, bytes_bound, words_bound
 
 _SIZES = (32_000, 50_000, 100_000)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -78,10 +75,10 @@ def _made(texts: Texts, n: int) -> Mapping[str, list[str]]:
 
 def _tokenizers(texts: Texts) -> Mapping[str, Count]:
     made: dict[str, Count] = {}
-    for kind, content in (("medical", texts.medical), ("everyday", texts.everyday)):
+    for kind, content in (("medical", medical), ("everyday", everyday)):
         for pattern in PATTERNS:
             for size in _SIZES:
-                tokenizer = train(content(), size=size, pattern=pattern)
+                tokenizer = train(content(texts), size=size, pattern=pattern)
                 made[f"{kind} {pattern} {tokenizer.get_vocab_size():,}"] = partial(
                     counts, tokenizer
                 )
@@ -138,37 +135,16 @@ def _speed(texts: Texts) -> None:
     )
 
 
-def _write(texts: Texts) -> None:
-    lower: Counter[str] = Counter()
-    capital: Counter[str] = Counter()
-    # the paragraphs count eight times, since there are so few
-    for text in (*texts.abstracts[0], *texts.general[0] * 8):
-        lower.update(set(re.findall(r"(?<= )[a-z]+(?![A-Za-z])", text)))
-        capital.update(set(re.findall(r"(?<=[a-z,] )[A-Z][a-z]+(?![A-Za-z])", text)))
-    chosen = sorted(
-        word
-        for rank, word in enumerate(vocabulary()[:8_000])
-        if (word == "a" or re.fullmatch("[a-z]{2,}", word))
-        and lower[word] >= max(20 if rank < 4_000 else 200, capital[word.capitalize()])
-    )
-    FREQUENT.write_text("\n".join(chosen) + "\n", encoding="utf-8")
-    print(f"{len(chosen):,} words in {FREQUENT}")
-
-
 def main(argv: list[str] | None = None) -> int:
     """Compare, and print a table."""
     parser = argparse.ArgumentParser(prog="evals.bounds", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--texts", type=int, default=1_200, help="of each real set")
-    parser.add_argument("--write", action="store_true", help="write the list of frequent words")
     arguments = parser.parse_args(argv)
     data: Path = arguments.data
     if missing := [name for name in FILES if not (data / name).exists()]:
         sys.exit(f"{data} has no {missing[0]}: name the data sets' folder with --data")
     texts = Texts.read(data)
-    if arguments.write:
-        _write(texts)
-        return 0
     held = _compare(texts, arguments.texts)
     _speed(texts)
     return 0 if held else 1

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from posology.index.embedders import DEFAULT, PACKAGED
+from orchestrator.training.artefacts.frequent_words import Texts, vocabulary
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -25,66 +20,26 @@ PATTERNS = {
         r"|\s*[\r\n]|\s+(?!\S)|\s+"
     ),
 }
-FILES = (
-    "pool.jsonl.gz",
-    "squad11_dev_part1.jsonl.gz",
-    "squad20_dev_part.jsonl.gz",
-    "ramdocs_part1.jsonl.gz",
-)
 _ZIPF = 60_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Texts:
-    """Real texts, in halves: one to train on, the other to count."""
-
-    abstracts: tuple[list[str], list[str]]
-    #: paragraphs of an encyclopedia
-    general: tuple[list[str], list[str]]
-    #: passages of the web, to train on
-    web: list[str]
-
-    @classmethod
-    def read(cls, data: Path) -> Texts:
-        """Of the data sets' folder."""
-        pool, squad, more, web = (rows(data / name) for name in FILES)
-        abstracts = [row["text"] for row in pool]
-        random.Random(1).shuffle(abstracts)
-        general = [row["context"] for row in (*squad, *more)]
-        return cls(
-            abstracts=(abstracts[::2], abstracts[1::2]),
-            general=(general[::2], general[1::2]),
-            web=[document["text"] for row in web for document in row["documents"]],
-        )
-
-    def medical(self) -> Iterator[str]:
-        """To train a tokenizer that knows the literature better than any provider's does."""
-        yield from self.abstracts[0]
-        yield from self.general[0]
-
-    def everyday(self) -> Iterator[str]:
-        """To train one that knows no medicine: general text, and English words by their frequency.
-
-        The words are those of the packaged word-piece vocabulary, the n-th of them ``1/n`` as often.
-        """
-        yield from self.general[0]
-        yield from self.web
-        for place, word in enumerate(words(), 1):
-            often = max(2, _ZIPF // place)
-            yield f" {word}" * often
-            yield f" {word.capitalize()}" * max(1, often // 8)
+def medical(texts: Texts) -> Iterator[str]:
+    """To train a tokenizer that knows the literature better than any provider's does."""
+    yield from texts.abstracts[0]
+    yield from texts.general[0]
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    """Of a gzipped file of JSON lines."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+def everyday(texts: Texts) -> Iterator[str]:
+    """To train one that knows no medicine: general text, and English words by their frequency.
 
-
-@cache
-def vocabulary() -> tuple[str, ...]:
-    """Entries of the packaged word-piece vocabulary, the most frequent first."""
-    return tuple((PACKAGED[DEFAULT]() / "vocab.txt").read_text("utf-8").splitlines())
+    The words are those of the packaged word-piece vocabulary, the n-th of them ``1/n`` as often.
+    """
+    yield from texts.general[0]
+    yield from texts.web
+    for place, word in enumerate(words(), 1):
+        often = max(2, _ZIPF // place)
+        yield f" {word}" * often
+        yield f" {word.capitalize()}" * max(1, often // 8)
 
 
 @cache

@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evals import pooled, pruner_data
+from evals import pooled
+from orchestrator.training.artefacts import pruner_cases
+from orchestrator.training.artefacts.gold import rows as read
 from posology.index.build.ingest import ingest
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.index.schema import FORMAT, SPLITTER
@@ -30,10 +32,10 @@ K = 8
 #: claims that can be asked
 CLAIMS = 200
 FILES = (
-    pruner_data.SQUAD,
-    pruner_data.POOL,
-    pruner_data.POOL_VECTORS,
-    pruner_data.CLAIMS,
+    pruner_cases.SQUAD,
+    pruner_cases.POOL,
+    pruner_cases.POOL_VECTORS,
+    pruner_cases.CLAIMS,
 )
 
 
@@ -55,8 +57,8 @@ class Asked:
 
 async def squad(pool: pooled.Pool, data: Path, n: int, seed: int = 0) -> list[Asked]:
     """Questions about articles kept aside, of as many paragraphs as there are."""
-    rows = pruner_data.rows(data / pruner_data.SQUAD)
-    part = pruner_data.parts(dict(Counter(row["title"] for row in rows)))
+    rows = read(data / pruner_cases.SQUAD)
+    part = pruner_cases.parts(dict(Counter(row["title"] for row in rows)))
     rng = random.Random(seed)
     turns: list[tuple[int, float, int, int]] = []
     for i, row in enumerate(rows):
@@ -95,7 +97,7 @@ def scifact(
     data: Path, work: Path, embedder: SentenceTransformerEmbedder, n: int
 ) -> tuple[list[Asked], Index]:
     """Claims with their abstract and those retrieved beside it, those kept aside from the pruner first."""
-    key = hashlib.sha256((data / pruner_data.CLAIMS).read_bytes()).hexdigest()[:12]
+    key = hashlib.sha256((data / pruner_cases.CLAIMS).read_bytes()).hexdigest()[:12]
     where = work / f"scifact-{key}"
     where.mkdir(parents=True, exist_ok=True)
     known = where / "claims.json"
@@ -139,8 +141,8 @@ def scifact(
 
 def _claims(data: Path, embedder: SentenceTransformerEmbedder) -> dict[str, object]:
     """All claims with their passages, as JSON values."""
-    texts = pruner_data.Texts()
-    cases = pruner_data.scifact(data, pruner_data.Abstracts.load(data), texts, embedder)
+    texts = pruner_cases.Texts()
+    cases = pruner_cases.scifact(data, pruner_cases.Abstracts.load(data), texts, embedder)
     order = {"test": 0, "dev": 1, "train": 2}
     rows = sorted(enumerate(cases), key=lambda row: order[row[1].part])
     claims: list[dict[str, Any]] = []

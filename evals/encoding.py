@@ -1,6 +1,6 @@
 """How fast passages are encoded, by which backend, and what that does to retrieval and to the pruner.
 
-``python -m evals.encoding --data DIR [--every 1] [--ingest N] [--codes] [--four] [--pruner N] [--limit N] [--block N]``
+``python -m evals.encoding --data DIR [--every 1] [--pruner N] [--limit N] [--block N]``
 
 * Passages: the pool, mixed, block by block, each block by ONNX int8 and every K-th by torch float32 as well, in
   turns, so that other work on the machine slows both. ``--every 1`` encodes all of the pool by both. Passages a
@@ -8,8 +8,6 @@
 * hit@10 of PubMedQA and SciFact's claims with evidence among these passages, dense, for queries and passages
   of each backend and for a mixture. Passages that torch did not encode have the data set's own vectors, which
   are torch's in float32. Differences are paired, with 95 % bootstrap intervals over questions.
-* Ingest: the whole way of a random sample into an index, by the same two backends in turns, with sentences'
-  vectors; with token codes if ``--codes``; by torch bfloat16 and ONNX float32, too, if ``--four``.
 * Pruner: gold sentences kept and characters left on SQuAD's questions, five paragraphs each, by two backends.
 
 Both backends have as many threads as there are cores. What a block took is kept under ``--work``: the same command
@@ -33,11 +31,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evals.encoding_ingest import ingest_by
 from evals.encoding_turns import Clock, Cost, Turns, same_machine, written
 from evals.pooled import WORK, interval, shown
-from evals.retrieval import Question, pubmedqa, scifact
 from orchestrator.settings import environment, prepare_libraries
+from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
 from posology.index.embedders import load
 from posology.index.embedders.onnx.forward import cores
 from posology.index.embedders.options import Options
@@ -57,12 +54,10 @@ LEAST = 20
 
 
 def backends(work: Path) -> dict[str, Options]:
-    """The four that are compared; exports are kept under ``work``."""
+    """Return the options of both backends; exports are kept under ``work``."""
     cache = work / "onnx"
     return {
         EXACT: Options(backend="torch", precision="float32"),
-        "torch bfloat16": Options(backend="torch", precision="bfloat16"),
-        "onnx float32": Options(backend="onnx", precision="float32", cache=cache, threads=cores()),
         FAST: Options(backend="onnx", precision="int8", cache=cache, threads=cores()),
     }
 
@@ -238,9 +233,6 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK / "encoding", help="kept between runs")
     parser.add_argument("--every", type=int, default=4, help="blocks a block of torch float32")
     parser.add_argument("--block", type=int, default=BLOCK, help="passages of a turn")
-    parser.add_argument("--ingest", type=int, default=1_024, help="abstracts; 0: none")
-    parser.add_argument("--codes", action="store_true", help="ingest with token codes, too")
-    parser.add_argument("--four", action="store_true", help="ingest by four backends")
     parser.add_argument("--pruner", type=int, default=200, help="questions; 0: none")
     parser.add_argument(
         "--limit", type=int, help="passages, and a tenth as many questions of each set"
@@ -260,10 +252,8 @@ def main() -> None:
     gold = frozenset(i for questions in sets.values() for q in questions for i in q.gold)
     picked = order(pool, gold, min(given.limit or len(pool), len(pool)))
     rows = [pool[i] for i in picked]
-    names = list(options) if given.four and given.ingest else [EXACT, FAST]
-    everything = {name: load(options=options[name]) for name in names}
-    embedders = {name: everything[name] for name in (EXACT, FAST)}
-    for embedder in everything.values():
+    embedders = {name: load(options=one) for name, one in options.items()}
+    for embedder in embedders.values():
         # memory for the largest batches is had before anything is measured
         embedder.embed_passages([passage(row) for row in rows[:16]], [()] * len(rows[:16]))
     folder = given.work / f"{len(rows)}-{given.block}-{embedders[FAST].name.replace(':', '-')}"
@@ -276,11 +266,6 @@ def main() -> None:
         stored[start : start + len(own)] = own
     fast = np.concatenate([found[FAST][b] for b in sorted(found[FAST])])
     retrieval(sets, [row["id"] for row in rows], {EXACT: stored, FAST: fast}, embedders)
-    if given.ingest:
-        # the same beginning for every length, so that a longer run goes on with a shorter one
-        sample = random.Random(3).sample(rows, len(rows))[: given.ingest]
-        for codes in (False, True) if given.codes else (False,):
-            ingest_by(everything, sample, folder, codes=codes, whole=len(pool))
     if given.pruner:
         prune(given.data, min(given.pruner, given.limit or given.pruner), embedders)
 

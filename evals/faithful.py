@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from evals.byte_bpe import rows
 from evals.pooled import shown
+from orchestrator.training.artefacts.gold import rows
 from posology.text.sentences import split
 from posology.types import Passage
 from strategies.compression.checked import bears_out

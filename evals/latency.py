@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from evals.clock import Precomputed, quantiles, retrieval_seconds, seconds
-from evals.retrieval import pubmedqa
+from orchestrator.training.artefacts.gold import pubmedqa
 from posology.index.embedders import load
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index

@@ -1,20 +1,12 @@
-"""Measures LeanContext: how long it takes when a question is asked, and what it leaves to read.
+"""Measures how long LeanContext takes when a question is asked; exits with 1 above :data:`GOAL` milliseconds.
 
-Usage: ``python -m evals.leancontext [--data PATH] [--questions N] [--read N]``.
+Usage: ``python -m evals.leancontext [--data PATH] [--timed N]``.
 
-1. Latency. PubMedQA questions, each with the 16 abstracts of the pool whose given vectors are nearest.
-   Sentence vectors and phrases are computed beforehand, as ingest does, and the query is embedded. Beside
-   it, in the same run, the published way: every sentence is embedded when the question is asked, by the
-   same packaged model; ranking and reduction are the same (the paper computes the self-information then,
-   too, which is left out here).
-2. What is left. SQuAD's pooled paragraphs, one question a paragraph, 16 passages retrieved: share of the
-   text's tokens and of the prompt's that are left, of the sentences of the question's own paragraph that
-   hold the gold answer how many are left whole, how often the answer's words are left anywhere in that
-   paragraph, and how often the offline reader's answer holds them. For each keep, with the stretches between
-   reduced by self-information (of an n-gram model of these paragraphs) and with nothing of them.
-
-Intervals are 95 % bootstrap intervals over questions. An extractive reader scores each sentence by itself,
-so it loses nothing in a long context; what a language model gains from a short one it cannot show.
+PubMedQA questions, each with the 16 abstracts of the pool whose given vectors are nearest. Sentence vectors and
+phrases are computed beforehand, as ingest does, and the query is embedded. Beside it, in the same run, the published
+way: every sentence is embedded when the question is asked, by the same packaged model; ranking and reduction are
+the same. (The paper computes the self-information then, too; that is left out here.) What is left of the text, and
+what that costs in answers: ``python -m evals.compressors --only leancontext leancontext_top``.
 """
 
 from __future__ import annotations
@@ -31,35 +23,23 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import anyio
 import numpy as np
 
-from evals import pooled
+from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-from posology.llm.offline.reader import NAME, ExtractiveReader
-from posology.llm.offline.replies import NOTICE
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import (
-    Answer,
     Compressed,
-    Excerpt,
     Passage,
     Ranking,
     Retrieval,
     Retrieved,
-    Sentence,
-    Task,
 )
-from prompts.fence import shown
-from strategies.compressed import CompressedRag
 from strategies.compression.leancontext import LeanContext
-from strategies.compression.reduction import Nothing
 from strategies.compression.self_information import make_annotator
-from strategies.evidence import whole
 
 K = 16
-KEEPS = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
 #: milliseconds that compressing 16 abstracts may take in the middle
 GOAL = 5.0
 _POOL, _VECTORS, _ASKED = "pool.jsonl.gz", "pool.minilm.f16.npy", "pubmedqa_train.jsonl.gz"
@@ -143,7 +123,7 @@ def latency(data: Path, embedder: SentenceTransformerEmbedder, n: int) -> bool:
         "phrases": [sum(len(p.phrases.starts) for p in one.passages if p.phrases) for one in asked],
     }
     print(
-        f"1. Latency: {len(asked)} questions, {K} abstracts each: in the middle "
+        f"{len(asked)} questions, {K} abstracts each: in the middle "
         + ", ".join(f"{np.median(v):.0f} {name}" for name, v in counts.items())
         + f"; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n"
         f"{'':<34} p50 ms   p95 ms  p50 of processor time"
@@ -195,143 +175,16 @@ def _timed(compress: Any, asked: Sequence[Retrieval], repeats: int) -> Timed:
     return took
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Left:
-    """What one setting leaves of the context of one question."""
-
-    #: share of the passages' tokens, marks of omission included
-    text: float
-    #: share of the prompt's tokens
-    prompt: float
-    #: share of the sentences of its own paragraph that hold the gold answer that is left whole; ``None``:
-    #: the paragraph was not retrieved
-    whole: float | None
-    #: whether the gold answer's words are left in that paragraph; ``None``: it was not retrieved
-    answer: bool | None
-    #: whether the offline reader's answer holds the gold answer; ``None``: it was not asked
-    right: bool | None
-
-
-async def _left(
-    question: pooled.Question,
-    retrieval: Retrieval,
-    compress: LeanContext,
-    keep: float,
-    reader: ExtractiveReader | None,
-) -> Left:
-    strategy = CompressedRag(compressor=compress, keep=keep)
-    task = Task(query=question.query, retrieval=retrieval, model=NAME, max_tokens=None)
-    call = strategy.call(task)
-    full = CompressedRag(compressor=compress, keep=1.0).call(task)
-    assert full is not None
-    excerpts = call.excerpts if call else ()
-    outcome = await strategy(task, reader) if reader else None
-    count = pooled.counter()
-
-    def tokens(texts: Sequence[str]) -> int:
-        return sum(map(count, texts))
-
-    own = next((p for p in retrieval.passages if p.passage.id == question.passage), None)
-    kept = next((e.sentences for e in excerpts if e.passage.id == question.passage), ())
-    gold = _bearing(own, question.answers) if own else []
-    return Left(
-        text=tokens([shown(e) for e in excerpts])
-        / tokens([shown(e) for e in whole(retrieval.passages)]),
-        prompt=tokens([m.content for m in call.messages])
-        / tokens([m.content for m in full.messages])
-        if call
-        else 0.0,
-        whole=sum(sentence in kept for sentence in gold) / len(gold) if gold else None,
-        answer=_says(Excerpt(passage=own.passage, sentences=kept), question.answers)
-        if own
-        else None,
-        right=None
-        if outcome is None
-        else isinstance(outcome, Answer)
-        and pooled.holds(outcome.text.replace(NOTICE, ""), question.answers),
-    )
-
-
-def _bearing(own: Retrieved, answers: Sequence[str]) -> list[Sentence]:
-    """The sentences that hold a gold answer as it is written."""
-    return [s for s in own.sentences if any(a in s.of(own.passage.text) for a in answers)]
-
-
-def _says(excerpt: Excerpt, answers: Sequence[str]) -> bool:
-    return any(a in s.of(excerpt.passage.text) for s in excerpt.sentences for a in answers)
-
-
-async def leaves(pool: pooled.Pool, n: int, read: int) -> None:
-    """Print what each setting leaves."""
-    questions = pool.sample("test", n)
-    retrievals = [await pool.retrieve(question, K) for question in questions]
-    got = sum(q.passage in r.fused.ids for q, r in zip(questions, retrievals, strict=True))
-    print(
-        f"\n2. What is left: {n} questions, {K} of {len(pool.questions)} paragraphs each, the question's own "
-        f"among them for {got}; the reader reads {min(n, read)}"
-    )
-    await tabulate(questions, retrievals, pooled.offline_reader(pool.embedder), read)
-
-
-async def tabulate(
-    questions: Sequence[pooled.Question],
-    retrievals: Sequence[Retrieval],
-    reader: ExtractiveReader,
-    read: int,
-) -> None:
-    """Print a line a setting."""
-    print(
-        f"{'between':<9}{'keep':>5}  "
-        + "  ".join(
-            f"{head:>20}"
-            for head in (
-                "tokens of text",
-                "of prompt",
-                "answering whole",
-                "answer left",
-                "reader right",
-            )
-        )
-    )
-    for compress in (LeanContext(), LeanContext.top()):
-        for keep in KEEPS:
-            if keep == 1 and isinstance(compress.reducer, Nothing):
-                continue
-            rows = [
-                await _left(q, r, compress, keep, reader if i < read else None)
-                for i, (q, r) in enumerate(zip(questions, retrievals, strict=True))
-            ]
-            print(_line(compress.reducer.name, keep, rows), flush=True)
-
-
-def _line(between: str, keep: float, rows: Sequence[Left]) -> str:
-    name = {"self_information": "phrases"}.get(between, between)
-    columns = [
-        [row.text for row in rows],
-        [row.prompt for row in rows],
-        [row.whole for row in rows if row.whole is not None],
-        [float(row.answer) for row in rows if row.answer is not None],
-        [float(row.right) for row in rows if row.right is not None],
-    ]
-    return f"{name:<9}{keep:>5}  " + "  ".join(f"{pooled.shown(c):>20}" for c in columns)
-
-
 def main(argv: list[str] | None = None) -> int:
-    """Print both parts; the exit status is 1 where the goal is missed."""
+    """Print the times; return 1 if the goal is missed."""
     parser = argparse.ArgumentParser(prog="evals.leancontext", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--questions", type=int, default=200, help="of the second part")
-    parser.add_argument("--read", type=int, default=200, help="of these, by the offline reader")
-    parser.add_argument("--timed", type=int, default=32, help="questions of the first part")
-    parser.add_argument("--work", type=Path, default=pooled.WORK)
+    parser.add_argument("--timed", type=int, default=32, help="questions")
     given = parser.parse_args(argv)
-    for name in (_POOL, _VECTORS, _ASKED, pooled.FILE):
+    for name in (_POOL, _VECTORS, _ASKED):
         if not (given.data / name).exists():
             sys.exit(f"{given.data} has no {name}: name the data sets' folder with --data")
-    pool = pooled.open_pool(given.data, given.work)
-    met = latency(given.data, pool.embedder, given.timed)
-    anyio.run(leaves, pool, given.questions, given.read)
-    return 0 if met else 1
+    return 0 if latency(given.data, load(), given.timed) else 1
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from pathlib import Path
 import anyio
 import numpy as np
 
-from evals.retrieval import pubmedqa
+from orchestrator.training.artefacts.gold import pubmedqa
 from posology.index.build.ingest import ingest
 from posology.index.places import Place, s3_options
 from posology.index.search.retriever import Retriever

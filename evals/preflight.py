@@ -16,66 +16,42 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 import numpy as np
-from numpy.typing import NDArray
 
-from evals.pooled import WORK
-from evals.preflight_cases import DEPTHS, Cases, elsewhere, gather, likeliest_weights
-from policies.preflight import ORDERS, PREFIX, SPOTLIGHT, Calibrated, Model, Published, Term, write
-from policies.preflight_features import WEIGHTS
-from posology.index.schema import FORMAT, SPLITTER
-
-Flags: TypeAlias = "NDArray[np.bool_]"
-Shares: TypeAlias = "NDArray[np.float64]"
-
-#: what the model weighs: few enough that a thousand questions teach their weights
-TERMS = (
-    "beyond",
-    "iou_3",
-    "dense_gap_2",
-    "dense_gap_3",
-    "dense_gap_4",
-    "dense_gap_mean",
-    "passages",
+from evals.pooled import open_pool
+from orchestrator.training.artefacts.preflight import (
+    INDEX,
+    RECALL,
+    SETS,
+    Flags,
+    Judged,
+    K,
+    Shares,
+    judge,
+    logistic,
+    of_set,
+    published,
+    recall_of,
+    scores,
+    threshold_for,
+    train,
 )
-#: recall that the threshold is chosen for, unless the published rule's own is higher
-RECALL = 0.92
-#: number of passages that everything is judged at
-K = 16
-SETS = ("PubMedQA", "SciFact", "both")
+from orchestrator.training.artefacts.preflight_cases import DEPTHS, Cases, gather, likeliest_weights
+from policies.preflight import PREFIX, SPOTLIGHT, Calibrated, Model, Published, observe
+from policies.preflight_features import WEIGHTS
+from posology.index.search.retriever import Mode
+
 PAPER = "paper (MedCPT, all of PubMed)  n  1118  TP 426  FP 423  FN  34  TN 235  precision .5018  recall .9261  F1 .6509"
-_FOLDS = 5
 _RESAMPLED = 200
 _ELSEWHERE = 400
-_INVERSE_PENALTY = 0.1
 _BINS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Judged:
-    """What was predicted of every question when it was in the fold that was left out."""
-
-    #: shape ``(repeats, n)``
-    probabilities: Shares
-    flags: Flags
-
-
-def logistic() -> Any:
-    """The calibrated predictor's learner. Unweighted, so that its probabilities are probabilities."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), LogisticRegression(C=_INVERSE_PENALTY, max_iter=2000))
 
 
 def boosted() -> Any:
@@ -83,73 +59,6 @@ def boosted() -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(max_iter=80, max_depth=3, learning_rate=0.06)
-
-
-def threshold_for(probabilities: Shares, issue: Flags, recall: float) -> float:
-    """The largest threshold at which that share of the issues is flagged."""
-    of_issues = np.sort(probabilities[issue])[::-1]
-    return float(of_issues[math.ceil(recall * len(of_issues) - 1e-9) - 1])
-
-
-def stacked(cases: Cases, order: str, names: Sequence[str], rows: NDArray[np.intp]) -> Shares:
-    """The features of some questions with every number of passages, one below the other."""
-    return np.vstack([cases.numbers(order, depth, names)[rows] for depth in DEPTHS])
-
-
-def held_out(
-    cases: Cases,
-    order: str,
-    names: Sequence[str],
-    learner: Callable[[], Any],
-    *,
-    seed: int,
-    rows: NDArray[np.intp] | None = None,
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Shares]]:
-    """Fold after fold: the rows trained on, the rows left out, and what is predicted of these."""
-    from sklearn.model_selection import StratifiedKFold
-
-    rows = np.arange(len(cases.sets)) if rows is None else rows
-    issue = cases.issue[order]
-    shown = cases.numbers(order, K, names)
-    strata = [f"{cases.sets[row]} {issue[row]}" for row in rows]
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
-    for inside, outside in folds.split(rows, strata):
-        train, test = rows[inside], rows[outside]
-        fitted = learner().fit(
-            stacked(cases, order, names, train), np.tile(issue[train], len(DEPTHS))
-        )
-        yield train, test, fitted.predict_proba(shown[test])[:, 1]
-
-
-def scores(
-    cases: Cases,
-    order: str,
-    names: Sequence[str],
-    learner: Callable[[], Any],
-    *,
-    seed: int,
-    rows: NDArray[np.intp] | None = None,
-) -> Shares:
-    """Each row's probability from a model that did not see its question; shape ``(len(rows),)``."""
-    found = np.full(len(cases.sets), np.nan)
-    for _, test, probabilities in held_out(cases, order, names, learner, seed=seed, rows=rows):
-        found[test] = probabilities
-    return found if rows is None else found[rows]
-
-
-def judge(cases: Cases, order: str, rule: Flags, *, repeats: int) -> Judged:
-    """Cross-validate the calibrated predictor, threshold and all."""
-    issue = cases.issue[order]
-    probabilities = np.zeros((repeats, len(issue)))
-    flags = np.zeros((repeats, len(issue)), bool)
-    for seed in range(repeats):
-        for train, test, of_test in held_out(cases, order, TERMS, logistic, seed=seed):
-            inner = scores(cases, order, TERMS, logistic, seed=seed, rows=train)
-            wanted = max(RECALL, rule[train][issue[train]].mean())
-            least = threshold_for(inner, issue[train], wanted)
-            probabilities[seed, test] = of_test
-            flags[seed, test] = of_test >= least
-    return Judged(probabilities=probabilities, flags=flags)
 
 
 def confusion(flags: Flags, issue: Flags) -> str:
@@ -177,19 +86,9 @@ def interval(flags: Flags, issue: Flags, measure: Callable[[Flags, Flags], float
     return f"{low:.3f}–{high:.3f}"
 
 
-def recall_of(flags: Flags, issue: Flags) -> float:
-    """Share of the issues that are flagged; NaN where there are none."""
-    return float(flags[issue].mean()) if issue.any() else math.nan
-
-
 def flagged_of(flags: Flags, issue: Flags) -> float:
     """Share of all questions that are flagged."""
     return float(flags.mean()) if issue.size else math.nan
-
-
-def of_set(cases: Cases, name: str) -> Flags:
-    """Which questions are of a set."""
-    return np.ones(len(cases.sets), bool) if name == "both" else cases.sets == name
 
 
 def report(cases: Cases, order: str, judged: Judged, rule: Flags) -> None:
@@ -288,47 +187,20 @@ def weights(cases: Cases) -> None:
             print(f"    {name:8}  k {depth:2}  {found.round(2).tolist()}")
 
 
-def train(cases: Cases, order: str, judged: Judged, rule: Flags) -> Model:
-    """The model of all questions, with the threshold that held-out questions ask for."""
-    issue = cases.issue[order]
-    fitted = logistic().fit(
-        stacked(cases, order, TERMS, np.arange(len(issue))), np.tile(issue, len(DEPTHS))
-    )
-    scaler, regression = fitted[0], fitted[1]
-    wanted = max(RECALL, recall_of(rule, issue))
-    least = [threshold_for(p, issue, wanted) for p in judged.probabilities]
-    return Model(
-        intercept=float(regression.intercept_[0]),
-        threshold=float(np.mean(least)),
-        terms=tuple(
-            Term(feature=name, weight=float(weight), mean=float(mean), scale=float(scale))
-            for name, weight, mean, scale in zip(
-                TERMS, regression.coef_[0], scaler.mean_, scaler.scale_, strict=True
-            )
-        ),
-    )
-
-
 def main(argv: list[str] | None = None) -> int:
     """Print every table; write the model where that is asked for."""
     parser = argparse.ArgumentParser(prog="evals.preflight", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument(
-        "--index", type=Path, default=WORK / f"pool-vectors-{FORMAT}-{SPLITTER}",
-        help="where the index of the pool is kept, built if need be",
-    )  # fmt: skip
+        "--index", type=Path, default=INDEX, help="index of the pool; built when missing"
+    )
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the five folds")
-    parser.add_argument("--write", action="store_true", help="rewrite the packaged model")
     given = parser.parse_args(argv)
     cases = anyio.run(partial(gather, given.data, given.index))
     weights(cases)
     models = {}
     for order in ("dense", "fused", "bm25"):
-        published = Published()
-        rule = {
-            depth: np.array([published(row).issue for row in cases.features[order, depth]])
-            for depth in DEPTHS
-        }
+        rule = {depth: published(cases, order, depth) for depth in DEPTHS}
         judged = judge(cases, order, rule[K], repeats=given.repeats)
         models[order] = train(cases, order, judged, rule[K])
         report(cases, order, judged, rule[K])
@@ -336,9 +208,19 @@ def main(argv: list[str] | None = None) -> int:
         calibration(cases, order, judged)
         depths(cases, order, rule, models[order])
     anyio.run(transfer, given.data, models)
-    if given.write:
-        _write(cases, models)
     return 0
+
+
+async def elsewhere(data: Path, n: int, depth: int, order: Mode) -> tuple[list[bool], list[Any]]:
+    """Questions of another kind, SQuAD's over its pooled paragraphs: the issue and the features of each."""
+    pool = open_pool(data)
+    issue, features = [], []
+    for question in pool.sample("test", n):
+        retrieval = await pool.retrieve(question, depth, order)
+        shown = [one.passage.id for one in retrieval.passages[:SPOTLIGHT]]
+        issue.append(question.passage not in shown)
+        features.append(observe(retrieval))
+    return issue, features
 
 
 async def transfer(data: Path, models: dict[str, Model]) -> None:
@@ -354,27 +236,6 @@ async def transfer(data: Path, models: dict[str, Model]) -> None:
             flags = np.array([predictor(row).issue for row in features])
             print(f"    {predictor.name:11} {confusion(flags, issue)}")
             print(f"      recall {interval(flags, issue, recall_of)}")
-
-
-def _write(cases: Cases, models: dict[str, Model]) -> None:
-    from sklearn import __version__
-
-    predictor = Calibrated(
-        models={order: models[order] for order in ORDERS},
-        trained={
-            "questions": {name: int(of_set(cases, name).sum()) for name in SETS[:2]},
-            "digest": cases.digest,
-            "passages": list(DEPTHS),
-            "pool": cases.pool,
-            "embedder": cases.embedder,
-            "recall": RECALL,
-            "scikit-learn": __version__,
-        },
-    )
-    path = Path(str(files("policies"))) / "models" / "preflight.json"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(write(predictor), encoding="utf-8")
-    print(f"\nwritten: {path.name}, version {predictor.version}")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How good the pruner is on documents kept aside: shares of gold sentences, one threshold, passages' ranks.
 
-``python -m evals.pruner --data DIR --work DIR``. Encodes what :mod:`evals.pruner_train` has not encoded yet, a
+``python -m evals.pruner --data DIR --work DIR``. Encodes what :mod:`orchestrator.training.artefacts.pruner` has not encoded yet, a
 quarter to half an hour on two cores. Figures: ``strategies/compression/models/MODEL_CARD.md``.
 """
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from evals.pooled import WORK
-from evals.pruner_score import SHARES, Recorded, observed, together
-from evals.pruner_train import coded, open_corpora
+from orchestrator.training.artefacts.pruner_corpora import coded, open_corpora
+from orchestrator.training.artefacts.pruner_scores import SHARES, Recorded, observed, together
 from posology.index.embedders import load
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.features import NAMES

@@ -107,7 +107,8 @@ def main() -> None:
     import numpy as np
     import torch
 
-    from evals.pruner_data import POOL, rows
+    from orchestrator.training.artefacts.gold import rows
+    from orchestrator.training.artefacts.pruner_cases import POOL
     from posology.index import tokens as stored
     from posology.index.embedders import load
     from posology.types import Passage

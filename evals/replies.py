@@ -31,7 +31,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel
 
-from evals.byte_bpe import FILES, Texts, counts, rows, train
+from evals.byte_bpe import counts, everyday, medical, train
+from orchestrator.training.artefacts.frequent_words import FILES, Texts
+from orchestrator.training.artefacts.gold import rows
 from posology.text.sentences import split
 from posology.types import Stage
 from prompts.answer import AnswerReply, Quote
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 _QUESTIONS, _ABSTRACTS = "bioasq_7b-10b.jsonl.gz", "pubmedqa_train.jsonl.gz"
 _PASSAGES, _PARTITION, _FINDINGS, _CLAIMS = 8, 3, 16, 4
-_TRAINED = (("everyday", 50_000), ("medical", 50_000))
+_TRAINED = ((everyday, 50_000), (medical, 50_000))
 
 
 def _sentences(text: str) -> list[str]:
@@ -157,9 +159,7 @@ def main(argv: list[str] | None = None) -> int:
     if missing := [name for name in needed if not (data / name).exists()]:
         sys.exit(f"{data} has no {missing[0]}: name the data sets' folder with --data")
     texts = Texts.read(data)
-    tokenizers = [
-        train(getattr(texts, kind)(), size=size, pattern="cl100k") for kind, size in _TRAINED
-    ]
+    tokenizers = [train(made(texts), size=size, pattern="cl100k") for made, size in _TRAINED]
     enough = True
     print("| stage | replies | p50 | p95 | p99 | max | built in | within |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")

@@ -9,13 +9,11 @@ that the question was made from. SciFact: the abstracts with evidence for or aga
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
 from posology.index.embedders import load
 from posology.index.search.bm25 import rerank
 from posology.index.search.fusion import fuse
@@ -28,14 +26,6 @@ METHODS = ("dense", "bm25", "fused", "bm25_rerank")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """A question and the passages that answer it."""
-
-    text: str
-    gold: frozenset[str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Score:
     """Shares between 0 and 1."""
 
@@ -43,23 +33,6 @@ class Score:
     hit3: float
     hit10: float
     mrr: float
-
-
-def pubmedqa(data: Path) -> list[Question]:
-    """The questions of PubMedQA's training part."""
-    return [
-        Question(text=row["question"], gold=frozenset({f"pmid:{row['pmid']}"}))
-        for row in _rows(data / "pubmedqa_train.jsonl.gz")
-    ]
-
-
-def scifact(data: Path) -> list[Question]:
-    """The claims of SciFact's training part that have evidence."""
-    return [
-        Question(text=row["claim"], gold=frozenset(f"scifact:{doc}" for doc in row["evidence"]))
-        for row in _rows(data / "scifact_claims_train.jsonl.gz")
-        if row["evidence"]
-    ]
 
 
 def score(runs: Sequence[Sequence[str]], questions: Sequence[Question]) -> Score:
@@ -89,11 +62,6 @@ def evaluate(index: Index, questions: Sequence[Question], *, rrf_k: float) -> di
         for ranking in (dense, bm25, fuse([dense, bm25], k=rrf_k), rerank(question.text, found)):
             runs[ranking.method].append(ranking.ids)
     return {method: score(run, questions) for method, run in runs.items()}
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
 
 
 def _print(title: str, scores: dict[str, Score]) -> None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evals.retrieval import pubmedqa, scifact
+from orchestrator.training.artefacts.gold import pubmedqa, scifact
 from posology.index.embedders import load
 from posology.index.schema import Row, digest
 from posology.text.sentences import split

@@ -55,7 +55,7 @@ __all__ = [
     "reduce_call",
 ]
 
-#: Passages a partition, at most. Chosen by ``python -m evals.partitions``.
+#: Passages a partition, at most. Figures: decision 7.
 DEFAULT_SIZE = 3
 
 _FAILURES: tuple[tuple[type[Exception], Failure], ...] = (

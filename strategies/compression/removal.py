@@ -51,7 +51,7 @@ def approximate(embedder: Embedder, sentences: Sequences) -> list[NDArray[np.flo
     """The same distances for words removed from the mean of the token vectors, which stay as they are.
 
     So each sentence is encoded once. What the other words' vectors owe to the removed one is left out: on
-    sentences of abstracts the order of words is nearly that of :func:`exact` (``python -m evals.tcra``).
+    sentences of abstracts the order of words is nearly that of :func:`exact` (rank correlation .85).
 
     Args:
         embedder: one whose tokens' vectors, and their lengths, can be had; of any other the distances are exact.

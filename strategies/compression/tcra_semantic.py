@@ -41,7 +41,7 @@ NAME = "tcra_semantic"
 FAST_NAME = "tcra_semantic_fast"
 #: Share of the words that is left where nobody says: the mildest of the paper's 30, 50 and 70 % (5.1).
 DEFAULT_KEEP = 0.7
-#: Seconds for each sentence on two cores that is not yet known (``python -m evals.tcra``); and for one that is.
+#: Seconds for each sentence on two cores that is not yet known ; and for one that is.
 _SECONDS = {NAME: 0.07, FAST_NAME: 0.007}
 _KNOWN_SECONDS = 2e-3
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from posology.index.embedders import DEFAULT, PACKAGED
 
 #: Words that literature often has in lower case, of the 8,000 that English has most; one token each,
-#: after a space. Written by ``python -m evals.bounds --write``.
+#: after a space. Written by
+#: ``python -m orchestrator.training.artefacts.frequent_words``.
 FREQUENT = Path(__file__).parent / "data" / "frequent_words.txt"
 #: of the vocabulary's lines, which are in the order of their frequency: tokens of a whole word
 _RATES = ((8_000, 2), (20_000, 3))

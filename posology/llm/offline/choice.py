@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from posology.seams import TokenCounter
     from posology.types import Excerpt
 
-#: A question whose best sentence scores less is refused. Chosen by `python -m evals.offline_reader`
-#: for the packaged MiniLM: the highest that keeps 90 % of the answerable questions of each dev set.
+#: A question whose best sentence scores less is refused. For the packaged MiniLM: the highest score that
+#: keeps 90 % of the answerable questions of each dev set (decision 6).
 THRESHOLD = 0.60
 #: Sentences that score this much less than the best are not quoted: a choice, not fitted.
 MARGIN = 0.03

@@ -135,7 +135,7 @@ class OpenAIAdapter:
         if call.schema is not None and self._native_schema:
             body["response_format"] = _response_format(call.schema)
         # not through the SDK's method for chats, which compares every message with every form that
-        # one may have, schemas too; figures: evals.provider_load
+        # one may have, schemas too
         return await self._sdk.post(
             "/chat/completions",
             cast_to=httpx2.Response,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evals.pruner_data import Case
+from orchestrator.training.artefacts.pruner_cases import Case
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.features import Asked, Coded, Weights, kind, observe
 from strategies.compression.late.head import Head
@@ -16,7 +16,7 @@ from strategies.compression.late.head import Head
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from evals.pruner_train import Corpus
+    from orchestrator.training.artefacts.pruner_corpora import Corpus
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4)
 #: random passages of which the threshold leaves nothing, where it is chosen

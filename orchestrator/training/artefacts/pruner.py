@@ -1,6 +1,6 @@
 """Trains the pruner that ships: the codec of token vectors, what answers look like, and the head.
 
-``python -m evals.pruner_train --data DIR --work DIR [--codec] [--write]``. Without ``--write`` nothing of the
+``python -m orchestrator.training.artefacts.pruner --data DIR --work DIR [--codec] [--write]``. Without ``--write`` nothing of the
 tree is changed. Token vectors are kept in the folder of work; about 40 minutes on two cores, of which
 encoding takes three quarters. A codec is fitted anew only with ``--codec``: an index of the old one would
 have to be made again. What it gave: ``strategies/compression/models/MODEL_CARD.md``.
@@ -10,24 +10,19 @@ from __future__ import annotations
 
 import argparse
 import io
-import pickle
-import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evals.pooled import WORK
-from evals.pruner_articles import covid, trials
-from evals.pruner_bank import Bank, encode
-from evals.pruner_data import Abstracts, Case, Texts, scifact, squad
-from evals.pruner_score import Recorded, calibrate, observed
+from orchestrator.training.artefacts.gold import DATA, WORK, rows
+from orchestrator.training.artefacts.pruner_cases import POOL
+from orchestrator.training.artefacts.pruner_corpora import Corpus, coded, open_corpora
+from orchestrator.training.artefacts.pruner_head import fit_head, packed
+from orchestrator.training.artefacts.pruner_scores import Recorded, calibrate, observed
 from posology.index.embedders import DEFAULT, PACKAGED, load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
-from posology.types import TokenVectors
 from strategies.compression.late import codec as codecs
 from strategies.compression.late import head as heads
 from strategies.compression.late.codec import KEPT, MODELS, LateCodec
@@ -45,77 +40,6 @@ _PRIOR = 4
 HIDDEN = 32
 NETWORKS = 3
 EPOCHS = 8
-#: of cases of these, CovidQA and Evidence Inference, that are encoded, by part
-TAKEN = {
-    "covid": {"train": 150, "dev": 40, "test": 47},
-    "trials": {"train": 220, "dev": 60, "test": 90},
-}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Corpus:
-    """Cases with their passages' and questions' vectors."""
-
-    texts: Texts
-    cases: list[Case]
-    bank: Bank
-    #: question → token vectors, and the vector of the whole
-    asked: dict[str, tuple[TokenVectors, NDArray[np.float32]]]
-
-
-def open_corpora(
-    data: Path,
-    work: Path,
-    embedder: SentenceTransformerEmbedder,
-    questions: int | None = None,
-) -> list[Corpus]:
-    """SQuAD, and the literature; of every set and part so many questions, or all."""
-    texts, cases = _few(*squad(data, embedder), questions)
-    found = [_corpus(texts, cases, embedder, work, "squad")]
-    pool = Abstracts.load(data)
-    texts = Texts()
-    cases = scifact(data, pool, texts, embedder)
-    rng = random.Random(0)
-    others = Texts()
-    more = [*covid(data, others, embedder), *trials(data, pool, others)]
-    for origin, parts in TAKEN.items():
-        for part, n in parts.items():
-            of = [c for c in more if c.origin == origin and c.part == part]
-            for case in rng.sample(of, min(n, len(of))):
-                first = case.passages[:3]
-                moved = tuple(
-                    texts.add(others.passages[p].title, others.passages[p].text) for p in first
-                )
-                cases.append(
-                    replace(case, passages=moved, gold=case.gold[:3], kinds=case.kinds[:3])
-                )
-    texts, cases = _few(texts, cases, questions)
-    found.append(_corpus(texts, cases, embedder, work, "literature"))
-    return found
-
-
-def _few(texts: Texts, cases: list[Case], questions: int | None) -> tuple[Texts, list[Case]]:
-    """The first cases of every set and part, with the passages that they have."""
-    if questions is None:
-        return texts, cases
-    seen: Counter[tuple[str, str]] = Counter()
-    kept, needed = [], Texts()
-    for case in cases:
-        seen[case.origin, case.part] += 1
-        if seen[case.origin, case.part] <= questions:
-            own = [texts.passages[p] for p in case.passages]
-            kept.append(replace(case, passages=tuple(needed.add(p.title, p.text) for p in own)))
-    return needed, kept
-
-
-def _corpus(
-    texts: Texts, cases: list[Case], embedder: SentenceTransformerEmbedder, work: Path, name: str
-) -> Corpus:
-    bank = encode(texts, embedder, work, name)
-    questions = list(dict.fromkeys(case.question for case in cases))
-    tokens, whole = embedder.token_vectors(questions), embedder.embed_queries(questions)
-    asked = dict(zip(questions, zip(tokens, whole, strict=True), strict=True))
-    return Corpus(texts=texts, cases=cases, bank=bank, asked=asked)
 
 
 def fit_codec(corpora: Sequence[Corpus], embedder: SentenceTransformerEmbedder) -> bytes:
@@ -203,20 +127,8 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-def coded(bank: Bank, codec: LateCodec) -> NDArray[np.uint8]:
-    """Codes of all tokens of a bank."""
-    parts = []
-    for begin in range(0, len(bank.ids), 50_000):
-        ids = bank.ids[begin : begin + 50_000].astype(np.int64)
-        vectors = bank.tokens[begin : begin + 50_000].astype(np.float32)
-        parts.append(codec(TokenVectors(vectors=vectors, ids=ids, starts=ids, ends=ids)))
-    return np.concatenate(parts)
-
-
 def rarity(data: Path, corpus: Corpus) -> NDArray[np.float32]:
     """``-log`` of the share of texts with a token, between an encyclopaedia's and abstracts'."""
-    from evals.pruner_data import POOL, rows
-
     tokenizer = _tokenizer()
     size = tokenizer.get_vocab_size()
     pool = rows(data / POOL)[::4]
@@ -325,14 +237,12 @@ def _array(tensor: torch.Tensor) -> NDArray[np.float32]:
 
 def main() -> None:
     """Train, and say how good it is on what choices are made on."""
-    from evals.pruner_head import fit_head, packed
-
     parser = argparse.ArgumentParser(
-        prog="evals.pruner_train",
+        prog="orchestrator.training.artefacts.pruner",
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--work", type=Path, default=WORK / "pruner")
     parser.add_argument("--codec", action="store_true", help="fit the codec anew")
     parser.add_argument("--write", action="store_true", help="put what was learned into the tree")
@@ -354,7 +264,6 @@ def main() -> None:
     records: list[Recorded] = []
     for corpus, of in zip(corpora, codes, strict=True):
         records += [observed(case, corpus, of, codec, weights) for case in corpus.cases]
-    (given.work / "records.pkl").write_bytes(pickle.dumps(records))
     networks = [
         fit_head([r for r in records if r.case.part == "train"], seed=seed, epochs=EPOCHS)
         for seed in range(NETWORKS)

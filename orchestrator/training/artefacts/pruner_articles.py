@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from evals.pruner_data import (
+from orchestrator.training.artefacts.gold import rows
+from orchestrator.training.artefacts.pruner_cases import (
     DISTRACTORS,
     Abstracts,
     Case,
@@ -19,14 +20,10 @@ from evals.pruner_data import (
     make_case,
     marked,
     part_of,
-    rows,
     strangers,
 )
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
 from posology.text.sentences import split
-
-if TYPE_CHECKING:
-    pass
 
 ARTICLES = "evidence_inference_articles.jsonl.gz"
 PROMPTS = "evidence_inference_prompts.jsonl.gz"

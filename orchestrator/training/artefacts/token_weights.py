@@ -1,6 +1,6 @@
 """Counts in how many abstracts each word piece occurs, for the offline reader's weights.
 
-Usage: ``python -m evals.token_idf [--data PATH]``. Writes ``posology/llm/offline/data/token_df.npz``:
+Usage: ``python -m orchestrator.training.artefacts.token_weights [--data PATH]``. Writes ``posology/llm/offline/data/token_df.npz``:
 ``df`` (uint16, one count a vocabulary id of all-MiniLM-L6-v2, the uncased BERT vocabulary),
 ``documents`` (how many were counted) and ``probe`` (the ids of :data:`PROBE`, by which a reader
 recognises an encoder of another vocabulary). The table holds counts, no text.
@@ -23,7 +23,9 @@ _BATCH = 2_000
 
 def main(argv: list[str] | None = None) -> int:
     """Count and write the table."""
-    parser = argparse.ArgumentParser(prog="evals.token_idf", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="orchestrator.training.artefacts.token_weights", description=__doc__
+    )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     pool = parser.parse_args(argv).data / "pool.jsonl.gz"
     if not pool.exists():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evals.pruner_score import Recorded
+from orchestrator.training.artefacts.pruner_scores import Recorded
 from strategies.compression.late import head as heads
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.features import NAMES, Weights

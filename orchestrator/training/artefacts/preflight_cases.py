@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.pooled import open_pool
-from evals.retrieval import Question, pubmedqa, scifact
+from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
 from policies.preflight import ORDERS, PREFIX, SPOTLIGHT, observe
 from policies.preflight_features import WEIGHTS, candidates
 from posology.index.build.ingest import ingest
@@ -144,18 +143,6 @@ def build(data: Path, where: Path, embedder: Embedder) -> None:
     if report.bad or report.bad_files:
         sys.exit(f"{report.bad} records and {len(report.bad_files)} files cannot be read")
     (where / "complete").touch()
-
-
-async def elsewhere(data: Path, n: int, depth: int, order: Mode) -> tuple[list[bool], list[Any]]:
-    """Questions of another kind, SQuAD's over its pooled paragraphs: the issue and the features of each."""
-    pool = open_pool(data)
-    issue, features = [], []
-    for question in pool.sample("test", n):
-        retrieval = await pool.retrieve(question, depth, order)
-        shown = [one.passage.id for one in retrieval.passages[:SPOTLIGHT]]
-        issue.append(question.passage not in shown)
-        features.append(observe(retrieval))
-    return issue, features
 
 
 def _cuts(retrieval: Retrieval, dense: Retrieval) -> Iterator[tuple[int, Retrieval]]:

@@ -8,9 +8,7 @@ rest is trained on. No passage of a document kept aside is in a training case, n
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import random
 import re
 from collections import Counter
@@ -21,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.training.artefacts.gold import rows
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
 from posology.index.search.bm25 import tokenise
 from posology.text.sentences import split
@@ -109,12 +108,6 @@ class Words:
             return np.zeros(self._matrix.shape[0], np.float32)
         total = self._matrix[:, columns].sum(axis=1)
         return np.asarray(total, np.float32).ravel()
-
-
-def rows(path: Path) -> list[dict[str, Any]]:
-    """The lines of a gzipped file."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 def part_of(document: str) -> str:

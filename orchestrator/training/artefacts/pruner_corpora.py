@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evals.pruner_data import Case, Texts
+from orchestrator.training.artefacts.pruner_articles import covid, trials
+from orchestrator.training.artefacts.pruner_cases import Abstracts, Case, Texts, scifact, squad
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
-from posology.types import Passage, Sentence
+from posology.types import Passage, Sentence, TokenVectors
+from strategies.compression.late.codec import LateCodec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: of cases of these, CovidQA and Evidence Inference, that are encoded, by part
+TAKEN = {
+    "covid": {"train": 150, "dev": 40, "test": 47},
+    "trials": {"train": 220, "dev": 60, "test": 90},
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -128,17 +137,77 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-def idf(banks: Iterable[Bank], size: int) -> NDArray[np.float32]:
-    """``log(N / (1 + n))`` over passages by vocabulary id, shape ``(size,)``."""
-    df, total = np.zeros(size), 0
-    for bank in banks:
-        for a, b in zip(bank.first[:-1], bank.first[1:], strict=True):
-            df[np.unique(bank.ids[a:b])] += 1
-            total += 1
-    return np.log(total / (1 + df)).astype(np.float32).clip(0.1, math.inf)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Corpus:
+    """Cases with their passages' and questions' vectors."""
+
+    texts: Texts
+    cases: list[Case]
+    bank: Bank
+    #: question → token vectors, and the vector of the whole
+    asked: dict[str, tuple[TokenVectors, NDArray[np.float32]]]
 
 
-def batches(cases: Sequence[Case], size: int) -> Iterator[Sequence[Case]]:
-    """Cases, so many at a time."""
-    for begin in range(0, len(cases), size):
-        yield cases[begin : begin + size]
+def open_corpora(
+    data: Path,
+    work: Path,
+    embedder: SentenceTransformerEmbedder,
+    questions: int | None = None,
+) -> list[Corpus]:
+    """SQuAD, and the literature; of every set and part so many questions, or all."""
+    texts, cases = _few(*squad(data, embedder), questions)
+    found = [_corpus(texts, cases, embedder, work, "squad")]
+    pool = Abstracts.load(data)
+    texts = Texts()
+    cases = scifact(data, pool, texts, embedder)
+    rng = random.Random(0)
+    others = Texts()
+    more = [*covid(data, others, embedder), *trials(data, pool, others)]
+    for origin, parts in TAKEN.items():
+        for part, n in parts.items():
+            of = [c for c in more if c.origin == origin and c.part == part]
+            for case in rng.sample(of, min(n, len(of))):
+                first = case.passages[:3]
+                moved = tuple(
+                    texts.add(others.passages[p].title, others.passages[p].text) for p in first
+                )
+                cases.append(
+                    replace(case, passages=moved, gold=case.gold[:3], kinds=case.kinds[:3])
+                )
+    texts, cases = _few(texts, cases, questions)
+    found.append(_corpus(texts, cases, embedder, work, "literature"))
+    return found
+
+
+def _few(texts: Texts, cases: list[Case], questions: int | None) -> tuple[Texts, list[Case]]:
+    """The first cases of every set and part, with the passages that they have."""
+    if questions is None:
+        return texts, cases
+    seen: Counter[tuple[str, str]] = Counter()
+    kept, needed = [], Texts()
+    for case in cases:
+        seen[case.origin, case.part] += 1
+        if seen[case.origin, case.part] <= questions:
+            own = [texts.passages[p] for p in case.passages]
+            kept.append(replace(case, passages=tuple(needed.add(p.title, p.text) for p in own)))
+    return needed, kept
+
+
+def _corpus(
+    texts: Texts, cases: list[Case], embedder: SentenceTransformerEmbedder, work: Path, name: str
+) -> Corpus:
+    bank = encode(texts, embedder, work, name)
+    questions = list(dict.fromkeys(case.question for case in cases))
+    tokens, whole = embedder.token_vectors(questions), embedder.embed_queries(questions)
+    asked = dict(zip(questions, zip(tokens, whole, strict=True), strict=True))
+    return Corpus(texts=texts, cases=cases, bank=bank, asked=asked)
+
+
+def coded(bank: Bank, codec: LateCodec) -> NDArray[np.uint8]:
+    """Codes of all tokens of a bank."""
+    parts = []
+    for begin in range(0, len(bank.ids), 50_000):
+        ids = bank.ids[begin : begin + 50_000].astype(np.int64)
+        vectors = bank.tokens[begin : begin + 50_000].astype(np.float32)
+        parts.append(codec(TokenVectors(vectors=vectors, ids=ids, starts=ids, ends=ids)))
+    return np.concatenate(parts)
