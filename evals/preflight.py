@@ -46,7 +46,7 @@ from orchestrator.training.artefacts.preflight import (
 from orchestrator.training.artefacts.preflight_cases import DEPTHS, Cases, gather, likeliest_weights
 from policies.preflight import PREFIX, SPOTLIGHT, Calibrated, Model, Published, observe
 from policies.preflight_features import WEIGHTS
-from posology.index.search.retriever import Mode
+from posology.types import Mode
 
 PAPER = "paper (MedCPT, all of PubMed)  n  1118  TP 426  FP 423  FN  34  TN 235  precision .5018  recall .9261  F1 .6509"
 _RESAMPLED = 200
