@@ -9,10 +9,10 @@ ROUNDS ?= 5
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test fuzz check lint types imports wheel bench coverage lock clean
+.PHONY: help demo test fuzz check lint types imports wheel docs docs-serve bench coverage lock clean
 
 help: ## show this
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -40,7 +40,7 @@ fuzz: $(VENV)/.installed-dev ## the property tests with new random examples, ROU
 coverage: $(VENV)/.installed-dev ## the tests, with line and branch coverage
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
 
-check: lint types imports wheel ## ruff, mypy, import-linter, the built wheel
+check: lint types imports wheel docs ## ruff, mypy, import-linter, the built wheel, the documentation
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -54,6 +54,12 @@ imports: $(VENV)/.installed-dev
 
 wheel: $(VENV)/.installed-dev ## build the wheel and run the smoke tests on it, sources gone
 	$(BIN)/python tests/wheel.py
+
+docs: $(VENV)/.installed-dev ## build the documentation's site into build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/.installed-dev ## show the documentation at http://127.0.0.1:8001, as it is edited
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8001
 
 bench: $(VENV)/.installed-dev ## the experiments; INDEX=DIR adds those that need an index; see evals/README.md
 	$(BIN)/python -m evals --data $(DATA) $(if $(INDEX),--index $(INDEX))

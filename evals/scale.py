@@ -9,7 +9,7 @@ The passages are synthetic (:mod:`evals.scale_corpus`); their vectors and senten
 phrases are not. ``--likeness`` shows that finding these vectors is no easier than finding the pool's own.
 
 ``--report`` prints the table and how each figure grows, and writes ``docs/figures/scale.json``, ``docs/figures/scale.png``
-and the tables of ``docs/sizing.md`` from them.
+and the tables of ``docs/concepts/sizing.md`` from them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What :mod:`evals.scale` has measured: a table, how each figure grows, a picture, and the tables of docs/sizing.md."""
+"""What :mod:`evals.scale` has measured: a table, how each figure grows, a picture, and the tables of docs/concepts/sizing.md."""
 
 from __future__ import annotations
 

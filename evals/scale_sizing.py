@@ -1,4 +1,4 @@
-"""The tables of ``docs/sizing.md``, from the figures of :mod:`evals.scale`.
+"""The tables of ``docs/concepts/sizing.md``, from the figures of :mod:`evals.scale`.
 
 Between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` the page is written by this; the rest of it by people. What else
 the estimates need, and was measured elsewhere or is assumed, stands in ``docs/figures/sizing.json``: change it there.
@@ -40,13 +40,13 @@ class Law:
 
 
 def write_page(known: dict[str, Any], figures: Path) -> None:
-    """Fill in ``docs/sizing.md`` beside the folder of figures, if it is there.
+    """Fill in ``docs/concepts/sizing.md`` beside the folder of figures, if it is there.
 
     Args:
         known: what :mod:`evals.scale` has measured.
         figures: the folder that ``sizing.json`` lies in.
     """
-    page = figures.parent / "sizing.md"
+    page = figures.parent / "concepts" / "sizing.md"
     if not page.exists():
         return
     from evals.scale_report import table

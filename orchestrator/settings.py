@@ -33,7 +33,7 @@ from posology.index.search.folding import Fold
 DEFAULT_MODEL = "offline:extractive"
 DEFAULT_POLICY = "router"
 #: of the compressors that call no model, it keeps the most relevant text in the fewest tokens on unseen documents;
-#: see ``docs/compressors.md``
+#: see ``docs/concepts/compressors.md``
 DEFAULT_COMPRESSOR = "pruner"
 #: address of Redis for workers and the API without ``POSOLOGY_REDIS_URL``
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"

@@ -110,7 +110,7 @@ def _check_open(settings: Settings, host: str) -> None:
     if settings.auth is None and not _is_loopback(host):
         raise ConfigurationError(
             f"on {host} the API can be reached from elsewhere, and it would believe whoever says a tenant's "
-            "name: set POSOLOGY_AUTH=keys (docs/tenants.md), or POSOLOGY_AUTH=open if that is meant"
+            "name: set POSOLOGY_AUTH=keys (docs/how-to/tenants.md), or POSOLOGY_AUTH=open if that is meant"
         )
 
 

@@ -10,7 +10,7 @@ from posology.text.sentences import split
 
 #: Words of a passage that is cut from a longer text. The packaged embedder reads 256 tokens of title and text; a word
 #: of a full text is 1.49 tokens (3,482 sections of 298 trial reports) and a title 26 (median): 153 words remain. Of
-#: passages cut so the passage's vector reads 98 % of the text, of 180 words 96 % (docs/corpora.md).
+#: passages cut so the passage's vector reads 98 % of the text, of 180 words 96 % (docs/reference/corpora.md).
 WORDS = 150
 #: between the paragraphs of one passage; a blank line always ends a sentence
 BREAK = "\n\n"

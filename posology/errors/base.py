@@ -122,7 +122,7 @@ class UnpricedModel(ConfigurationError):
     def __init__(self, *, model: str) -> None:
         super().__init__(
             f"no price is known for {model!r}, so nothing is spent on it: write its prices into the "
-            "file that POSOLOGY_PRICES names, or declare it free there (docs/prices.md)",
+            "file that POSOLOGY_PRICES names, or declare it free there (docs/how-to/prices.md)",
             model=model,
         )
 

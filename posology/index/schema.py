@@ -1,7 +1,7 @@
 """How a passage lies in the table: the columns, and the way in and out of Arrow.
 
 Title and text are one column, ``document``, because BM25 searches them as one (measured: better
-than two columns with any weights, see ``docs/decisions/0004-index-in-lancedb.md``) and the text
+than two columns with any weights, see ``docs/concepts/retrieval.md``) and the text
 should not be stored twice. Sentence vectors and token codes are bytes, so that decoding is a view, not a copy.
 """
 

@@ -26,7 +26,7 @@ from tests.support.traffic import BEGIN, Traffic
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
-DOCS = Path(__file__).resolve().parents[2] / "docs" / "ledger.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ledger.md"
 ALL = Wanted()
 Read = Callable[[Path], list[AttemptRow]]
 _TYPES = get_type_hints(AttemptRow)

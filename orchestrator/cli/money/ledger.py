@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from posology.budget.books.audit import Audit, Rebuilt
 
 app = typer.Typer(
-    help="Looks after the ledger of model calls: docs/ledger.md.", no_args_is_help=True
+    help="Looks after the ledger of model calls: docs/how-to/ledger.md.", no_args_is_help=True
 )
 
 
@@ -109,7 +109,7 @@ def export(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a row for every attempt at a model call. Its columns are in docs/ledger.md."""
+    """Write a row for every attempt at a model call. Its columns are in docs/how-to/ledger.md."""
     from posology.budget.books.export import Wanted
     from posology.budget.books.export import export as write
     from posology.budget.spending.periods import read_date

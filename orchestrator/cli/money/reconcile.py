@@ -66,7 +66,7 @@ def reconcile(
     """Compare the ledger with a provider's own account of what was used and paid.
 
     Several files may be given: pages, days, usage and costs. The exit status is 14 where something
-    drifts that calls of unknown cost do not explain. docs/reconciliation.md says how to fetch exports.
+    drifts that calls of unknown cost do not explain. docs/how-to/reconciliation.md says how to fetch exports.
     """
     from orchestrator.cli.money.reconcile_view import reconcile_output, show_reconcile
     from posology.budget.books.files import written

@@ -196,7 +196,7 @@ def drift(out: ReconcileOutput) -> DriftFound | None:
     where = f"{out.drifting} days or requests" if out.drifting else "the sums"
     return DriftFound(
         f"the provider's account does not agree with the ledger: {amount}{where} drift by more "
-        f"than {out.threshold:%}: docs/reconciliation.md says what that can mean",
+        f"than {out.threshold:%}: docs/how-to/reconciliation.md says what that can mean",
         drift=dollars,
         drifting=out.drifting,
     )

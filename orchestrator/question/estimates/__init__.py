@@ -1,1 +1,1 @@
-"""Cost estimates from retrieval and token counts alone: see ``docs/estimates.md``."""
+"""Cost estimates from retrieval and token counts alone: see ``docs/how-to/estimates.md``."""

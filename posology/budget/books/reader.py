@@ -23,7 +23,7 @@ START = "0-0"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One entry, as it stands in the stream. ``docs/decisions/0011-money.md`` says what is in it."""
+    """One entry, as it stands in the stream. ``docs/concepts/money.md`` says what is in it."""
 
     #: its place in the stream: milliseconds and a number
     place: str

@@ -16,7 +16,7 @@ from posology.store.keys import at
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptRow:
-    """The last word on one attempt. ``None``: not known, or there is none. ``docs/ledger.md`` has this as a table."""
+    """The last word on one attempt. ``None``: not known, or there is none. ``docs/how-to/ledger.md`` has this as a table."""
 
     #: when the last word was said, UTC; of an attempt under way, when it was sent
     at: datetime | None

@@ -1,4 +1,4 @@
-"""The file of prices that a user writes: see ``docs/prices.md``."""
+"""The file of prices that a user writes: see ``docs/how-to/prices.md``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Our ledger against a provider's own account of what was used: see ``docs/reconciliation.md``."""
+"""Our ledger against a provider's own account of what was used: see ``docs/how-to/reconciliation.md``."""

@@ -1,6 +1,6 @@
 """One record of PubMed's as a passage: an article, or a chapter of a book.
 
-Which field is taken from which element: ``docs/decisions/0018-pubmed-xml.md``.
+Which field is taken from which element: ``docs/concepts/pubmed-xml.md``.
 """
 
 from __future__ import annotations

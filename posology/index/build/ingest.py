@@ -51,7 +51,7 @@ def ingest(
     order of ``paths``: from the first file that is not passed over, none is.
 
     Args:
-        paths: files of any known format, and folders of them (docs/corpora.md).
+        paths: files of any known format, and folders of them (docs/reference/corpora.md).
         index: where to; it is locked against other writers meanwhile.
         embedder: the one that the index was made with.
         annotator: the one that the index was made with. Before anything is written it learns from the

@@ -1,4 +1,4 @@
-"""How an embedder computes: what may change without another index. Figures: docs/decisions/0021."""
+"""How an embedder computes: what may change without another index. Figures: docs/concepts/onnx.md."""
 
 from __future__ import annotations
 

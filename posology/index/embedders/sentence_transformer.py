@@ -1,4 +1,4 @@
-"""The embedder over any sentence-transformers model. Figures: docs/decisions/0005."""
+"""The embedder over any sentence-transformers model. Figures: docs/concepts/encoding.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Other words for what a question says, which a search may look for, too: abbreviations and MeSH terms.
 
-Both are off unless they are switched on (figures: docs/decisions/0025-evidence.md). What was added is told with the
+Both are off unless they are switched on (figures: docs/concepts/evidence.md). What was added is told with the
 passages.
 """
 

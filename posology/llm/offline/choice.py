@@ -1,6 +1,6 @@
 """Which of the scored sentences the offline reader quotes, or leaves of passages that it is to shorten.
 
-The figures behind the numbers: ``docs/decisions/0006-offline-reader.md``.
+The figures behind the numbers: ``docs/concepts/offline-reader.md``.
 """
 
 from __future__ import annotations

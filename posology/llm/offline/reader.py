@@ -1,6 +1,6 @@
 """The embedded default model: an extractive reader that quotes, and judges nothing.
 
-It needs no key and no network. Figures and limits: ``docs/decisions/0006-offline-reader.md``.
+It needs no key and no network. Figures and limits: ``docs/concepts/offline-reader.md``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A heuristic for a reader that understands nothing: words of benefit and of harm, rises and falls of what
 is bad or good, and negations that turn them. It takes no side where words of both kinds stand, or
 words that only suppose: a contradiction that it misses is better than one that it makes up. How often
-it is right: ``docs/decisions/0007-briefcontext.md``.
+it is right: ``docs/concepts/briefcontext.md``.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def _load(folder: Path, text: str) -> PriceBook:
 
 
 def test_the_documented_example_is_read(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "prices.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "prices.md").read_text(encoding="utf-8")
     book = _load(tmp_path, page.split("```toml\n", 1)[1].split("```", 1)[0])
     assert book.cost("openai:my-model", Usage(input=10**5, output=10**5)) == Decimal("0.35")
     assert book.cost("openai:my-model", WHOLE) == Decimal("5.5")

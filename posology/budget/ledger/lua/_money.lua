@@ -1,4 +1,4 @@
--- What every script that touches money begins with. docs/decisions/0011-money.md draws the keys.
+-- What every script that touches money begins with. docs/concepts/money.md draws the keys.
 --
 -- KEYS[1] is the tenant's prefix, e.g. "posology:{acme}:". All keys of a tenant share its hash tag and so
 -- one slot of a cluster; scripts build them from the prefix. ARGV[1] is the time in milliseconds, or 0 for

@@ -88,7 +88,7 @@ def open_session(model: Path | bytes, *, threads: int | None = None) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or cores()
     options.inter_op_num_threads = 1
-    # spinning threads starve other processes on the same cores, see docs/decisions/0005
+    # spinning threads starve other processes on the same cores, see docs/concepts/encoding.md
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     # a plan of memory is kept for every shape of a batch, and shapes are many
     options.enable_mem_pattern = False
