@@ -20,11 +20,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[embedded]'
+	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[embedded]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --constraint constraints.txt --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 
 demo: $(VENV)/.installed ## set up, then answer sample questions
@@ -56,7 +56,7 @@ wheel: $(VENV)/.installed-dev ## build the wheel and run the smoke tests on it, 
 	$(BIN)/python tests/wheel.py
 
 docs: $(VENV)/.installed-dev ## build the documentation's site into build/site; a warning is an error
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 docs-serve: $(VENV)/.installed-dev ## show the documentation at http://127.0.0.1:8001, as it is edited
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8001
