@@ -64,9 +64,9 @@ def _message(found: re.Match[str], x: dict[str, int], y: int) -> list[str]:
         start, end = end, start
     back = -8 if end > start else 8
     kind = "reply" if reply else "call"
+    points = f"{end},{y} {end + back},{y - 4} {end + back},{y + 4}"
     return [
         f'<line x1="{start}" y1="{y}" x2="{end}" y2="{y}" class="{kind}"/>',
-        f'<polygon points="{end},{y} {end + back},{y - 4} {end + back},{y + 4}" '
-        'fill="currentColor"/>',
+        f'<polygon points="{points}" fill="currentColor"/>',
         f'<text x="{(start + end) // 2}" y="{y - 6}">{text}</text>',
     ]

@@ -74,13 +74,11 @@ def settings_page() -> str:
     """Return the page of all environment variables, in the order of ``Settings``."""
     from orchestrator.settings import Settings
 
-    comments = _field_comments(ROOT / "orchestrator" / "settings.py")
     rows = []
-    for name, field in Settings.model_fields.items():
-        text = field.description or comments.get(name, "")
+    for field in Settings.model_fields.values():
         aliases = getattr(field.validation_alias, "choices", None) or [field.alias]
         names = ", ".join(f"`{alias}`" for alias in aliases)
-        rows.append(f"| {names} | {_cell(text)} | {_value(field.default)} |")
+        rows.append(f"| {names} | {_cell(field.description)} | {_value(field.default)} |")
     rows.append("| `POSOLOGY_DEBUG` | Tracebacks instead of one-line errors. | off |")
     head = (
         "# Settings\n\nSettings are environment variables; options of commands come before them. "
@@ -223,18 +221,3 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"`{getattr(value, 'value', value)}`"
-
-
-def _field_comments(path: Path) -> dict[str, str]:
-    """Return the ``#:`` comments that stand before fields, for fields without a description."""
-    comments: dict[str, str] = {}
-    held: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith("    #: "):
-            held.append(line[7:])
-        elif field := re.match(r"    (\w+):", line):
-            comments[field[1]] = " ".join(held)
-            held = []
-        else:
-            held = []
-    return comments
