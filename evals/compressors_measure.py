@@ -70,7 +70,7 @@ class Whole:
             excerpts=whole(retrieval.passages), kept=count, sentences=count, compressor=self.name
         )
 
-    def left(self, keep: float | None) -> float:  # noqa: ARG002
+    def expected_ratio(self, keep: float | None) -> float:  # noqa: ARG002
         """All."""
         return 1.0
 
@@ -99,7 +99,7 @@ class Chance:
             excerpts=tuple(excerpts), kept=len(kept), sentences=len(places), compressor=self.name
         )
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share."""
         return 0.2 if keep is None else keep
 

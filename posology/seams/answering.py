@@ -90,7 +90,7 @@ class Compressor(Protocol):
         """
         ...
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share of the words that it is expected to leave, 0 to 1, as measured."""
         ...
 
@@ -129,7 +129,7 @@ class Rewriter(Protocol):
         """The calls that it makes; empty where there is nothing to compress. Blocking."""
         ...
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share of the words that it is expected to leave, 0 to 1."""
         ...
 

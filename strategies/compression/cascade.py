@@ -75,7 +75,7 @@ class _TwoParts(Generic[RestT]):
         """Of both parts."""
         return self._name
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share that is kept, and of the others what is expected to be left of them."""
         return _left(share_of(keep, self._keep), self._rest)
 
@@ -180,7 +180,7 @@ def cascade(
 
 
 def _left(share: float, rest: Compressor | Rewriter) -> float:
-    return share + (1 - share) * rest.left(None)
+    return share + (1 - share) * rest.expected_ratio(None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

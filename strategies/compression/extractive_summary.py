@@ -59,7 +59,7 @@ class ExtractiveSummary:
             kept[_central(vectors.astype(np.float32) / np.float32(127), wanted)] = True
         return of_sentences(retrieval, kept, compressor=self.name)
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share itself."""
         return share_of(keep, _LEFT)
 

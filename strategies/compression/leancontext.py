@@ -90,7 +90,7 @@ class LeanContext:
             excerpts=tuple(excerpts), kept=kept, sentences=count, compressor=self.name
         )
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The kept share, and of the rest what the reducer leaves."""
         keep = share_of(keep, DEFAULT_KEEP)
         return keep + (1 - keep) * (0.0 if isinstance(self.reducer, Nothing) else self.share)

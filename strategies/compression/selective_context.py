@@ -80,7 +80,7 @@ class SelectiveContext:
                 left[place].append(span)
         return of_spans(retrieval, left, compressor=self.name)
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share itself."""
         return share_of(keep, DEFAULT_KEEP)
 
@@ -127,7 +127,7 @@ class SelectiveSentences:
             kept[order[rounded_up(share, len(known)) :]] = False
         return of_sentences(retrieval, kept, compressor=self.name)
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share itself."""
         return share_of(keep, DEFAULT_KEEP)
 
@@ -189,7 +189,7 @@ class SelectiveWords:
         ]
         return of_spans(retrieval, left, compressor=self.name)
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share itself."""
         return share_of(keep, DEFAULT_KEEP)
 

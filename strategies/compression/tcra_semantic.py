@@ -149,7 +149,7 @@ class TcraSemantic:
             known = {**known, **fresh}
         return [np.frombuffer(known[key], np.float16).astype(np.float32) for key in keys]
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share itself."""
         return share_of(keep, DEFAULT_KEEP)
 

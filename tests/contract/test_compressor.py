@@ -250,11 +250,11 @@ def test_what_it_reads_it_does_not_change(name: str, built: Builder) -> None:
 @every
 def test_it_expects_a_share_to_be_left(name: str, built: Builder) -> None:
     compressor = built(name).compressor
-    expected = [compressor.left(keep) for keep in shares]
+    expected = [compressor.expected_ratio(keep) for keep in shares]
     assert expected == sorted(expected)
-    assert all(0 <= left <= 1 for left in (*expected, compressor.left(None)))
+    assert all(0 <= left <= 1 for left in (*expected, compressor.expected_ratio(None)))
     with pytest.raises(ValueError, match="0 to 1"):
-        compressor.left(1.1)
+        compressor.expected_ratio(1.1)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in SPENDING])

@@ -114,7 +114,7 @@ def test_from_a_corpus_to_a_compressor(cli: Cli, corpus: Path, tmp_path: Path) -
     compressor = make(Parts(models={NAME: str(tmp_path / "m30")}))
     compressed = compressor(compressible([f"Drug number 5 helped the heart. {BODY}"]), None)
     assert compressed.compressor == NAME
-    assert compressor.left(None) == made.left
+    assert compressor.expected_ratio(None) == made.left
 
 
 def test_a_person_is_told_what_it_costs_and_what_came_of_it(cli: Cli, corpus: Path) -> None:

@@ -63,7 +63,7 @@ class Short:
             ),
         )
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """What is kept, or its own share."""
         return self.share if keep is None else keep
 
@@ -96,7 +96,7 @@ class Stated:
 
     extractive = True
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """All."""
         del keep
         return 1.0
@@ -130,7 +130,7 @@ class Summing:
             compressor=self.name,
         )
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """What is kept, or its own share."""
         return self.share if keep is None else keep
 

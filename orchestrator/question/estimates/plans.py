@@ -119,7 +119,7 @@ def _compressed(task: Task, strategy: CompressedRag, guess: Guessing) -> tuple[P
             return _called(strategy.call(task), guess)
         return (_written(task, compressor, keep, guess),)
     calls = compressor.calls(task, keep)
-    tokens = _tokens(task, guess) * compressor.left(keep) / max(1, len(calls))
+    tokens = _tokens(task, guess) * compressor.expected_ratio(keep) / max(1, len(calls))
     answer = _written(task, compressor, keep, guess)
     return (
         *(
@@ -166,7 +166,8 @@ def _written(
     assert most is not None
     return Planned(
         call=bare,
-        input=guess.counting.expected(bare) + _tokens(task, guess) * compressor.left(keep),
+        input=guess.counting.expected(bare)
+        + _tokens(task, guess) * compressor.expected_ratio(keep),
         output=guess.typical.output(label(bare)),
         instead=(whole, most),
     )

@@ -89,7 +89,7 @@ class Weighing:
             compressor=compressor.name,
             tokens=sum(one.tokens for one in found),
             whole=sum((one.whole for one in found), _NOTHING),
-            left=compressor.left(dose.keep),
+            left=compressor.expected_ratio(dose.keep),
             cost=sum((one.cost for one in found), _NOTHING),
             seconds=sum(seconds) if seconds else None,
         )
@@ -147,7 +147,7 @@ class Weighing:
     def _asked(self, task: Task, rewriter: Rewriter, keep: float | None, tokens: float) -> Decimal:
         """Dollars of a rewriter's calls, at best guess."""
         calls = rewriter.calls(task, keep)
-        before = tokens * rewriter.left(keep) / max(1, len(calls))
+        before = tokens * rewriter.expected_ratio(keep) / max(1, len(calls))
         total = _NOTHING
         for call in calls:
             said = min(self.guess.typical.output(label(call), before=before), call.max_tokens)

@@ -100,7 +100,7 @@ class Pruner:
             kept[np.argsort(-flat, kind="stable")[: rounded_up(share, len(flat))]] = True
         return of_sentences(retrieval, kept, compressor=NAME)
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The kept share; without one, what its threshold left where it was measured."""
         return share_of(keep, self._head.left)
 

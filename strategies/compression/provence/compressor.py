@@ -90,7 +90,7 @@ class Provence:
         flags = np.concatenate([np.zeros(0, np.bool_), *chosen])
         return of_sentences(retrieval, flags, compressor=self.name)
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The kept share; without one, what is left of PubMed abstracts at the threshold, by the paper."""
         chosen = float(np.interp(self._threshold, list(_LEFT), list(_LEFT.values())))
         return share_of(keep, chosen)

@@ -148,7 +148,7 @@ class PassageRewriter(ABC):
             ),
         )
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share that is asked for."""
         return share_of(keep, self.default_keep)
 

@@ -93,7 +93,7 @@ class Summarization:
             shown.append(Excerpt(passage=one.passage, sentences=(), summary=found.text or None))
         return _compressed(retrieval, shown, dropped)
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         """The share of the words that it is expected to leave: as measured when the model was fine-tuned.
 
         Raises:

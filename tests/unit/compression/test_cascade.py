@@ -65,7 +65,7 @@ class Seen:
             remarks=("Seen.",),
         )
 
-    def left(self, keep: float | None) -> float:
+    def expected_ratio(self, keep: float | None) -> float:
         return self.share if keep is None else keep
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
@@ -215,8 +215,8 @@ def test_a_tenth_is_kept_whole_unless_told() -> None:
 def test_what_it_leaves_and_takes_is_of_both() -> None:
     retrieval = compressible(WRITTEN)
     made = of(Seen(share=0.3))
-    assert made.left(None) == pytest.approx(0.1 + 0.9 * 0.3)
-    assert made.left(0.5) == pytest.approx(0.5 + 0.5 * 0.3)
+    assert made.expected_ratio(None) == pytest.approx(0.1 + 0.9 * 0.3)
+    assert made.expected_ratio(0.5) == pytest.approx(0.5 + 0.5 * 0.3)
     assert made.seconds(retrieval, None) == pytest.approx(2 + TOP.seconds(retrieval, 0.1))
     assert made.extractive
     assert not of(Seen("x")).extractive
@@ -318,7 +318,7 @@ async def test_a_rewriter_is_sent_the_rest_and_its_texts_stand_beside_the_kept()
     assert excerpt.sentences == tuple(sorted((kept, other), key=lambda s: s.start))
     assert excerpt.summary == "All was well."
     assert (compressed.kept, compressed.usage) == (2, Usage(input=100, output=10))
-    assert made.left(None) == pytest.approx(0.3 + 0.7 * 0.2)
+    assert made.expected_ratio(None) == pytest.approx(0.3 + 0.7 * 0.2)
 
 
 @pytest.mark.anyio

@@ -56,8 +56,8 @@ def sentences(excerpt: Excerpt) -> list[str]:
 @both
 def test_it_is_a_rewriter(rewriter: PassageRewriter) -> None:
     assert isinstance(rewriter, Rewriter)
-    assert rewriter.left(None) == rewriter.default_keep
-    assert rewriter.left(0.7) == 0.7
+    assert rewriter.expected_ratio(None) == rewriter.default_keep
+    assert rewriter.expected_ratio(0.7) == 0.7
 
 
 @both

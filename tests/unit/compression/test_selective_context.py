@@ -66,7 +66,7 @@ def test_unless_told_half_is_left(compressor: Compressor) -> None:
     retrieval = compressible(WRITTEN)
     assert DEFAULT_KEEP == 0.5
     assert compressor(retrieval, None) == compressor(retrieval, 0.5)
-    assert compressor.left(None) == 0.5
+    assert compressor.expected_ratio(None) == 0.5
 
 
 @pytest.mark.parametrize("compressor", [PHRASES, WORDS], ids=lambda c: c.name)

@@ -148,10 +148,10 @@ def test_a_file_of_another_format_is_refused() -> None:
 def test_the_packaged_parts_fit() -> None:
     assert Head.packaged().codec == LateCodec.packaged().name
     assert 0 < Head.packaged().threshold < 1
-    assert Pruner().left(None) < 0.5
-    assert Pruner().left(0.3) == 0.3
+    assert Pruner().expected_ratio(None) < 0.5
+    assert Pruner().expected_ratio(0.3) == 0.3
     with pytest.raises(ValueError, match="0 to 1"):
-        Pruner().left(1.1)
+        Pruner().expected_ratio(1.1)
 
 
 def test_a_sentence_that_says_it_is_kept_before_one_that_does_not(real: Retrieval) -> None:

@@ -111,7 +111,7 @@ def test_a_lower_threshold_keeps_what_a_higher_one_does(model: Judge) -> None:
 def test_a_share_is_that_of_all_sentences(model: Judge, keep: float) -> None:
     found = Provence(model)(RETRIEVAL, keep)
     assert found.kept == np.ceil(keep * found.sentences)
-    assert Provence(model).left(keep) == keep
+    assert Provence(model).expected_ratio(keep) == keep
 
 
 def test_shares_beyond_all_are_refused(model: Judge) -> None:
@@ -196,8 +196,8 @@ def test_threads_take_turns(model: Judge) -> None:
 
 
 def test_by_the_paper_half_of_an_abstract_is_left(model: Judge) -> None:
-    assert Provence(model).left(None) == pytest.approx(0.51)
-    assert 0.326 < Provence(model, threshold=0.3).left(None) < 0.51
+    assert Provence(model).expected_ratio(None) == pytest.approx(0.51)
+    assert 0.326 < Provence(model, threshold=0.3).expected_ratio(None) < 0.51
 
 
 @pytest.mark.parametrize(

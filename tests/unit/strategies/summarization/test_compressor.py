@@ -57,7 +57,7 @@ def test_the_model_of_the_nearest_share_writes(by_share: dict[float, Path]) -> N
     alone = {share: Summarization([str(folder)]) for share, folder in by_share.items()}
     for keep, share in ((0.0, 0.3), (0.3, 0.3), (0.4, 0.3), (0.41, 0.5), (0.6, 0.5), (0.99, 0.7)):
         assert compressor(retrieval, keep) == alone[share](retrieval, keep), keep
-        assert compressor.left(keep) == share
+        assert compressor.expected_ratio(keep) == share
     assert compressor(retrieval, None) == alone[0.7](retrieval, None), "the first that is named"
     assert alone[0.3](retrieval, None) != alone[0.7](retrieval, None)
 
@@ -69,7 +69,7 @@ def test_nothing_is_summarised_where_all_is_to_be_left(by_share: dict[float, Pat
     assert compressed.extractive
     assert compressed.kept == compressed.sentences > 0
     assert not memory.values
-    assert compressor.left(1.0) == 1
+    assert compressor.expected_ratio(1.0) == 1
     assert compressor.seconds(compressible(TEXTS), 1.0) == 0
 
 
@@ -158,4 +158,4 @@ def test_what_is_missing_is_said(tmp_path: Path, tiny: Path) -> None:
     with pytest.raises(ModelUnavailable, match="sequence-to-sequence"):
         load(str(tmp_path))
     made = make(Parts(models={NAME: f"{tiny}:{tiny}"}, memory=Kept))
-    assert made.left(None) == 0.5
+    assert made.expected_ratio(None) == 0.5
