@@ -24,7 +24,7 @@ import numpy as np
 from evals.byte_bpe import PATTERNS, counts, everyday, medical, train, words
 from orchestrator.training.artefacts.frequent_words import FILES, Texts, vocabulary
 from posology.budget.bounds.openai_tokens import ENCODINGS, default_folder, load
-from posology.budget.bounds.texts import TextBound, bytes_bound, words_bound
+from posology.text.bounds import TextBound, bytes_bound, words_bound
 
 _SIZES = (32_000, 50_000, 100_000)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -24,8 +24,9 @@ from typing import Any, Literal
 import numpy as np
 
 from posology.budget.prices.book import PriceBook, packaged
+from posology.hub import DEFAULT, PACKAGED
 from posology.index.build.ingest import ingest
-from posology.index.embedders import DEFAULT, PACKAGED, load
+from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.index.schema import FORMAT, SPLITTER
 from posology.index.search.retriever import Retriever

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from posology.index.embedders import DEFAULT, PACKAGED
+from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.options import Options
 from posology.seams import Complete, Embedder

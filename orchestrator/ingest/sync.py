@@ -21,6 +21,7 @@ from posology.corpus import checksums
 from posology.corpus.items import Record
 from posology.errors import BadFile, IndexMissing
 from posology.index.embedders import load as load_embedder
+from posology.index.embedders.paid.embedder import OpenAIEmbedder
 from posology.index.manifest import applied_files
 from posology.index.store import Index
 from posology.index.sync.arrivals import files_of
@@ -29,7 +30,6 @@ from posology.index.sync.prospect import prospect
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.report import Rebuilt, SyncProgress, SyncReport
 from posology.index.sync.sync import sync
-from posology.llm.embedding.embedder import OpenAIEmbedder
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

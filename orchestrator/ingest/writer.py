@@ -14,8 +14,8 @@ from orchestrator.settings import Settings
 from posology.index.build.ingest import BATCH
 from posology.index.build.rows import Making
 from posology.index.embedders import load as load_embedder
+from posology.index.embedders.paid.embedder import OpenAIEmbedder
 from posology.index.store import Index
-from posology.llm.embedding.embedder import OpenAIEmbedder
 from posology.seams import Annotator, Embedder, TokenCodec
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator

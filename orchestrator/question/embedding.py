@@ -9,8 +9,8 @@ from anyio import to_thread
 
 from orchestrator.compressors import make_memory
 from orchestrator.settings import Settings
-from posology.llm.embedding.embedder import OpenAIEmbedder
-from posology.llm.embedding.models import PROVIDER
+from posology.index.embedders.paid.embedder import OpenAIEmbedder
+from posology.index.embedders.paid.models import PROVIDER
 from posology.seams import Complete, Embedder, PaidEmbedder
 from posology.types import Call, EncodedQuery, Mode
 

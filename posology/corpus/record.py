@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
@@ -29,6 +30,11 @@ _DIGITS = re.compile(r"0*([1-9][0-9]{0,11})")
 _DOI_BEFORE = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:)\s*", re.IGNORECASE)
 _PMCID = re.compile(r"(?:PMC)?([0-9]{1,12})", re.IGNORECASE)
 _YEAR = re.compile(r"[0-9]{4}")
+_PUBMED = re.compile(r"pubmed[0-9]{2}n[0-9]{4}_[0-9]+")
+_STATPEARLS = re.compile(r"(article-[0-9]+)_[0-9]+")
+_WIKIPEDIA = re.compile(r"wiki[0-9]{8}en[0-9]{3}_[0-9]+")
+#: between an article's name and its headings in a title of StatPearls
+_STEP = " -- "
 
 
 class RecordError(ValueError):
@@ -168,9 +174,7 @@ def parse(line: bytes) -> Passage:
     passage = Passage(**{name: getattr(fields, name) for name in _FIELDS})
     if fields.contents is None:
         return passage
-    from posology.corpus import jsonl
-
-    return jsonl.told(passage, wiki_id=fields.wiki_id)
+    return of_medrag(passage, wiki_id=fields.wiki_id)
 
 
 def _id(line: bytes) -> str | None:
@@ -199,3 +203,38 @@ _RETRACTED = re.compile(r"\W{0,10}retracted(?: article| paper)?\s*[:\].–—]",
 def says_retracted(title: str) -> bool:
     """Whether a title begins as publishers begin those of retracted articles: ``RETRACTED: …``, ``[Retracted] …``."""
     return _RETRACTED.match(title) is not None
+
+
+def of_medrag(passage: Passage, *, wiki_id: object = None) -> Passage:
+    """Return a chunk of MedRAG with its collection as the source and its article as the parent.
+
+    Fields that are set already stay. The id is kept, so that results can be compared with MedRAG's. A chunk of
+    PubMed is a whole abstract: its parent is ``pmid:N``, so that it goes when NLM withdraws that number; a title
+    that begins with ``RETRACTED:`` marks it as retracted. A chunk of a textbook has no parent. An id of another
+    form changes nothing.
+
+    Args:
+        passage: as it was read.
+        wiki_id: number of the page that a chunk of Wikipedia is of.
+    """
+    if _PUBMED.fullmatch(passage.id):
+        # the files have no other sign of it
+        known = replace(passage, retracted=passage.retracted or says_retracted(passage.title))
+        return _with(known, "pubmed", passage.pmid and f"pmid:{passage.pmid}")
+    if article := _STATPEARLS.fullmatch(passage.id):
+        title, _, headings = passage.title.partition(_STEP)
+        section = " > ".join(part for part in headings.split(_STEP) if part) or None
+        cut = replace(passage, title=title, section=passage.section or section)
+        return _with(cut, "statpearls", article[1])
+    if _WIKIPEDIA.fullmatch(passage.id):
+        page = str(wiki_id) if isinstance(wiki_id, int | str) else ""
+        return _with(passage, "wikipedia", f"wikipedia:{page}" if page.isdigit() else None)
+    return passage
+
+
+def _with(passage: Passage, collection: str, parent: str | None) -> Passage:
+    return replace(
+        passage,
+        source=passage.source or f"medrag:{collection}",
+        parent=passage.parent or parent or None,
+    )

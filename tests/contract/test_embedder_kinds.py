@@ -13,8 +13,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from posology.index.embedders import load
+from posology.index.embedders.paid.embedder import Bought, OpenAIEmbedder
 from posology.llm.accounting import Account
-from posology.llm.embedding.embedder import Bought, OpenAIEmbedder
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.stack import build
 from posology.seams import Embedder, Unnormalised

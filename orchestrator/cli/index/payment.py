@@ -92,8 +92,8 @@ def agreed(
     from orchestrator.service import index_place
     from posology.errors import IndexMissing
     from posology.index.embedders import load
+    from posology.index.embedders.paid.embedder import OpenAIEmbedder
     from posology.index.store import Index
-    from posology.llm.embedding.embedder import OpenAIEmbedder
 
     paid = load(embedder or settings.embedder)
     assert isinstance(paid, OpenAIEmbedder)

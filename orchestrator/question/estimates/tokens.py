@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from posology.index.embedders import DEFAULT, PACKAGED
+from posology.hub import DEFAULT, PACKAGED
 from posology.llm.models import parse
 from posology.llm.schema import response_schema
 from posology.seams import TokenCounter

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator.training.artefacts.gold import DATA, rows
-from posology.budget.bounds.texts import FREQUENT
-from posology.index.embedders import DEFAULT, PACKAGED
+from posology.hub import DEFAULT, PACKAGED
+from posology.text.bounds import FREQUENT
 
 FILES = (
     "pool.jsonl.gz",

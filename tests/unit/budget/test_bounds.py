@@ -19,10 +19,10 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 from posology.budget.bounds import openai_tokens
 from posology.budget.bounds.calls import PER_CALL, PER_MESSAGE, CallBound
 from posology.budget.bounds.openai_tokens import EncodingFile
-from posology.budget.bounds.texts import bytes_bound, words_bound
 from posology.corpus import sample
-from posology.index.embedders import DEFAULT, PACKAGED
+from posology.hub import DEFAULT, PACKAGED
 from posology.query import make_query
+from posology.text.bounds import bytes_bound, words_bound
 from posology.text.tokens import wordpiece_counter
 from posology.types import Call, Message, PromptId, Role, Stage
 from prompts.answer import AnswerReply

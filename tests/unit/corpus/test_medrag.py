@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from posology.corpus.jsonl import told
-from posology.corpus.record import RecordError, parse
+from posology.corpus.record import RecordError, of_medrag, parse
 from posology.types import Passage
 
 
@@ -74,7 +73,7 @@ def test_a_chunk_without_words_is_a_bad_record(content: object) -> None:
 @pytest.mark.parametrize("page", [None, True, "", "a", [1], {"a": 1}])
 def test_an_odd_number_of_a_page_is_none(page: object) -> None:
     passage = Passage(id="wiki20220301en000_5", text="Salt.")
-    assert told(passage, wiki_id=page).parent is None
+    assert of_medrag(passage, wiki_id=page).parent is None
 
 
 @pytest.mark.parametrize(
@@ -87,4 +86,4 @@ def test_an_odd_number_of_a_page_is_none(page: object) -> None:
 )
 def test_a_title_of_pubmeds_tells_that_it_was_retracted(title: str, retracted: bool) -> None:
     passage = Passage(id="pubmed23n0001_0", text="So.", title=title, pmid="7")
-    assert told(passage).retracted is retracted
+    assert of_medrag(passage).retracted is retracted

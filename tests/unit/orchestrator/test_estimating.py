@@ -352,7 +352,7 @@ def test_findings_are_what_reduce_calls_took_in_beyond_themselves() -> None:
 
 
 def test_a_filler_is_at_least_as_many_tokens_by_every_bound() -> None:
-    from posology.budget.bounds.texts import bytes_bound, words_bound
+    from posology.text.bounds import bytes_bound, words_bound
 
     for bound in (bytes_bound, words_bound):
         assert bound(filler(100)) >= 500

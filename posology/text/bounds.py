@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from posology.index.embedders import DEFAULT, PACKAGED
+from posology.hub import DEFAULT, PACKAGED
 
 #: Words that literature often has in lower case, of the 8,000 that English has most; one token each,
 #: after a space. Written by

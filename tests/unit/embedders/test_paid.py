@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from posology.budget.bounds.calls import CallBound
-from posology.budget.bounds.texts import words_bound
 from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.memory import MemoryLedger
 from posology.budget.prices.book import packaged
@@ -25,18 +24,19 @@ from posology.errors import (
     UnpricedModel,
 )
 from posology.index.embedders import load
+from posology.index.embedders.paid import embedder as cutting
+from posology.index.embedders.paid.embedder import Bought, OpenAIEmbedder
+from posology.index.embedders.paid.models import parse
 from posology.llm.accounting import Account
-from posology.llm.embedding import calls as cutting
-from posology.llm.embedding.embedder import Bought, OpenAIEmbedder
-from posology.llm.embedding.models import parse
-from posology.llm.embedding.vectors import BadVectors, pack, read_vectors, unpack
 from posology.llm.memo import call_key
 from posology.llm.providers.openai import OpenAIAdapter
+from posology.llm.providers.vectors import BadVectors, pack, read_vectors, unpack
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Embedder, PaidEmbedder
 from posology.store.memory import ProcessMemory
 from posology.testing import Malformed, Recorded, Status, Step, StubProvider, Vectors
+from posology.text.bounds import words_bound
 from posology.text.sentences import split
 from posology.types import Encoded, Limits, Outcome, Passage, Stage, Usage
 

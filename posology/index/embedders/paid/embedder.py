@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import anyio
 from anyio import to_thread
 
 from posology.errors import ConfigurationError, MalformedReply
-from posology.llm.embedding.calls import calls_for, sent
-from posology.llm.embedding.models import PROVIDER, SERVER, EmbeddingModel, parse
-from posology.llm.embedding.vectors import BadVectors, unpack
+from posology.index.embedders.paid.models import PROVIDER, SERVER, EmbeddingModel, parse
+from posology.llm.providers.vectors import BadVectors, unpack
 from posology.store.memory import ProcessMemory
-from posology.types import Call, Encoded, EncodedQuery
+from posology.text.bounds import words_bound
+from posology.types import Call, Encoded, EncodedQuery, Message, PromptId, Query, Role, Stage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from posology.seams import Complete, Memory, TokenCodec
     from posology.types import Passage, Sentence
 
+#: Texts of one request, and their tokens by their bounds, at most. OpenAI takes 2,048 and 300,000; but a request
+#: is reserved as a whole, and is to fit into a tenant's minute.
+TEXTS, TOKENS = 256, 32_000
+#: what is sent for a text without a word, which providers refuse
+EMPTY = "(empty)"
+#: texts are sent as they are: the template is empty
+_PROMPT = PromptId(name="embed", digest=hashlib.sha256(b"").hexdigest()[:16])
 #: calls under way at once, for one lot of texts; the provider's own limit holds, too
 AT_ONCE = 8
 
@@ -286,3 +293,44 @@ async def _each(work: Callable[[Call], Awaitable[None]], calls: Sequence[Call]) 
             group.start_soon(take_up)
     if raised:
         raise raised[0]
+
+
+def calls_for(texts: Sequence[str], model: EmbeddingModel) -> Iterator[Call]:
+    """The calls that bring the vectors of texts, in their order; see :func:`sent` for what of each is sent."""
+    waiting: list[str] = []
+    tokens = 0
+    for text in texts:
+        own = words_bound(text)
+        if waiting and (len(waiting) >= TEXTS or tokens + own > TOKENS):
+            yield _call(waiting, model)
+            waiting, tokens = [], 0
+        waiting.append(text)
+        tokens += own
+    if waiting:
+        yield _call(waiting, model)
+
+
+def sent(text: str, limit: int) -> str:
+    """What is sent of a text: its beginning, as long as a bound on its tokens is at most ``limit``."""
+    if not text.strip():
+        return EMPTY
+    if words_bound(text) <= limit:
+        return text
+    low, high = 1, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if words_bound(text[:middle]) <= limit else (low, middle - 1)
+    return text[:low] if text[:low].strip() else EMPTY
+
+
+def _call(texts: Sequence[str], model: EmbeddingModel) -> Call:
+    return Call(
+        stage=Stage.EMBED,
+        model=model.model,
+        query=Query(text=texts[0]),
+        excerpts=(),
+        messages=tuple(Message(role=Role.USER, content=text) for text in texts),
+        prompt=_PROMPT,
+        max_tokens=0,
+        dimensions=model.dim if model.asked else None,
+    )
