@@ -4,12 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 WORKERS ?= 2
-ROUNDS ?= 5
+ROUNDS ?= 1
 
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test fuzz check lint types imports wheel docs docs-serve bench coverage lock clean
+.PHONY: help demo test test-rest test-all fuzz check lint types imports wheel docs docs-serve bench coverage lock clean
 
 help: ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,15 +30,23 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.installed ## set up, then answer sample questions
 	$(BIN)/posology demo
 
-test: $(VENV)/.installed-dev ## set up, then run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-fuzz: $(VENV)/.installed-dev ## the property tests with new random examples, ROUNDS times over (5)
-	for round in $$(seq $(ROUNDS)); do $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m hypothesis \
-	  --hypothesis-profile fuzz --timeout 1800 || exit 1; done
+test: $(VENV)/.installed-dev ## set up, then run the tests: minutes
+	$(PYTEST) -m "not slow and not exhaustive"
 
-coverage: $(VENV)/.installed-dev ## the tests, with line and branch coverage
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term
+test-rest: $(VENV)/.installed-dev ## what `make test` leaves out
+	$(PYTEST) -m "slow and not exhaustive"
+
+test-all: $(VENV)/.installed-dev ## both
+	$(PYTEST) -m "not exhaustive"
+
+fuzz: $(VENV)/.installed-dev ## the property tests with 20 times as many, new examples; ROUNDS times over (1)
+	for round in $$(seq $(ROUNDS)); do $(PYTEST) -m "hypothesis or exhaustive" \
+	  --hypothesis-profile fuzz --timeout 3600 || exit 1; done
+
+coverage: $(VENV)/.installed-dev ## all tests, with line and branch coverage
+	$(PYTEST) -m "not exhaustive" --cov --cov-report=term
 
 check: lint types imports wheel docs ## ruff, mypy, import-linter, the built wheel, the documentation
 

@@ -16,11 +16,15 @@ from posology.llm.providers.table import variables
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 prepare_libraries()
 
-# A busy machine is slow, and no test is about speed. `make test` tries the same examples wherever it runs, so that what
-# fails there was broken by the change at hand; `make fuzz` looks for others.
-UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("posology", UNHURRIED, derandomize=True)
-settings.register_profile("fuzz", UNHURRIED, print_blob=True)
+# A busy machine is slow, and no test is about speed. `make test` tries the same few examples wherever it runs, so that
+# what fails there was broken by the change at hand; `make fuzz` looks for others.
+# A function's fixtures may be shared by its examples: those that may not are made by the test itself.
+UNHURRIED = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("posology", UNHURRIED, derandomize=True, max_examples=25)
+settings.register_profile("fuzz", UNHURRIED, print_blob=True, max_examples=500)
 settings.load_profile("posology")
 
 _SECRETS = (

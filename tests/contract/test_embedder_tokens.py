@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.index.embedders import load_sentence_transformer as load
@@ -60,7 +60,10 @@ def _prompted(folder: Path, where: Path, pooling: str) -> Path:
     return where
 
 
-@pytest.fixture(scope="module", params=["tiny", "prompted", "cls", "minilm", "hash"])
+@pytest.fixture(
+    scope="module",
+    params=["tiny", "prompted", "cls", pytest.param("minilm", marks=pytest.mark.slow), "hash"],
+)
 def embedder(
     request: pytest.FixtureRequest, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Embedder:
@@ -190,9 +193,6 @@ SENTENCES = st.lists(
 )
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(st.sampled_from(["", "On dose", "Risk?", "the " * 40]), SENTENCES, st.booleans())
 def test_every_token_is_counted_once_and_in_its_sentence(
     embedder: Embedder, title: str, sentences: list[str], whole: bool

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.seams import Memory
@@ -23,7 +23,6 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Memory:
     return KINDS[request.param](tmp_path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(
     values=st.dictionaries(st.binary(max_size=30), st.binary(max_size=50)),
     others=st.lists(st.binary(max_size=30)),

@@ -24,7 +24,7 @@ from tests.support.situations import QUERY, by_passages, retrieved, situations
 from tests.unit.policies.tables import table
 
 DECISION = TypeAdapter(Decision)
-quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(suppress_health_check=list(HealthCheck))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.corpus.files import KINDS, Kind, expand, kind_of
@@ -123,7 +123,6 @@ def test_a_truncated_gzip_keeps_what_came_before(kind: Kind, name: str, tmp_path
 
 @pytest.mark.parametrize(("kind", "name"), ROWS)
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
 def test_broken_bytes_raise_nothing(kind: Kind, name: str, data: st.DataObject) -> None:
     content = SAMPLES[kind.name][name]
     packed = content[:2] == b"\x1f\x8b"
@@ -143,7 +142,6 @@ def test_broken_bytes_raise_nothing(kind: Kind, name: str, data: st.DataObject) 
 
 @pytest.mark.parametrize(("kind", "name"), ROWS)
 @given(content=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
-@settings(deadline=None, max_examples=30)
 def test_any_bytes_raise_nothing(kind: Kind, name: str, content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check(kind, make(folder, name, content))

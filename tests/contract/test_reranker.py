@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.retrieval import RERANKERS
@@ -27,6 +27,7 @@ from strategies.compression.late.pruner import LateReranker
 from strategies.compression.parts import Parts
 from tests.support.compression import compressible, contexts
 from tests.support.compression_tokens import coded
+from tests.support.examples import examples
 
 DIM = len(LateCodec.packaged().rotation)
 
@@ -58,7 +59,7 @@ def retrieval(*texts: str) -> Retrieval:
     return coded(compressible(texts, dim=DIM))
 
 
-some = settings(max_examples=15, deadline=None)
+some = examples(15)
 
 
 @some

@@ -138,7 +138,7 @@ def test_nothing_is_learned_where_nothing_is_to_be_read(
     assert annotator.learned == []
 
 
-@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.parametrize("after", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 3))])
 def test_an_ingest_that_was_broken_off_goes_on_with_the_same_model(
     tmp_path: Path, embedder: HashEmbedder, after: int
 ) -> None:

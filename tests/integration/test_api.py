@@ -21,7 +21,7 @@ from posology.published.jobs import BatchOutput, BatchRow, JobOutput, JobPage
 from posology.store import keys
 from posology.store.connection import connect
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
 JSON = {"content-type": "application/json"}

@@ -22,8 +22,6 @@ import posology.client
 from orchestrator.jobs.store import JobStore
 from posology.store.connection import connect
 
-pytestmark = pytest.mark.slow
-
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 Finish = Callable[..., Awaitable[str | None]]

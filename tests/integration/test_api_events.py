@@ -20,7 +20,7 @@ from posology.client.events import ServerSent, parse
 from posology.store import keys
 from posology.store.connection import connect
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 Finish = Callable[..., Awaitable[str | None]]
 Serve = Callable[[FastAPI], AbstractContextManager[str]]

@@ -14,7 +14,7 @@ from posology.store import keys
 from tests.integration.test_api import JSON, QUESTION, api, problem
 from tests.integration.test_client import opened
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 Finish = Callable[..., Awaitable[str | None]]
 
 

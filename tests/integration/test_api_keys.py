@@ -16,7 +16,7 @@ from posology.budget.tenants.store import TenantStore
 from posology.client import Client
 from posology.errors import KeyRefused, TenantDisabled
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 METRICS_KEY = "of-the-operator-alone"
 
 

@@ -17,7 +17,7 @@ import pytest
 from orchestrator.stack.ports import free_port
 from posology.client import Client
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from posology.store import keys
 from posology.types import JobState
 from workers.engine.claims import WorkStore
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.anyio
 SETTINGS = Settings()
 Finish = Callable[..., Awaitable[str | None]]
 

@@ -26,7 +26,6 @@ from orchestrator.jobs.store import open_store
 from orchestrator.stack.redis_server import find_server
 from posology.store import keys
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 Finish = Callable[..., Awaitable[str | None]]
@@ -270,7 +269,13 @@ def until(done: Callable[[], Any], seconds: float = 90.0) -> Any:
     return value
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGINT, signal.SIGTERM)),
+    ],
+)
 def test_whatever_ends_the_command_the_next_one_goes_on(
     cli: Cli, works: Any, tmp_path: Path, redis_url: str, tenant: str, number: signal.Signals
 ) -> None:
@@ -295,6 +300,7 @@ def test_whatever_ends_the_command_the_next_one_goes_on(
     assert len(answers(out)) == len(jobs(redis_url, tenant)) == 200
 
 
+@pytest.mark.slow
 def test_two_commands_on_one_output_do_not_mix(cli: Cli, tmp_path: Path, works: Any,
                                                redis_url: str, tenant: str) -> None:  # fmt: skip
     source, out = questions(tmp_path / "q.jsonl", 3), tmp_path / "a.jsonl"
@@ -308,6 +314,7 @@ def test_two_commands_on_one_output_do_not_mix(cli: Cli, tmp_path: Path, works: 
     assert len(answers(out)) == 3
 
 
+@pytest.mark.slow
 def test_a_redis_that_goes_away_is_waited_for(
     cli: Cli, tmp_path: Path, tenant: str, finish: Finish
 ) -> None:

@@ -367,6 +367,7 @@ def test_the_demo_answers_a_dozen_and_says_what_was_expected(
     assert "$0.000100 decline" in flat
 
 
+@pytest.mark.slow
 def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_path: Path) -> None:
     # 8 passages by a ladder of three calls, and then by three partitions
     served = stub(*[Reply(text=refuse)] * 40 * 6)

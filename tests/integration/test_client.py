@@ -29,7 +29,7 @@ from posology.errors import (
 from posology.store.connection import connect
 from posology.types import Form, JobState
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
 Finish = Callable[..., Awaitable[str | None]]

@@ -27,11 +27,11 @@ from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.redis_server import find_server
 from posology.llm.providers.table import variables
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "s3cret-of-this-test"
 LOGIN = "reader:of-this-test"
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,6 @@ from posology.published.estimates import EstimateOutput
 from posology.store import keys
 from strategies import STRATEGIES
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "estimate.json"
 MODEL = "openai:gpt-4o-mini"
@@ -277,6 +276,7 @@ def test_answers_are_put_beside_the_estimate(
     assert json.loads(no_rows.stdout)["error"]["details"]["line"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.anyio
 async def test_sample_questions_cost_what_was_estimated(tmp_path: Path) -> None:
@@ -379,6 +379,7 @@ def test_an_api_without_an_index_says_what_to_do(serve: Serve, redis_url: str) -
     assert "POSOLOGY_INDEX" in reply.json()["detail"]
 
 
+@pytest.mark.slow
 def test_others_are_served_while_many_are_estimated(estimating: str) -> None:
     post(estimating, {"question": QUESTION})
     found: list[int] = []

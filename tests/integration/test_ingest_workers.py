@@ -34,8 +34,6 @@ from posology.index.shards.staging import Staging
 from posology.index.store import Index
 from posology.testing.models.encoder import WORDS
 
-pytestmark = pytest.mark.slow
-
 T = TypeVar("T")
 
 #: seconds

@@ -24,7 +24,7 @@ from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
 from tests.support.life import ANSWER, GLOBAL, KEY, QUESTION, SECRETS, Side, call, live, side
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 OPEN = "what it says is of no tenant"
 LIST = "it answers of one's own alone"

@@ -25,7 +25,6 @@ from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.ports import free_port
 from posology.store import keys
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 Finish = Callable[..., Awaitable[str | None]]

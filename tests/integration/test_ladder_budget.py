@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.doubling import Doubling
@@ -145,7 +145,6 @@ async def test_a_cent_more_pays_for_the_third() -> None:
     assert [rung.passages for rung in refusal.rungs] == [2, 4, 8]
 
 
-@settings(max_examples=60, deadline=None)
 @given(cents=st.integers(0, int(100 * (3 * COST + WORST[3])) + 100))
 def test_the_cap_is_never_passed_and_says_how_far_it_goes(cents: int) -> None:
     cap = Decimal(cents) / 100

@@ -24,7 +24,7 @@ from posology.store.connection import connect
 from posology.types import Usage
 from tests.support.traffic import BEGIN, Traffic
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ledger.md"
 ALL = Wanted()

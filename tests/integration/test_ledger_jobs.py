@@ -22,7 +22,7 @@ from posology.types import Outcome
 from tests.integration.jobs_store.helpers import BOUND, LEASE, MODEL, Bench, open_bench
 from tests.support.traffic import hash_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from posology.store.connection import connect
 from posology.store.scripts import Scripts
 from tests.support.traffic import Traffic, hash_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture

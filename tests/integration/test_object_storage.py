@@ -432,7 +432,6 @@ def test_the_commands_take_its_address(server: S3, tiny_encoder: Path, tmp_path:
     assert SECRET not in missing.stdout + missing.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.timeout(400)
 async def test_a_worker_answers_from_it(server: S3, tiny_encoder: Path, tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from tests.integration.jobs_store.helpers import open_bench
 from tests.integration.jobs_store.test_feedback import judged_by, succeeded
 from tests.unit.policies.tables import table
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 Cli = Callable[..., Result]

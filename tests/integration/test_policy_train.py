@@ -28,7 +28,6 @@ from posology.testing import Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import Usage
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "train.json"
 MODEL = "openai:gpt-4o-mini"

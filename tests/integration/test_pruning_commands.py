@@ -26,7 +26,6 @@ from posology.published.training import LabelOutput, PrunerOutput
 from posology.testing import Reply, Status, StubProvider, save_tiny_reranker
 from posology.types import Finish, Usage
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 MODEL = "openai:gpt-4o-mini"
 TEXT = (

@@ -34,7 +34,7 @@ from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
 from posology.types import Call, Completion, Message, PromptId, Role, Stage
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 
 def a_call(text: str = "Does it help?", *, max_tokens: int = 100) -> Call:

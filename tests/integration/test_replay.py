@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 PRICES = FlatPrices(token=Decimal("0.0001"))

@@ -21,8 +21,6 @@ from orchestrator.ingest.ingest import run_ingest
 from orchestrator.settings import Settings
 from posology.store import keys
 
-pytestmark = pytest.mark.slow
-
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 #: a schema cannot say all that makes a question one
 NOT_ASKED: list[Any] = [positive_data_acceptance]

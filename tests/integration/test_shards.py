@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.corpus.items import Record
@@ -26,6 +26,7 @@ from posology.testing.models.embedder import HashEmbedder
 from posology.testing.shards import ThreadShards
 from posology.types import Encoded, Passage, Sentence
 from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
+from tests.support.examples import examples
 
 DIM = 32
 
@@ -344,7 +345,7 @@ _lines = st.lists(
 )
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     files=st.lists(_lines, min_size=1, max_size=3),
     batch=st.integers(1, 5),
@@ -391,7 +392,7 @@ def article(i: int, text: str) -> str:
     )
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(
     files=st.lists(
         st.tuples(_lines, st.lists(st.integers(1, 7), max_size=3)), min_size=1, max_size=3

@@ -30,7 +30,6 @@ from posology.store import keys
 from posology.store.connection import connect
 from tests.support.traffic import Told, Traffic
 
-pytestmark = pytest.mark.slow
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 YEAR = Period(since=date(2026, 1, 1), until=date(2026, 12, 31))
 Cli = Callable[..., Result]

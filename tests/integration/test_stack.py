@@ -66,8 +66,6 @@ tell = lambda line: print(line, flush=True)
 print(anyio.run(lambda: run_stack(options, ready=ready, tell=tell)).name)
 """
 
-pytestmark = pytest.mark.slow
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Up:

@@ -20,7 +20,6 @@ from strategies.compression.parts import Parts
 from strategies.compression.summarization.compressor import NAME, make
 from tests.support.compression import compressible
 
-pytestmark = pytest.mark.slow
 RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 MODEL = "openai:gpt-4o-mini"

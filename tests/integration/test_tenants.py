@@ -30,7 +30,7 @@ from posology.store.connection import connect
 from posology.types import Limits, Scope
 from tests.support.spending import reservation, settled
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from posology.store import keys
 from posology.store.connection import connect
 from tests.support.spending import reservation, settled
 
-pytestmark = pytest.mark.slow
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
 

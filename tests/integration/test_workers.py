@@ -38,7 +38,7 @@ from workers.app import VISIBILITY_TIMEOUT, make_app
 from workers.engine.maintenance import CALLS, JOBS, units_of
 from workers.engine.units import Unit
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.anyio
 
 MODEL = "openai:gpt-4o-mini"
 PASSAGES = 16

@@ -26,7 +26,7 @@ from workers.engine.journal import JobJournal
 from workers.engine.maintenance import DEPTH, Housekeeping
 from workers.engine.units import Held, Unit
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 BUSY = HeadroomReserved("wait", scope="day", asked=Decimal(1), place=3)
 #: of the tenant that is measured

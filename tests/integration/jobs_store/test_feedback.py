@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.jobs.feedback import WHOLE, Cell, Summed, cell_of, collect, give
@@ -26,6 +26,7 @@ from tests.integration.jobs_store.helpers import (
     open_bench,
     refused,
 )
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.anyio
 
@@ -171,9 +172,7 @@ async def test_the_script_may_run_twice(bench: Bench) -> None:
     assert await learned(bench) == (Summed(state=0, keep=0, count=1, score=5, shown=7),)
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(15)
 @given(
     said=st.lists(
         st.tuples(st.integers(0, 3), st.floats(0, 1, allow_subnormal=False)),

@@ -30,7 +30,7 @@ from workers.engine.maintenance import CALLS, DEPTH, JOBS, Housekeeping, units_o
 from workers.engine.runner import Runner
 from workers.engine.units import Unit
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 #: seconds: a Redis that has run for longer is none that was just started
 LEASE = 2.0

@@ -24,7 +24,7 @@ from tests.integration.jobs_store.model import Job
 from workers.engine.units import Held
 
 # not read from the settings: they say how long a person wants to look, and nothing of Posology
-EXAMPLES = int(os.environ.get("JOBS_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("JOBS_EXAMPLES", "80"))
 SEED = os.environ.get("JOBS_SEED")
 STEPS = 40
 #: rounds in which honest workers must end every job

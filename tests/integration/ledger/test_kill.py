@@ -39,7 +39,7 @@ from tests.integration.ledger.helpers import (
     write_limits,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[3]
 #: seconds

@@ -22,7 +22,7 @@ from tests.integration.ledger.machine import CAPS, LEASE, RUNS, Machine
 from tests.integration.ledger.model import Try
 
 # not read from the settings: they say how long a person wants to look, and nothing of Posology
-EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("LEDGER_EXAMPLES", "30"))
 SEED = os.environ.get("LEDGER_SEED")
 STEPS = 40
 

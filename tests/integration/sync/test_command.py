@@ -39,6 +39,7 @@ def published(result: Result, kind: str) -> dict[str, Any]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_folder_is_kept_current_and_old_versions_are_read(cli: Cli, tmp_path: Path) -> None:
     folder = tmp_path / "pubmed"

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,29 +20,59 @@ from posology.testing.models.embedder import HashEmbedder
 from tests.support.pubmed_files import Citation, write
 from tests.support.sync import content, literature
 
+#: applies a folder to an index; waits for a line after each of its own, so that it cannot end before it is killed
 RUN = """
 import sys
 from pathlib import Path
 from posology.index.store import Index
-from posology.index.sync.sync import sync
+from posology.index.sync.{verb} import {verb}
 from posology.testing.models.embedder import HashEmbedder
 
-embedder = HashEmbedder(dim=16)
-print("ready", flush=True)
-index = Index.open(sys.argv[1])
-
-def told(now):
+def wait(now):
     print(now.applied, flush=True)
     sys.stdin.readline()
 
-sync(Path(sys.argv[2]), index, embedder, batch=5, progress=told)
+embedder = HashEmbedder(dim=16)
+print("ready", flush=True)
+{verb}(Path(sys.argv[2]), Index.open(sys.argv[1]), embedder, batch=5, progress=wait)
 print("done", flush=True)
 """
 
 
+def _kill(
+    verb: str,
+    where: Path,
+    folder: Path,
+    *,
+    after: int,
+    waiting: Callable[[], None],
+    ended: Callable[[], None],
+) -> None:
+    """Kill a process after so many of its batches, and look while it waits and when it has ended."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN.format(verb=verb), str(where), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(after):
+            assert process.stdout.readline().strip().isdigit()
+            waiting()
+            process.stdin.write("go on\n")
+            process.stdin.flush()
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    ended()
+
+
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("kills", [(2,), pytest.param((0, 2, 3, 1, 4), marks=pytest.mark.slow)])
 def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: tuple[int, ...]
 ) -> None:
     monkeypatch.setattr(reading, "FRESH", -1.0)
     embedder = HashEmbedder(dim=16)
@@ -64,57 +95,24 @@ def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
     sync(folder, whole, embedder, batch=7)
 
     reader = Index.open(where)
-    lines = 0
-    for kill_at in (0, 2, 3, 1, 4):
-        with subprocess.Popen(
-            [sys.executable, "-c", RUN, str(where), str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            for _ in range(kill_at):
-                assert process.stdout.readline().strip().isdigit()
-                lines += 1
-                # it waits, and cannot end before it is killed
-                assert content(reader) == before
-                with pytest.raises(IndexLocked):
-                    sync(folder, Index.open(where), embedder)
-                process.stdin.write("go on\n")
-                process.stdin.flush()
-            process.send_signal(signal.SIGKILL)
-        assert process.returncode == -signal.SIGKILL
+
+    def unchanged() -> None:
         assert content(reader) == before
-    assert lines == 10
+
+    def locked() -> None:
+        unchanged()
+        with pytest.raises(IndexLocked):
+            sync(folder, Index.open(where), embedder)
+
+    for after in kills:
+        _kill("sync", where, folder, after=after, waiting=locked, ended=unchanged)
     report = sync(folder, Index.open(where), embedder, batch=5)
     assert report.applied
     assert content(reader) == content(whole)
     assert sync(folder, Index.open(where), embedder).nothing
 
 
-REBUILD = """
-import sys
-from pathlib import Path
-from posology.index.sync.rebuild import rebuild
-from posology.index.store import Index
-from posology.testing.models.embedder import HashEmbedder
-
-embedder = HashEmbedder(dim=16)
-print("ready", flush=True)
-index = Index.open(sys.argv[1])
-
-def told(now):
-    print(now.applied, flush=True)
-    sys.stdin.readline()
-
-rebuild(Path(sys.argv[2]), index, embedder, batch=5, progress=told)
-print("done", flush=True)
-"""
-
-
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_rebuild_that_is_killed_anywhere_goes_on_and_shows_nothing_half_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,25 +133,12 @@ def test_a_rebuild_that_is_killed_anywhere_goes_on_and_shows_nothing_half_done(
     sync(new, whole, embedder)
 
     reader = Index.open(where)
-    for kill_at in (0, 3, 8, 1):
-        with subprocess.Popen(
-            [sys.executable, "-c", REBUILD, str(where), str(new)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        ) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            for _ in range(kill_at):
-                assert process.stdout.readline().strip().isdigit()
-                assert content(reader) == before
-                process.stdin.write("go on\n")
-                process.stdin.flush()
-            process.send_signal(signal.SIGKILL)
-        assert process.returncode == -signal.SIGKILL
+
+    def unchanged() -> None:
         assert content(reader) == before
+
+    for after in (0, 3, 8, 1):
+        _kill("rebuild", where, new, after=after, waiting=unchanged, ended=unchanged)
     embedded = embedder.embedded
     report = rebuild(new, Index.open(where), embedder, batch=5)
     assert report.applied

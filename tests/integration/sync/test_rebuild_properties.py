@@ -17,6 +17,7 @@ from posology.index.sync.rebuild import rebuild
 from posology.index.sync.report import SyncProgress
 from posology.index.sync.sync import sync
 from posology.testing.models.embedder import HashEmbedder
+from tests.support.examples import examples
 from tests.support.pubmed_files import Citation, write
 from tests.support.sync import Crash, content
 
@@ -72,7 +73,7 @@ def fill(folder: Path, found: Folder) -> None:
 
 
 @pytest.mark.timeout(900)
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@settings(examples(3), suppress_health_check=list(HealthCheck))
 @given(
     before=FOLDERS,
     ingested=ROWS,

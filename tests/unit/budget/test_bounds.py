@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
@@ -26,6 +26,7 @@ from posology.text.bounds import bytes_bound, words_bound
 from posology.text.tokens import wordpiece_counter
 from posology.types import Call, Message, PromptId, Role, Stage
 from prompts.answer import AnswerReply
+from tests.support.examples import examples
 
 FOLDER = PACKAGED[DEFAULT]()
 VOCABULARY = (FOLDER / "vocab.txt").read_text("utf-8").splitlines()
@@ -124,7 +125,7 @@ def test_halves_of_characters_are_counted() -> None:
 
 
 @given(st.lists(st.sampled_from(WORDS) | st.sampled_from(NOTES) | anything, max_size=8), between)
-@settings(max_examples=200)
+@examples(50)
 def test_it_bounds_the_offline_reader_s_own_count(parts: list[str], separator: str) -> None:
     text = separator.join(parts)
     assert words_bound(text) >= WORDPIECES(text)
@@ -135,7 +136,7 @@ def test_it_bounds_the_offline_reader_s_own_count(parts: list[str], separator: s
         st.tuples(st.sampled_from(WORDS) | st.sampled_from(NOTES) | anything, between), max_size=8
     )
 )
-@settings(max_examples=200, deadline=None)
+@examples(50)
 def test_it_bounds_a_tokenizer_that_knows_the_words(
     trained: Tokenizer, parts: list[tuple[str, str]]
 ) -> None:

@@ -4,12 +4,13 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.budget.prices.book import PriceBook, load, packaged
 from posology.errors import BadPrices, UnpricedModel
 from posology.types import Usage
+from tests.support.examples import examples
 
 MILLION = 10**6
 WHOLE = Usage(input=MILLION, output=MILLION)
@@ -216,7 +217,7 @@ def _files(draw: st.DrawFn) -> str:
     count,
     count,
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@examples(50)
 def test_the_worst_case_bounds_every_usage_under_any_prices(
     tmp_path: Path, text: str, usage: Usage, more: int, longer: int
 ) -> None:

@@ -19,13 +19,14 @@ from genai_prices.types import (
     TieredPrices,
     TimeOfDateConstraint,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.budget.prices.book import PriceBook, load, packaged
 from posology.budget.prices.table import Listed, table_version
 from posology.errors import UnpricedModel
 from posology.types import Usage
+from tests.support.examples import examples
 
 MILLION = 10**6
 BOOK = packaged()
@@ -75,7 +76,6 @@ def test_anthropic_cache_writes_cost_more_and_most_for_an_hour() -> None:
 
 @pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "anthropic:claude-3-5-haiku-latest"])
 @given(usages)
-@settings(max_examples=50)
 def test_the_whole_costs_what_its_buckets_cost(model: str, usage: Usage) -> None:
     parts = (
         Usage(input=usage.input),
@@ -144,7 +144,7 @@ def test_the_version_names_the_table() -> None:
 
 
 @given(models, usages)
-@settings(max_examples=300)
+@examples(50)
 def test_it_is_the_table_s_own_arithmetic(model: str, usage: Usage) -> None:
     now = datetime(2027, 1, 15, 2, 30, tzinfo=UTC)
     counted = Counted(
@@ -164,7 +164,7 @@ def test_it_is_the_table_s_own_arithmetic(model: str, usage: Usage) -> None:
 
 
 @given(models, usages, st.integers(0, 10**6), st.integers(0, 10**6))
-@settings(max_examples=500)
+@examples(50)
 def test_the_worst_case_bounds_every_usage_within(
     model: str, usage: Usage, more: int, longer: int
 ) -> None:
@@ -177,7 +177,7 @@ def test_the_worst_case_bounds_every_usage_within(
 
 
 @given(models, count, count, count, count)
-@settings(max_examples=300)
+@examples(50)
 def test_the_worst_case_grows_with_either_bound(
     model: str, read: int, said: int, more: int, longer: int
 ) -> None:

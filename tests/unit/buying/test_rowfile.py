@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.training.paid.rows import Format, Row, open_rows, read_rows
@@ -29,7 +29,6 @@ FORMAT = Format(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(words=st.lists(st.text(alphabet=st.characters(codec="utf-8")), max_size=4), data=st.data())
 def test_a_file_that_was_cut_anywhere_is_whole_up_to_its_last_row(
     tmp_path: Path, words: list[str], data: st.DataObject

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.index.phrases import decode, encode
@@ -58,7 +58,6 @@ def test_before_it_learns_all_words_are_unknown_to_it() -> None:
     assert after.information.mean() < before.information.mean() / 2
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(min_size=1), max_size=5))
 def test_any_passages_are_annotated_and_kept(texts: list[str]) -> None:
     passages = [Passage(id=str(i), text=text) for i, text in enumerate(texts)]

@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.llm.structured import Structured
@@ -93,7 +93,6 @@ def with_codes(retrieval: Retrieval) -> Retrieval:
     return replace(retrieval, passages=tuple(passages))
 
 
-@settings(deadline=None)
 @given(texts=contexts, keep=st.floats(0, 1), seed=st.integers(0, 99))
 def test_the_rest_is_all_that_the_other_sees(texts: list[str], keep: float, seed: int) -> None:
     """Sentences, their vectors, phrases and token codes: as if the passages had nothing else."""
@@ -136,7 +135,6 @@ def test_the_rest_is_all_that_the_other_sees(texts: list[str], keep: float, seed
         assert token == len(cut.tokens.codes)
 
 
-@settings(deadline=None)
 @given(texts=contexts, keep=st.floats(0, 1), seed=st.integers(0, 99))
 def test_both_parts_together_are_the_passages(texts: list[str], keep: float, seed: int) -> None:
     retrieval = compressible(texts, seed=seed)
@@ -147,7 +145,6 @@ def test_both_parts_together_are_the_passages(texts: list[str], keep: float, see
     assert compressed.kept == compressed.sentences
 
 
-@settings(max_examples=25, deadline=None)
 @given(texts=contexts, keep=st.floats(0, 1), seed=st.integers(0, 99), name=st.sampled_from(NAMES))
 def test_the_top_sentences_are_left_whole_and_the_others_as_they_are_left_alone(
     texts: list[str], keep: float, seed: int, name: str

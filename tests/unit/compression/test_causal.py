@@ -13,8 +13,6 @@ from strategies.compression.self_information import make_annotator
 from strategies.compression.self_information.causal import CausalScorer, load
 from strategies.compression.wording.phrases import segment
 
-pytestmark = pytest.mark.slow
-
 SHORT = "Aspirin does not help."
 LONG = "The risk of stroke was not lowered by aspirin in adults. " * 4 + "µg  of 日本 it took."
 

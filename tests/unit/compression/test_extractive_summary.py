@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.types import Compressed, Retrieval
@@ -59,7 +59,6 @@ def test_where_sentences_are_alike_the_share_is_left_all_the_same() -> None:
     assert "Dd is." in shown(compressed)
 
 
-@settings(max_examples=25, deadline=None)
 @given(texts=contexts, keep=st.floats(0, 1), seed=st.integers(0, 99))
 def test_a_share_of_whole_sentences_is_left_the_same_every_time(
     texts: list[str], keep: float, seed: int

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import ConfigurationError, ScorerUnavailable
@@ -70,7 +70,6 @@ def test_unless_told_half_is_left(compressor: Compressor) -> None:
 
 
 @pytest.mark.parametrize("compressor", [PHRASES, WORDS], ids=lambda c: c.name)
-@settings(max_examples=40, deadline=None)
 @given(texts=contexts, keep=keeps)
 def test_no_more_than_the_share_of_words_is_left(
     compressor: Compressor, texts: list[str], keep: float
@@ -79,7 +78,6 @@ def test_no_more_than_the_share_of_words_is_left(
     assert words(compressor(retrieval, keep)) <= keep * total(retrieval) + 1e-6
 
 
-@settings(max_examples=40, deadline=None)
 @given(texts=contexts, keeps=st.lists(keeps, min_size=2, max_size=4).map(sorted))
 def test_the_more_is_left_the_more_of_the_same(texts: list[str], keeps: list[float]) -> None:
     retrieval = compressible(texts)
@@ -133,7 +131,6 @@ def test_a_clause_is_not_shown_without_its_negation() -> None:
     assert "mortality" in " ".join(shown(PHRASES(retrieval, 0.8)))
 
 
-@settings(max_examples=40, deadline=None)
 @given(texts=contexts, keep=keeps)
 def test_numbers_stay_with_their_units(texts: list[str], keep: float) -> None:
     retrieval = compressible(texts)

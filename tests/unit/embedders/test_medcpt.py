@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import DeviceUnavailable, EmbedderUnavailable, ModelUnavailable
@@ -22,6 +22,7 @@ from posology.testing.models.medcpt import TinyMedCPT, save_tiny_medcpt
 from posology.text.sentences import split
 from posology.types import Passage
 from tests.support.compression import compressible
+from tests.support.examples import examples
 
 # importing torch alone can take a minute on a busy machine
 pytestmark = pytest.mark.timeout(600)
@@ -137,7 +138,7 @@ def test_a_sentence_is_read_as_an_article_of_its_own_under_the_title(
     )
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(texts=st.lists(st.text(max_size=60) | st.just("risk " * 150), max_size=6))
 def test_neither_order_nor_company_changes_a_vector(
     embedder: MedCPTEmbedder, texts: list[str]

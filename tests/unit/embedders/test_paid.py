@@ -8,7 +8,7 @@ from decimal import Decimal
 import anyio
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.budget.bounds.calls import CallBound
@@ -283,7 +283,6 @@ async def test_passages_come_with_their_sentences() -> None:
         await till.adapter.aclose()
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(max_size=30) | st.just("risk of stroke " * 900), max_size=600))
 def test_calls_hold_all_texts_in_order_within_their_limits(texts: list[str]) -> None:
     made = list(cutting.calls_for(texts, parse("text-embedding-3-small")))
@@ -294,7 +293,6 @@ def test_calls_hold_all_texts_in_order_within_their_limits(texts: list[str]) -> 
         assert tokens <= cutting.TOKENS or len(call.messages) == 1
 
 
-@settings(max_examples=40, deadline=None)
 @given(text=st.text(max_size=200), limit=st.integers(1, 60))
 def test_what_is_sent_is_a_beginning_that_the_model_takes(text: str, limit: int) -> None:
     sent = cutting.sent(text, limit)
@@ -305,7 +303,6 @@ def test_what_is_sent_is_a_beginning_that_the_model_takes(text: str, limit: int)
         assert sent == text
 
 
-@settings(max_examples=25, deadline=None)
 @given(rows=st.integers(1, 5), width=st.integers(1, 9), seed=st.integers(0, 99))
 def test_vectors_are_read_again_as_they_were_written(rows: int, width: int, seed: int) -> None:
     vectors = np.random.default_rng(seed).normal(size=(rows, width)).astype(np.float32)

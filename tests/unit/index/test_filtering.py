@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import InvalidQuery
@@ -116,9 +116,6 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @given(filters=FILTERS, k=st.integers(1, 300), word=st.sampled_from(WORDS), retracted=st.booleans())
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 def test_a_filtered_search_is_one_over_the_rows_that_match(
     filled: Index, filters: Filters, k: int, word: str, retracted: bool
 ) -> None:
@@ -240,7 +237,6 @@ def test_filters_that_cannot_be_are_refused(filters: Filters, field: str) -> Non
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
     ),
 )
-@settings(deadline=None)
 def test_whatever_is_asked_for_is_told(
     since: int | None, until: int | None, names: list[str]
 ) -> None:

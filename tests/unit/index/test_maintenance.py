@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.index import maintenance
@@ -162,18 +162,12 @@ MANY = st.sampled_from(
 
 
 @given(seed=st.integers(0, 10_000), k=st.sampled_from([1, 16, 100]), filters=FEW)
-@settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 def test_few_matches_are_all_compared(large: Index, seed: int, k: int, filters: Filters) -> None:
     query = vectors(1, seed=seed)[0]
     best(large.view().dense(query, k, filters=filters).ids, query, k, kept(filters))
 
 
 @given(seed=st.integers(0, 10_000), k=st.sampled_from([1, 16, 100, 1_000]), filters=MANY)
-@settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 def test_however_few_of_them_are_near_as_many_come(
     large: Index, seed: int, k: int, filters: Filters
 ) -> None:

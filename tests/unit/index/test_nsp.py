@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import ModelUnavailable
@@ -12,6 +12,7 @@ from posology.index.rerankers.nsp import NextSentence, load
 from posology.query import make_query
 from posology.testing.models.next_sentence import save_tiny_bert
 from posology.types import Passage
+from tests.support.examples import examples
 from tests.support.tasks import retrieval_of
 
 QUESTION = "Does aspirin lower the risk of stroke?"
@@ -50,9 +51,7 @@ def test_a_score_is_the_probability_that_the_model_gives_the_pair(
         assert score == pytest.approx(float(torch.softmax(logits, dim=-1)[0]), abs=1e-5)
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@examples(15)
 @given(
     question=st.text(max_size=90),
     texts=st.lists(st.text(max_size=80) | st.just("risk " * 90), max_size=7),

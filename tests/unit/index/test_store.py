@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import IndexFault, IndexLocked, IndexMismatch, IndexMissing
@@ -133,7 +133,6 @@ def test_retracted_passages_must_be_asked_for(
     assert index.dense(vector, 2).ids == ("p:1", "p:2")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.text() | st.text("\"\\(){}[]+-~*?:^&|!/' aspirin ANDORNOT\0", min_size=1))
 def test_no_text_is_a_syntax_error(index: Index, make_rows: MakeRows, text: str) -> None:
     if not index.count():

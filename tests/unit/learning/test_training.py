@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.training.qtable.learner import (
@@ -132,7 +132,6 @@ def test_too_few_rewards_leave_a_state_unknown() -> None:
     ),
     st.floats(0, 1),
 )
-@settings(max_examples=50)
 def test_a_table_is_what_the_rewards_one_by_one_make(
     rows: list[tuple[int, float, float, float]], alpha: float
 ) -> None:

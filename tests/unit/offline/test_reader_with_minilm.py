@@ -16,8 +16,6 @@ from posology.text.sentences import split
 from posology.types import Answer, Excerpt, Extract, Partition, Passage, Reduction, Resolution
 from strategies.briefcontext.strategy import extract, reduce
 
-pytestmark = pytest.mark.slow
-
 TEXTS = (
     (
         "Beta-blockers were compared with placebo in 412 adults. The mean age was 61 years. "

@@ -54,7 +54,7 @@ passages = st.lists(st.tuples(texts, st.lists(WORDS, max_size=60)), max_size=9).
         for i, (text, title) in enumerate(found)
     ]
 )
-quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(suppress_health_check=list(HealthCheck))
 
 
 def task(found: Sequence[Passage], *, model: str, max_tokens: int | None = None) -> Task:

@@ -37,6 +37,7 @@ from posology.types import (
     Usage,
 )
 from strategies import make
+from tests.support.examples import examples
 from tests.support.rewriters import Short, Summing
 from tests.support.tasks import retrieval_of
 
@@ -50,7 +51,7 @@ texts = st.lists(WORDS, min_size=1, max_size=60).map(" ".join)
 passages = st.lists(texts, max_size=7).map(
     lambda found: [Passage(id=f"t:{i}", text=text, title="Aspirin") for i, text in enumerate(found)]
 )
-quick = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(examples(15), suppress_health_check=list(HealthCheck))
 MILLI = Decimal("0.001")
 
 

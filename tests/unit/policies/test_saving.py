@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -16,6 +16,7 @@ from policies.fixed import Fixed
 from policies.specs import parse
 from posology.errors import InvalidQuery, InvalidRecord
 from posology.types import Decision, Dose, Saving, Situation
+from tests.support.examples import examples
 from tests.support.situations import QUERY, retrieved
 from tests.unit.policies.tables import table
 
@@ -53,7 +54,7 @@ def worth(whole: str, cost: str, left: float = 0.2) -> Saving:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(found=savings)
 def test_it_is_skipped_exactly_where_it_saves_less_than_it_costs(found: Saving) -> None:
     saved = found.whole * (1 - Decimal(repr(found.left)))
@@ -71,7 +72,7 @@ def test_it_is_skipped_exactly_where_it_saves_less_than_it_costs(found: Saving) 
         assert sum(step.startswith("Saving: summing") for step in decision.steps) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@examples(50)
 @given(found=savings)
 def test_it_is_decided_the_same_from_its_record(found: Saving) -> None:
     for text in POLICIES:

@@ -127,7 +127,6 @@ async def test_a_redis_that_reads_its_data_is_not_taken_for_ready() -> None:
         serving.cancel_scope.cancel()
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_data_port_and_password_are_there_after_a_restart(tmp_path: Path) -> None:
     async with redis(tmp_path) as first, Redis.from_url(first, decode_responses=True) as client:
@@ -144,7 +143,6 @@ async def test_data_port_and_password_are_there_after_a_restart(tmp_path: Path) 
         assert await client.get("job") == "1"
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_the_password_is_needed_and_in_no_argument(tmp_path: Path) -> None:
     async with redis(tmp_path) as url:
@@ -164,7 +162,6 @@ async def test_the_password_is_needed_and_in_no_argument(tmp_path: Path) -> None
     assert stat.S_IMODE((tmp_path / "redis").stat().st_mode) == 0o700
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_killed_redis_comes_back_with_its_data_where_it_was(tmp_path: Path) -> None:
     async with redis(tmp_path) as url:
@@ -180,7 +177,6 @@ async def test_a_killed_redis_comes_back_with_its_data_where_it_was(tmp_path: Pa
             assert (await client.info("server"))["process_id"] != pid
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_redis_waits_for_the_one_before_it(tmp_path: Path) -> None:
     (tmp_path / "redis").mkdir()
@@ -196,7 +192,6 @@ async def test_a_redis_waits_for_the_one_before_it(tmp_path: Path) -> None:
             assert not try_lock(lock)
 
 
-@pytest.mark.slow
 @pytest.mark.anyio
 async def test_data_of_a_newer_redis_is_not_passed_over(tmp_path: Path) -> None:
     version = "echo 'Redis server v=6.2.14 sha=00000000:0 malloc=libc bits=64 build=0'"

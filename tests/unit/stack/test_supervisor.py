@@ -24,7 +24,7 @@ STUBBORN = (
 )
 QUICK = RestartPolicy(first=0.01, longest=0.02)
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+pytestmark = pytest.mark.anyio
 
 
 async def until(done: Callable[[], Any], seconds: float = 90.0) -> Any:

@@ -8,11 +8,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import ConfigurationError
 from posology.store.memory import SqliteMemory
+from tests.support.examples import examples
 
 VALUES = {b"key %d" % i: b"value %d " % i * 30 for i in range(60)}
 
@@ -178,11 +179,7 @@ def test_a_page_that_points_into_the_midst_of_its_entries_gives_no_other_value(
                 memory.close()
 
 
-@settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@examples(50)
 @given(st.data())
 def test_a_bit_anywhere_never_gives_another_value(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

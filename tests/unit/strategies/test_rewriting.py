@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import ProviderOverloaded
@@ -89,7 +89,6 @@ async def test_an_answer_whose_quotes_are_all_of_a_summary_is_unsupported() -> N
     assert not outcome.supported
 
 
-@settings(max_examples=40, deadline=None)
 @given(text=st.text(max_size=200), whole=st.integers(0, 2))
 async def test_nothing_is_shown_that_is_longer_than_its_passage(text: str, whole: int) -> None:
     """What estimates bound it by: the bytes of the passages."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -15,6 +15,7 @@ from posology.corpus.items import Deletion, Item, Notice, Record
 from posology.corpus.pubmed import count, read
 from posology.corpus.pubmed.words import plain
 from posology.errors import BadFile, BadRecord
+from tests.support.examples import examples
 from tests.support.pubmed_xml import article, comment, document
 from tests.unit.corpus.pubmed.files import shown
 
@@ -44,7 +45,6 @@ def markup(text: str) -> str:
     return escape(text).replace("\r", "&#13;")
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.tuples(NUMBERS, WORDS, st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=3)),
@@ -127,7 +127,7 @@ def check(content: bytes, items: Sequence[Item]) -> None:
     assert max(lines, default=0) <= places(content)
 
 
-@settings(deadline=None, max_examples=250)
+@examples(50)
 @given(mutated())
 def test_nothing_is_raised_whatever_the_file_holds(content: bytes) -> None:
     items = items_of(content)
@@ -175,7 +175,7 @@ def well_formed(draw: st.DrawFn) -> tuple[bytes, list[str]]:
     return document(*parts, draw(st.sampled_from(BETWEEN))), numbers
 
 
-@settings(deadline=None, max_examples=150)
+@examples(50)
 @given(well_formed())
 def test_what_a_parser_of_the_whole_file_reads_is_read_the_same(
     file: tuple[bytes, list[str]],
@@ -192,7 +192,6 @@ def test_what_a_parser_of_the_whole_file_reads_is_read_the_same(
     assert len(items) == len(numbers) == places(content)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.binary(max_size=300), st.integers(min_value=0, max_value=2_000))
 def test_nothing_is_raised_for_bytes_or_a_damaged_gzip(content: bytes, at: int) -> None:
     check(content, items_of(content)) if not content.startswith(b"\x1f\x8b") else None

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.types import TokenVectors
@@ -35,14 +35,12 @@ def tokens_of(codec: LateCodec, n: int) -> TokenVectors:
     return TokenVectors(vectors=vectors, ids=np.arange(n), starts=np.arange(n), ends=np.arange(n))
 
 
-@settings(max_examples=30, deadline=None)
 @given(n=st.integers(0, 40), seed=st.integers(0, 1_000))
 def test_ids_come_back_as_they_were(n: int, seed: int) -> None:
     codec, given_ = make_codec(), tokens(n, seed)
     np.testing.assert_array_equal(codec.ids(codec(given_)), given_.ids)
 
 
-@settings(max_examples=30, deadline=None)
 @given(n=st.integers(0, 40), seed=st.integers(0, 1_000))
 def test_products_are_those_with_the_decoded_vectors(n: int, seed: int) -> None:
     codec = make_codec()

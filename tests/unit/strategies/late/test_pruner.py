@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.errors import IndexMismatch
@@ -28,7 +28,6 @@ def pruner() -> Pruner:
     return Pruner(codec=make_codec(), head=make_head())
 
 
-@settings(max_examples=25, deadline=None)
 @given(keep=st.floats(0, 1), seed=st.integers(0, 50))
 def test_a_share_of_the_sentences_is_kept_and_they_are_the_best(keep: float, seed: int) -> None:
     pruner = Pruner(codec=make_codec(), head=make_head())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.query import make_query
@@ -55,7 +55,6 @@ probabilities = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(passages=probabilities, keep=st.floats(0, 1), threshold=st.floats(0, 1))
 def test_shares_are_kept_exactly_and_the_likeliest_first(
     passages: list[list[list[float]]], keep: float, threshold: float

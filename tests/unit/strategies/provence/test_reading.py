@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.text.sentences import split
@@ -35,7 +35,6 @@ def test_a_short_pair_is_read_as_the_tokenizer_makes_it(reading: Reading, rerank
     assert text.sentence.tolist() == [-1, -1, 0, 0, 0, 1, 1, 1, 1]
 
 
-@settings(max_examples=40, deadline=None)
 @given(texts=contexts, title=st.sampled_from(("", "Aspirin in adults. ")))
 def test_windows_own_each_token_once_and_fit(
     reading: Reading, texts: list[str], title: str

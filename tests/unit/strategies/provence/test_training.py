@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.training.pruner.examples import (
@@ -168,7 +168,6 @@ def test_a_recipe_that_cannot_be_is_refused() -> None:
             Recipe(**wrong)
 
 
-@settings(max_examples=40, deadline=None)
 @given(texts=contexts, seed=st.integers(0, 5))
 def test_chunks_are_consecutive_sentences(texts: list[str], seed: int) -> None:
     (one,) = retrieve(" ".join(texts)).passages
