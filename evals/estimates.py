@@ -34,7 +34,7 @@ from anyio import to_thread
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.models import Models
 from orchestrator.question.estimates.accuracy import Compared, accuracy
-from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.rows import Estimated, Estimates, read_rows
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings, prepare_libraries

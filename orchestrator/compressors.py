@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from posology.seams import Memory
     from strategies.compression.self_information.annotator import Scorer
 
-#: gives the compressor of a name; of ``None`` the configured one. Blocking: it may load a model
-Choose = Callable[[str | None], Compressor | Rewriter]
 #: the file in the data folder
 _MEMORY = "memory.sqlite"
 
@@ -64,7 +62,7 @@ class Compressors:
         self._lock = threading.Lock()
 
     def __call__(self, name: str | None) -> Compressor | Rewriter:
-        """See :data:`Choose`.
+        """Return the compressor of a name, or the configured one for ``None``. Blocking: it may load a model.
 
         Raises:
             InvalidQuery: there is no such compressor.

@@ -14,7 +14,7 @@ from orchestrator.models import Models
 from orchestrator.question import qtables
 from orchestrator.question.decider import Decider, Means
 from orchestrator.question.embedding import Spend, encoded
-from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.pipeline import Pipeline, Prepared, Report
 from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever

@@ -1,71 +1,111 @@
-"""Strategies: how a question is answered. A new one is a file here and a line in ``STRATEGIES``."""
+"""Strategies: how a question is answered.
+
+:data:`STRATEGIES` is the one registry: a new strategy is a file here, its prompt, and an entry there. Importing this
+module loads no strategy: an entry imports its code when it builds the strategy.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from posology.seams import Compressor, Rewriter, Strategy
-from posology.types import Dose
-from strategies import compressed, direct
-from strategies.briefcontext import strategy
-from strategies.ladder import Ladder, OneCall
+from posology.errors import InputError
+
+if TYPE_CHECKING:
+    from posology.seams import Compressor, Rewriter, Strategy
+    from posology.types import Dose
+    from strategies.single_call import OneCall
+
+#: returns the compressor of a name, or the configured one for ``None``. Blocking: it may load a model
+Choose = Callable[[str | None], "Compressor | Rewriter"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
-    """What a dose does not say of how it is given."""
+class Parts:
+    """What a strategy is built from, besides its dose."""
 
-    #: of compressed RAG; ``None``: its own
-    compressor: Compressor | Rewriter | None = None
-    #: passages a partition of BriefContext; ``None``: its own
+    #: returns compressors; ``None``: the strategy's default
+    choose: Choose | None = None
+    #: passages a partition; ``None``: the strategy's default
     partition_size: int | None = None
 
 
-def _direct(dose: Dose, given: Given) -> Strategy:  # noqa: ARG001 - as all of them are made
-    return _climbing(direct.Direct(), dose)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A registered strategy: how to build it, and what it can do."""
+
+    #: builds the strategy of a dose
+    build: Callable[[Dose, Parts], Strategy]
+    #: whether a compressor selects what is shown; only then may a question name a compressor or a share to keep
+    takes_compressor: bool = False
+    #: share of the passages' text that its calls always show, 0 to 1; ``None``: it varies
+    share: float | None = None
 
 
-def _compressed(dose: Dose, given: Given) -> Strategy:
-    return _climbing(compressed.CompressedRag(compressor=given.compressor, keep=dose.keep), dose)
+def _direct(dose: Dose, _: Parts) -> Strategy:
+    from strategies.direct import Direct
+
+    return _in_steps(Direct(), dose)
 
 
-def _briefcontext(dose: Dose, given: Given) -> Strategy:  # noqa: ARG001 - it reads all, by one size
-    size = given.partition_size
-    return strategy.BriefContext(size=strategy.DEFAULT_SIZE if size is None else size)
+def _compressed(dose: Dose, parts: Parts) -> Strategy:
+    from strategies.compressed import CompressedRag
+
+    compressor = None if parts.choose is None else parts.choose(dose.compressor)
+    return _in_steps(CompressedRag(compressor=compressor, keep=dose.keep), dose)
 
 
-def _climbing(inner: OneCall, dose: Dose) -> Strategy:
-    return Ladder(inner, rungs=dose.rungs, overlapping=dose.overlapping) if dose.rungs else inner
+def _briefcontext(_: Dose, parts: Parts) -> Strategy:
+    from strategies.briefcontext.strategy import DEFAULT_SIZE, BriefContext
+
+    size = parts.partition_size
+    return BriefContext(size=DEFAULT_SIZE if size is None else size)
 
 
-#: name → how to make it
-STRATEGIES: Mapping[str, Callable[[Dose, Given], Strategy]] = MappingProxyType(
-    {
-        direct.NAME: _direct,
-        compressed.NAME: _compressed,
-        strategy.NAME: _briefcontext,
-    }
-)
+def _in_steps(inner: OneCall, dose: Dose) -> Strategy:
+    if not dose.rungs:
+        return inner
+    from strategies.ladder import Ladder
+
+    return Ladder(inner, rungs=dose.rungs, overlapping=dose.overlapping)
+
+
+#: name → strategy, in the order in which they are listed
+STRATEGIES: dict[str, Entry] = {
+    "direct": Entry(build=_direct, share=1.0),
+    "compressed": Entry(build=_compressed, takes_compressor=True),
+    "briefcontext": Entry(build=_briefcontext),
+}
+#: strategy that reads all passages after every step of a ladder was refused, as the router escalates
+ESCALATION = "briefcontext"
+
+
+def takes_compressor(strategy: object) -> bool:
+    """Return whether a strategy reads what a compressor selects; false for all that is no registered name."""
+    entry = STRATEGIES.get(strategy) if isinstance(strategy, str) else None
+    return entry is not None and entry.takes_compressor
 
 
 def make(
-    dose: Dose,
-    *,
-    compressor: Compressor | Rewriter | None = None,
-    partition_size: int | None = None,
+    dose: Dose, *, choose: Choose | None = None, partition_size: int | None = None
 ) -> Strategy:
-    """The strategy that gives a dose.
+    """Build the strategy of a dose. Blocking: a compressor may load a model.
 
     Args:
-        dose: of a strategy in :data:`STRATEGIES`; how many passages it reads is the task's business.
-        compressor: of compressed RAG, whatever the dose's is called; ``None``: its own.
-        partition_size: passages a partition of BriefContext; ``None``: its own.
+        dose: names a strategy of :data:`STRATEGIES`; its number of passages is applied to the task instead.
+        choose: returns compressors; ``None``: the strategy's default.
+        partition_size: passages a partition; ``None``: the strategy's default.
 
     Raises:
-        KeyError: there is no such strategy.
-        ValueError: the dose cannot be given.
+        InputError: no such strategy.
+        InvalidQuery: no such compressor.
+        ConfigurationError: the compressor's model or another part is missing.
+        ValueError: the dose has steps or a share that the strategy cannot use.
     """
-    given = Given(compressor=compressor, partition_size=partition_size)
-    return STRATEGIES[dose.strategy](dose, given)
+    if dose.strategy not in STRATEGIES:
+        known = ", ".join(STRATEGIES)
+        raise InputError(f"unknown strategy {dose.strategy!r}: choose one of {known}")
+    return STRATEGIES[dose.strategy].build(
+        dose, Parts(choose=choose, partition_size=partition_size)
+    )

@@ -1,44 +1,49 @@
-"""Compressed RAG: one call over what a compressor leaves of the retrieved passages."""
+"""Compressed RAG: one call over what a compressor selects of the retrieved passages."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 
 import anyio.to_thread
 
-from posology.seams import Complete, Compressor, Rewriter
+from posology.seams import Complete, Compressor, Guess, Rewriter
 from posology.types import (
     Answer,
     Call,
     Compressed,
     Compression,
     Excerpt,
+    PlannedCall,
     Refusal,
     Retrieval,
     Retrieved,
     Task,
 )
+from prompts.fence import OMISSION
 from strategies.compression.leancontext import LeanContext
-from strategies.evidence import shown_words, words
-from strategies.single_call import NOTHING_FOUND, ask, conclude
+from strategies.evidence import shown_words, whole, words
+from strategies.single_call import NOTHING_FOUND, OneCall, ask, conclude, planned
 
 NAME = "compressed"
 NOTHING_LEFT = "Nothing of the passages was left to read when they were compressed."
+#: precedes the remaining text of a passage that has a summary
+_TEXT = "\ntext: "
 
 
-class CompressedRag:
-    """Compresses, asks once, for a cited answer or a refusal, and keeps only the quotes that stand.
+class CompressedRag(OneCall):
+    """Compresses, then asks once for a cited answer or a refusal; keeps only verified quotes.
 
-    Quotes are checked against the whole passages: one from a fragment is found there, one that joins what an
-    omission parts is not, and one from a summary is found only where the passage says the same.
+    Quotes are checked against the whole passages: a quote from a fragment is found there, one that joins text across
+    an omission is not, and one from a summary is found only if the passage says the same.
 
-    What a compressor makes of a passage is never longer than the passage: where it would be, the passage is shown
-    whole. So its bytes bound what is shown of it, whatever writes.
+    A compressed passage is never longer than the passage: otherwise the passage is shown whole. So the passage's bytes
+    bound what is shown, also of a summary.
 
     Args:
-        compressor: chooses what is shown, or writes it; ``None``: LeanContext.
-        keep: share that it keeps, 0 to 1; ``None``: as much as it finds right.
+        compressor: selects or writes what is shown; ``None``: LeanContext.
+        keep: share to keep, 0 to 1; ``None``: the compressor's own choice.
 
     Raises:
         ValueError: ``keep`` is not 0 to 1.
@@ -48,22 +53,17 @@ class CompressedRag:
         self, *, compressor: Compressor | Rewriter | None = None, keep: float | None = None
     ) -> None:
         if keep is not None and not 0 <= keep <= 1:
-            raise ValueError(f"a share of sentences is 0 to 1, not {keep}")
+            raise ValueError(f"keep must be from 0 to 1 (got {keep})")
         self.compressor = LeanContext() if compressor is None else compressor
         self.keep = keep
-
-    @property
-    def calls(self) -> int:
-        """Calls that it makes for a question, at most as a rule: a rewriter's, and the answer's."""
-        return 2 if isinstance(self.compressor, Rewriter) else 1
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from what is left of the passages, in their order.
 
-        Where nothing is left there is nothing to ask about: that refuses without a call.
+        If nothing is left, it refuses without a call.
 
         Raises:
-            ProviderError: a call failed, a rewriter's among them; nothing was answered.
+            ProviderError: a call failed, a rewriter's included.
         """
         passages = task.retrieval.passages
         if not passages:
@@ -83,51 +83,109 @@ class CompressedRag:
         outcome = conclude(task.query, await complete(call), call.excerpts, strategy=NAME)
         return replace(
             outcome,
-            notes=(*outcome.notes, *compressed.remarks, _told(compressed, task.retrieval)),
+            notes=(*outcome.notes, *compressed.remarks, _remark(compressed, task.retrieval)),
             shown=took.shown / took.words if took.words else None,
             compression=took,
         )
 
     def call(self, task: Task) -> Call | None:
-        """The call for an answer; ``None`` where there is nothing to ask about. Blocking.
+        """Render the call for an answer; ``None`` if nothing is left. Blocking.
 
         Raises:
-            TypeError: what it shows is written by calls of its own, and not known before them.
+            TypeError: the compressor is a rewriter, whose text is unknown before its own calls.
         """
         if isinstance(self.compressor, Rewriter):
-            raise TypeError(f"nobody knows what {self.compressor.name} writes before it is asked")
+            raise TypeError(f"the call cannot be rendered before {self.compressor.name} is asked")
         compressed = _no_longer(self.compressor(task.retrieval, self.keep), task.retrieval)
         return ask(task, compressed.excerpts, strategy=NAME)
+
+    def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
+        """Plan a rewriter's calls and the call for an answer. Runs only compressors that select text."""
+        compressor = self.compressor
+        if not task.retrieval.passages:
+            return
+        if not isinstance(compressor, Rewriter):
+            if compressor.extractive:
+                yield from super().calls(task, guess)
+            else:
+                yield self._unwritten(task, guess)
+            return
+        calls = compressor.calls(task, self.keep)
+        tokens = _tokens(task, guess) * compressor.expected_ratio(self.keep) / max(1, len(calls))
+        for call in calls:
+            yield PlannedCall(
+                call=call, input=guess.input(call), output=guess.output(call, default=tokens)
+            )
+        # if the rewriter keeps nothing, there is no call for an answer
+        yield replace(self._unwritten(task, guess), share=guess.found(task.model))
+
+    def count(self, task: Task) -> int:
+        """Return 1, or 2 with a rewriter."""
+        return super().count(task) + isinstance(self.compressor, Rewriter)
 
     async def _compress(self, task: Task, complete: Complete) -> Compressed:
         if isinstance(self.compressor, Rewriter):
             return await self.compressor(task, self.keep, complete)
-        # arithmetic at least, and a model's passes for some, for minutes, which neither another question should
-        # wait for nor whoever cancels this one
+        # a compressor may compute for minutes: neither other questions nor a cancellation wait for it
         return await anyio.to_thread.run_sync(
             self.compressor, task.retrieval, self.keep, abandon_on_cancel=True
         )
 
+    def _unwritten(self, task: Task, guess: Guess) -> PlannedCall:
+        """Plan the call for an answer over text that is not written yet.
+
+        At worst each passage is as long as it is, in characters that are counted by their bytes, with all the
+        marks of omission that there is room for.
+        """
+        passages = task.retrieval.passages
+        bare = _rendered(task, tuple(Excerpt(passage=p.passage, sentences=()) for p in passages))
+        longest = tuple(
+            Excerpt(
+                passage=p.passage,
+                sentences=(),
+                summary="7"
+                * (len(_utf8(p.passage.text)) + len(_utf8(OMISSION)) * (len(p.sentences) + 1))
+                + _TEXT,
+            )
+            for p in passages
+        )
+        call = planned(bare, guess)
+        return replace(
+            call,
+            input=call.input + _tokens(task, guess) * self.compressor.expected_ratio(self.keep),
+            worst_cases=(_rendered(task, whole(passages)), _rendered(task, longest)),
+        )
+
+
+def _rendered(task: Task, excerpts: tuple[Excerpt, ...]) -> Call:
+    call = ask(task, excerpts, strategy=NAME)
+    assert call is not None
+    return call
+
+
+def _tokens(task: Task, guess: Guess) -> float:
+    return guess.tokens((one.passage.text for one in task.retrieval.passages), task.model)
+
 
 def _no_longer(compressed: Compressed, retrieval: Retrieval) -> Compressed:
-    """What is left, with passages whole of which more bytes would be shown than they have."""
+    """Show a passage whole if its compressed form has more bytes."""
     if compressed.extractive:
         return compressed
     by_id = {one.passage.id: one for one in retrieval.passages}
     kept = compressed.kept
     excerpts = []
     for excerpt in compressed.excerpts:
-        whole = by_id[excerpt.passage.id]
+        original = by_id[excerpt.passage.id]
         if _bytes(excerpt) <= len(_utf8(excerpt.passage.text)):
             excerpts.append(excerpt)
             continue
-        kept += len(set(whole.sentences) - set(excerpt.sentences))
-        excerpts.append(Excerpt(passage=whole.passage, sentences=whole.sentences))
+        kept += len(set(original.sentences) - set(excerpt.sentences))
+        excerpts.append(Excerpt(passage=original.passage, sentences=original.sentences))
     return replace(compressed, excerpts=tuple(excerpts), kept=kept)
 
 
 def _bytes(excerpt: Excerpt) -> int:
-    """Of what is shown, without marks of omission; space between sentences that are neighbours is shown, too."""
+    """Return the UTF-8 size of an excerpt, without marks of omission but with space between adjacent sentences."""
     text = excerpt.passage.text
     size = len(_utf8(excerpt.summary or ""))
     end = None
@@ -155,11 +213,11 @@ def _took(compressed: Compressed, retrieval: Retrieval, seconds: float) -> Compr
     )
 
 
-def _told(compressed: Compressed, retrieval: Retrieval) -> str:
-    """How much of the passages was shown, for a reader of the answer."""
+def _remark(compressed: Compressed, retrieval: Retrieval) -> str:
+    """Say how much of the passages was shown, for a reader of the answer."""
     passages = f"{len(compressed.excerpts)} of {len(retrieval.passages)} passages"
     sentences = f"{compressed.kept} of {compressed.sentences} sentences"
-    length = _characters(compressed.excerpts) / _there(retrieval.passages)
+    length = _characters(compressed.excerpts) / _all_characters(retrieval.passages)
     if compressed.extractive:
         return (
             f"The model was shown {length:.0%} of the text, of {passages}, with {sentences} whole."
@@ -170,7 +228,7 @@ def _told(compressed: Compressed, retrieval: Retrieval) -> str:
     )
 
 
-def _there(passages: tuple[Retrieved, ...]) -> int:
+def _all_characters(passages: tuple[Retrieved, ...]) -> int:
     return sum(s.end - s.start for one in passages for s in one.sentences) or 1
 
 

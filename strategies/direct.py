@@ -7,21 +7,21 @@ from dataclasses import replace
 from posology.seams import Complete
 from posology.types import Answer, Call, Refusal, Task
 from strategies.evidence import shown, whole
-from strategies.single_call import NOTHING_FOUND, ask, conclude
+from strategies.single_call import NOTHING_FOUND, OneCall, ask, conclude
 
 NAME = "direct"
 
 
-class Direct:
-    """Asks once, for a cited answer or a refusal, and keeps only the quotes that stand."""
+class Direct(OneCall):
+    """One call over whole passages, for a cited answer or a refusal; keeps only verified quotes."""
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from the passages in their order.
 
-        Without passages there is nothing to ask about: that refuses without a call.
+        Without passages it refuses, without a call.
 
         Raises:
-            ProviderError: the call failed; nothing was answered.
+            ProviderError: the call failed.
         """
         call = self.call(task)
         if call is None:
@@ -30,5 +30,5 @@ class Direct:
         return replace(outcome, shown=shown(call.excerpts, task.retrieval.passages))
 
     def call(self, task: Task) -> Call | None:
-        """The one call that it makes; ``None`` where there is nothing to ask about."""
+        """Render the call; ``None`` without passages."""
         return ask(task, whole(task.retrieval.passages), strategy=NAME)

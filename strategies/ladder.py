@@ -1,137 +1,156 @@
-"""A ladder: the same question again, with more passages, while the reply is that they do not answer it.
+"""A ladder: the same question asked with more and more passages, until the model does not refuse.
 
-Adaptive RAG: the model's refusal is taken as its word that the context was not enough. Which passages
-each call shows is decided elsewhere (:class:`policies.doubling.Doubling`); here the calls are made.
+Adaptive RAG takes a refusal as a sign that the context was not enough. The policy decides which passages each call
+shows (:class:`policies.doubling.Doubling`); here the calls are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
 
 from posology.errors import BudgetExhausted, CallTooLarge, ContextTooLong, NothingAffordable
-from posology.seams import Complete
-from posology.types import Answer, Call, Completion, Compression, Refusal, Rung, Task, Usage
+from posology.seams import Complete, Guess
+from posology.types import (
+    Answer,
+    Call,
+    Completion,
+    Compression,
+    Dose,
+    Partition,
+    PlannedCall,
+    Refusal,
+    Rung,
+    Task,
+    Usage,
+)
 from strategies.evidence import cut, words
+from strategies.single_call import OneCall
 
-#: what waiting does not change: a rung that meets one of these can never be made
+#: errors that waiting does not change: a step that meets one of these can never be made
 _CANNOT_BE_PAID = (BudgetExhausted, NothingAffordable, CallTooLarge)
-
-
-class OneCall(Protocol):
-    """A strategy that answers a task by one call, and can say by which: what a ladder repeats."""
-
-    async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal: ...
-
-    def call(self, task: Task) -> Call | None:
-        """The call; ``None`` where there is nothing to ask about."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Step:
-    """Which of the retrieved passages a rung shows."""
+    """The retrieved passages that one call shows."""
 
+    #: place of the first passage, from 0
     first: int
     passages: int
 
     def of(self, task: Task) -> Task:
-        """The task over them alone."""
+        """Limit a task to these passages."""
         return cut(task, self.first, self.passages)
 
 
 class Ladder:
-    """Climbs until a call is answered with evidence, or no rung is left.
+    """Repeats a call with more passages until it is answered with evidence, or no step is left.
 
-    A refusal goes on to the next rung. So does an answer of which no quote stands: what nobody can
-    check is no reason to stop where more can be read, and in medicine a wrong answer harms more than
-    another call costs. If nothing better comes, the last such answer is given, unsupported as it is;
-    without one, the last refusal. A safety system that declines ends it, too.
+    A refusal leads to the next step. So does an answer without a verified quote: it cannot be checked, and in medicine
+    a wrong answer harms more than another call costs. If nothing better comes, the last such answer is returned as
+    unsupported; without one, the last refusal. A safety system that declines ends the ladder, too.
 
-    A rung that the budget does not pay for, or that the model's window does not hold, ends the ladder between
-    two calls: what the rungs before it led to is given, with a remark. Each rung is in ``rungs`` of what is given, with the usage of the
-    replies that it was concluded from (a reply that had to be repaired is in the account alone).
+    If the budget or the model's window has no room for a step, the ladder ends before it and returns what the steps
+    before led to, with a remark. ``rungs`` of the outcome lists every step with the usage of the replies that it was
+    concluded from; a reply that had to be repaired is in the account only.
 
     Args:
-        inner: makes each call, and concludes from its reply.
-        rungs: how many passages each call shows.
-        overlapping: whether each shows what those before it showed, too; else the passages that come next.
+        inner: makes each call and concludes from its reply.
+        rungs: passages that each call shows.
+        overlapping: whether each call also shows what the calls before it showed; else only the next passages.
 
     Raises:
-        ValueError: no rungs, an empty one, or overlapping ones that do not grow.
+        ValueError: no steps, an empty step, or overlapping steps that do not grow.
     """
 
     def __init__(self, inner: OneCall, *, rungs: Sequence[int], overlapping: bool = True) -> None:
         if not rungs or min(rungs) < 1:
-            raise ValueError(f"each rung of a ladder shows at least one passage, not {rungs}")
+            raise ValueError(f"each step of a ladder must show at least one passage (got {rungs})")
         if overlapping and any(b <= a for a, b in pairwise(rungs)):
-            raise ValueError(f"each rung of a ladder shows more than the one before, not {rungs}")
+            raise ValueError(f"each step must show more passages than the one before (got {rungs})")
         self.inner = inner
-        self._rungs = tuple(rungs)
+        self._passages = tuple(rungs)
         self._overlapping = overlapping
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from as few of the passages as suffice, best first.
 
         Raises:
-            ProviderError: a call failed; what the rungs before it led to is not given.
-            BudgetExhausted: the budget does not pay for the first rung.
-            HeadroomReserved: a rung cannot be made yet: the same task, tried later, replays those
-                before it.
+            ProviderError: a call failed; the outcome of the steps before is dropped.
+            BudgetExhausted: the budget does not pay for the first step.
+            HeadroomReserved: a step must wait for budget: the same task, tried later, replays the steps before.
         """
-        steps = self._steps(len(task.retrieval.passages))
+        steps = self._steps(task)
         if not steps:
             return await self.inner(task, complete)
         climb = _Climb(passages=len(task.retrieval.passages), words=words(task.retrieval.passages))
         for step in steps:
             counting = _Counting(complete)
             try:
-                shown = step.of(task)
-                outcome = await self.inner(shown, counting)
+                part = step.of(task)
+                outcome = await self.inner(part, counting)
             except _CANNOT_BE_PAID as error:
                 if climb.kept is None:
                     raise
                 return climb.end(f"The budget ended the ladder there ({type(error).__name__}).")
             except ContextTooLong:
-                # what is larger would not fit either, and what was read is paid for
+                # a larger step would not fit either, and the steps before are paid for
                 if climb.kept is None:
                     raise
                 return climb.end("The model's window ended the ladder there (ContextTooLong).")
-            climb.add(outcome, step, counting.usage, words=words(shown.retrieval.passages))
+            climb.add(outcome, step, counting.usage, words=words(part.retrieval.passages))
             if _ends(outcome):
                 break
         return climb.end()
 
-    def call(self, task: Task) -> Call | None:
-        """The first rung's call; ``None`` where there is nothing to ask about."""
-        steps = self._steps(len(task.retrieval.passages))
-        return self.inner.call(steps[0].of(task) if steps else task)
+    def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
+        """Plan each step's calls, as likely as the step is reached."""
+        for i, step in enumerate(self._steps(task)):
+            share = guess.reached(task.model, i)
+            for one in self.inner.calls(step.of(task), guess):
+                yield replace(one, share=one.share * share, step=i)
 
-    def tasks(self, task: Task) -> tuple[Task, ...]:
-        """What the inner strategy is given at each rung; the later ones only if they must be climbed."""
-        return tuple(step.of(task) for step in self._steps(len(task.retrieval.passages)))
+    def count(self, task: Task) -> int:
+        """Return the calls of all steps."""
+        return self.inner.count(task) * len(self._passages)
 
-    def _steps(self, passages: int) -> tuple[_Step, ...]:
-        """The rungs over so many passages; none that would show nothing new."""
-        steps: list[_Step] = []
-        seen = 0
-        for rung in self._rungs:
-            first = 0 if self._overlapping else seen
-            end = min(first + rung, passages)
-            if end > seen:
-                steps.append(_Step(first=first, passages=end - first))
-                seen = end
-        return tuple(steps)
+    def partitions(self, task: Task) -> tuple[Partition, ...]:
+        """Return those of the inner strategy: none."""
+        return self.inner.partitions(task)
+
+    def _steps(self, task: Task) -> tuple[_Step, ...]:
+        return _steps(self._passages, len(task.retrieval.passages), overlapping=self._overlapping)
+
+
+def step_tasks(task: Task, dose: Dose) -> tuple[Task, ...]:
+    """Return the task of each step of a dose; the task itself if the dose has no steps."""
+    if not dose.rungs:
+        return (task,)
+    steps = _steps(dose.rungs, len(task.retrieval.passages), overlapping=dose.overlapping)
+    return tuple(step.of(task) for step in steps)
+
+
+def _steps(rungs: Sequence[int], passages: int, *, overlapping: bool) -> tuple[_Step, ...]:
+    """Return the steps over so many passages, without those that would show nothing new."""
+    steps: list[_Step] = []
+    seen = 0
+    for rung in rungs:
+        first = 0 if overlapping else seen
+        end = min(first + rung, passages)
+        if end > seen:
+            steps.append(_Step(first=first, passages=end - first))
+            seen = end
+    return tuple(steps)
 
 
 class _Counting:
-    """A :class:`~posology.seams.Complete` that adds up what the calls through it used."""
+    """A :class:`~posology.seams.Complete` that sums the usage of its calls."""
 
     def __init__(self, inner: Complete) -> None:
         self._inner = inner
-        #: ``None`` once a provider did not tell
+        #: ``None`` once a provider reported none
         self.usage: Usage | None = Usage()
 
     async def __call__(self, call: Call) -> Completion:
@@ -143,24 +162,24 @@ class _Counting:
 
 
 class _Climb:
-    """What the rungs so far led to."""
+    """The outcome of the steps so far."""
 
     def __init__(self, *, passages: int, words: int) -> None:
         self._passages = passages
         self._words = words
-        #: words that were shown, with repetitions; ``None`` once a call did not tell
+        #: words that were shown, repetitions included; ``None`` once it is unknown of a call
         self._shown: float | None = 0.0
         self._rungs: list[Rung] = []
-        #: of all rungs that compressed anything
+        #: sum over all steps that compressed anything
         self._compression: Compression | None = None
-        #: what is given if nothing better comes
+        #: outcome if nothing better comes
         self.kept: Answer | Refusal | None = None
         self._kept_at = 0
 
     def add(
         self, outcome: Answer | Refusal, step: _Step, usage: Usage | None, *, words: int
     ) -> None:
-        """One more rung, of so many words; a refusal does not take the place of an answer."""
+        """Add a step over so many words; a refusal does not replace an answer."""
         if self._shown is not None:
             self._shown = None if outcome.shown is None else self._shown + outcome.shown * words
         if outcome.compression is not None:
@@ -178,9 +197,9 @@ class _Climb:
             self.kept, self._kept_at = outcome, len(self._rungs) - 1
 
     def end(self, *remarks: str) -> Answer | Refusal:
-        """What is given, with the rungs and what a reader must know of them."""
+        """Return the outcome, with the steps and remarks on them."""
         assert self.kept is not None
-        notes = (*self.kept.notes, *self._told(), *remarks)
+        notes = (*self.kept.notes, *self._remarks(), *remarks)
         share = self._shown / self._words if self._shown is not None and self._words else None
         return replace(
             self.kept,
@@ -190,17 +209,17 @@ class _Climb:
             compression=self._compression,
         )
 
-    def _told(self) -> list[str]:
+    def _remarks(self) -> list[str]:
         seen = max(rung.first + rung.passages for rung in self._rungs)
         if isinstance(self.kept, Refusal):
             return [f"Refused in {_calls(len(self._rungs))}, which read {self._share(seen)}."]
         rung = self._rungs[self._kept_at]
-        told = [f"Answered from {self._range(rung)}, in call {self._kept_at + 1} of a ladder."]
+        remarks = [f"Answered from {self._range(rung)}, in call {self._kept_at + 1} of a ladder."]
         if later := len(self._rungs) - 1 - self._kept_at:
-            told.append(
+            remarks.append(
                 f"None of its quotes stands, and {_calls(later)} that came after it gave no answer."
             )
-        return told
+        return remarks
 
     def _range(self, rung: Rung) -> str:
         if not rung.first:
@@ -214,7 +233,7 @@ class _Climb:
 
 
 def _ends(outcome: Answer | Refusal) -> bool:
-    """Whether more passages are of no use: it is answered, or a safety system will not have it answered."""
+    """Return whether more passages are of no use: it is answered, or a safety system declined."""
     return outcome.supported if isinstance(outcome, Answer) else outcome.filtered
 
 

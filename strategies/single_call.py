@@ -1,9 +1,25 @@
-"""What direct and compressed RAG share: one call over excerpts, and what becomes of its reply."""
+"""Strategies of one call over excerpts: the call, its plan, and the conclusion from its reply."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from posology.seams import Complete, Guess
 from posology.text.refusals import is_refusal
-from posology.types import Answer, Call, Completion, Excerpt, Finish, Query, Refusal, Stage, Task
+from posology.types import (
+    Answer,
+    Call,
+    Completion,
+    Excerpt,
+    Finish,
+    Partition,
+    PlannedCall,
+    Query,
+    Refusal,
+    Stage,
+    Task,
+)
 from prompts.answer import AnswerReply, render_answer, reply_schema
 from prompts.lengths import reply_tokens
 from strategies.evidence import check, remarks
@@ -11,13 +27,44 @@ from strategies.evidence import check, remarks
 NOTHING_FOUND = "No passage was found for this question."
 
 
+class OneCall(ABC):
+    """A strategy that answers a task by one call and can render it beforehand, so that a ladder can repeat it."""
+
+    @abstractmethod
+    async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
+        """Answer from the passages in their order."""
+
+    @abstractmethod
+    def call(self, task: Task) -> Call | None:
+        """Render the call; ``None`` if there is nothing to ask about. Blocking."""
+
+    def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
+        """Plan the one call, see :class:`~posology.seams.Strategy`."""
+        call = self.call(task)
+        if call is not None:
+            yield planned(call, guess)
+
+    def count(self, task: Task) -> int:  # noqa: ARG002 - the same for every task
+        """Return 1."""
+        return 1
+
+    def partitions(self, task: Task) -> tuple[Partition, ...]:  # noqa: ARG002 - never any
+        """Return none."""
+        return ()
+
+
+def planned(call: Call, guess: Guess) -> PlannedCall:
+    """Plan a call whose messages are known."""
+    return PlannedCall(call=call, input=guess.input(call), output=guess.output(call))
+
+
 def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | None:
-    """The call for a cited answer or a refusal; ``None`` without excerpts.
+    """Render the call for a cited answer or a refusal; ``None`` without excerpts.
 
     Args:
         task: the question.
-        excerpts: what is shown, in this order.
-        strategy: who asks, for the account.
+        excerpts: excerpts to show, in this order.
+        strategy: name of the strategy, for the account.
     """
     if not excerpts:
         return None
@@ -38,13 +85,13 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
 def conclude(
     query: Query, completion: Completion, excerpts: tuple[Excerpt, ...], *, strategy: str
 ) -> Answer | Refusal:
-    """What a reply to :func:`ask` comes to: only quotes that stand are cited.
+    """Turn the reply to :func:`ask` into an answer or a refusal; only verified quotes are cited.
 
     Args:
         query: the question.
         completion: the reply.
-        excerpts: what was shown.
-        strategy: who asked.
+        excerpts: excerpts that were shown.
+        strategy: name of the strategy.
     """
     reply = completion.parsed
     if completion.finish is Finish.FILTERED or not isinstance(reply, AnswerReply):
@@ -59,8 +106,7 @@ def conclude(
         return _refuse(answer, reply, strategy)
     verified = check(reply.quotes, excerpts)
     choice = reply.choice if reply.choice in query.choices else None
-    # an answer that says 'no' can sound like a refusal: the wording decides only where nothing else
-    # speaks for an answer
+    # an answer of 'no' can sound like a refusal: the wording decides only without quotes and verdict
     if not verified.citations and choice is None and is_refusal(answer):
         return _refuse(answer, reply, strategy)
     return Answer(

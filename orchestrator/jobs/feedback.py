@@ -15,6 +15,7 @@ from posology.store import keys
 from posology.store.connection import translated
 from posology.store.keys import DEFAULT_TENANT
 from posology.types import Decision, JobState
+from strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -80,13 +81,12 @@ def cell_of(decision: Decision, result: AskOutput, score: float) -> Cell | None:
         return None
     if decision.then is not None or dose.passages is not None or result.strategy != dose.strategy:
         return None
-    match dose.strategy:
-        case "direct":
-            keep = 1.0
-        case "compressed" if dose.keep is not None:
-            keep = dose.keep
-        case _:
-            return None
+    entry = STRATEGIES.get(dose.strategy)
+    if entry is None:
+        return None
+    keep = dose.keep if entry.takes_compressor else entry.share
+    if keep is None:
+        return None
     shown = result.shown
     if shown is None and not dose.rungs:
         shown = keep

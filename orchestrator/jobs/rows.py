@@ -15,7 +15,7 @@ from posology.errors import InvalidQuery, JobCancelled, JobNotFound, PosologyErr
 from posology.published.answers import ErrorBody, Spending
 from posology.published.jobs import BatchRow
 from posology.types import JobState
-from strategies.compressed import NAME as COMPRESSED
+from strategies import takes_compressor
 
 #: bytes of one row: the longest question with its options, every character escaped
 MAX_ROW = 65_536
@@ -134,12 +134,12 @@ def _left(defaults: Mapping[str, Any], data: Mapping[str, Any]) -> Mapping[str, 
         gone |= {"strategy", "keep", "compressor"}
     elif data.get("strategy") is not None:
         gone.add("policy")
-        if data["strategy"] != COMPRESSED:
+        if not takes_compressor(data["strategy"]):
             gone |= {"keep", "compressor"}
     elif "strategy" in data:
         # no strategy: the policy is to decide, and it has no use for a share
         gone.add("keep")
-    elif data.get("compressor") is not None and defaults.get("strategy") != COMPRESSED:
+    elif data.get("compressor") is not None and not takes_compressor(defaults.get("strategy")):
         gone.add("strategy")
     if data.get("options"):
         gone.add("form")

@@ -27,7 +27,7 @@ from posology.published.decisions import (
     SideOutput,
 )
 from posology.types import Decision, Scope
-from strategies import STRATEGIES
+from strategies import STRATEGIES, takes_compressor
 
 if TYPE_CHECKING:
     from orchestrator.jobs.rows import Row
@@ -77,7 +77,7 @@ class Side:
         for setting in filter(None, settings.split(",")):
             key, _, value = (part.strip() for part in setting.partition("="))
             try:
-                if name != "compressed" or not value:
+                if not takes_compressor(name) or not value:
                     raise ValueError
                 if key == "compressor":
                     check_compressor(value, field="policy")
@@ -98,7 +98,7 @@ class Side:
         """A question, decided by this side whatever it asks for itself."""
         policy = None if self.strategy else self.text
         compressor = self.compressor or request.compressor
-        if self.strategy not in (None, "compressed"):
+        if self.strategy is not None and not takes_compressor(self.strategy):
             compressor = None
         return replace(
             request,

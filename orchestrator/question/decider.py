@@ -28,10 +28,11 @@ from posology.types import (
     Task,
 )
 from prompts.template import digests
+from strategies import takes_compressor
 
 if TYPE_CHECKING:
     from orchestrator.question.estimates.costs import Estimator
-    from orchestrator.question.estimates.savings import Spared
+    from orchestrator.question.estimates.savings import Savings
     from orchestrator.question.request import Request
     from policies.qtable import QTable
     from posology.seams import Policy
@@ -170,7 +171,7 @@ class Decider:
     def compressor_of(self, decision: Decision) -> str | None:
         """Version of the compressor that a decision is about; ``None``: it is about none."""
         name = decision.dose.compressor
-        if decision.dose.strategy != "compressed":
+        if not takes_compressor(decision.strategy):
             name = decision.features.get("saving.compressor")
             if name is None:
                 return None
@@ -178,7 +179,7 @@ class Decider:
 
     def spared(
         self, request: Request, retrieval: Retrieval, outcome: Answer | Refusal
-    ) -> Spared | None:
+    ) -> Savings | None:
         """What compressing saved of an answer, and what it cost; ``None``: nothing was, or nobody knows. Blocking."""
         if outcome.compression is None or self._estimator is None:
             return None

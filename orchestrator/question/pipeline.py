@@ -12,9 +12,8 @@ from anyio import to_thread
 
 from orchestrator.question.decider import Decider, Means, refuse_declined, task_of
 from orchestrator.question.embedding import Spend, encoded, seeing, unpaid, unseen
-from orchestrator.question.estimates.costs import strategy_of
 from orchestrator.question.request import Request
-from posology.errors import InputError, VersionGone
+from posology.errors import VersionGone
 from posology.index.search.filters import describe
 from posology.index.search.retriever import Retriever
 from posology.llm.accounting import Account
@@ -31,17 +30,16 @@ from posology.types import (
     Retrieval,
     Task,
 )
-from strategies import STRATEGIES
-from strategies.compressed import NAME as COMPRESSED
-from strategies.evidence import dosed
+from strategies import make, takes_compressor
+from strategies.evidence import truncate_task
 
 if TYPE_CHECKING:
-    from orchestrator.question.estimates.savings import Spared
+    from orchestrator.question.estimates.savings import Savings
 
 #: gives the ``Complete`` of a model, accounting to a journal
 Completes = Callable[[str, Journal], Complete]
 #: what compressing saved of an outcome; ``None``: nothing was compressed, or nobody knows. Blocking
-Spares = Callable[["Request", Retrieval, Answer | Refusal], "Spared | None"]
+Spares = Callable[["Request", Retrieval, Answer | Refusal], "Savings | None"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -66,7 +64,7 @@ class Prepared:
     @property
     def task(self) -> Task:
         """What the strategy is asked to do."""
-        return dosed(task_of(self.request, self.retrieval), self.dose)
+        return truncate_task(task_of(self.request, self.retrieval), self.dose)
 
     async def answer(self, complete: Complete) -> Answer | Refusal:
         """Give the dose.
@@ -115,7 +113,7 @@ class Report:
     #: seconds from question to outcome
     seconds: float
     #: what compressing saved; ``None``: nothing was compressed, or nobody knows
-    spared: Spared | None = None
+    spared: Savings | None = None
 
 
 class Pipeline:
@@ -271,14 +269,11 @@ class Pipeline:
         dose, request = prepared.dose, prepared.request
         if dose.strategy == DECLINE:
             return None
-        if dose.strategy not in STRATEGIES:
-            known = ", ".join(STRATEGIES)
-            raise InputError(f"no strategy {dose.strategy!r}: choose one of {known}")
-        choose, size = self._decider.compressors, request.partition_size
-        if dose.strategy != COMPRESSED:
-            return strategy_of(dose, choose, size)
-        # a compressor may load a model when it is first asked for
-        return await to_thread.run_sync(strategy_of, dose, choose, size)
+        build = partial(
+            make, dose, choose=self._decider.compressors, partition_size=request.partition_size
+        )
+        # a compressor may load a model when it is first used
+        return await to_thread.run_sync(build) if takes_compressor(dose.strategy) else build()
 
 
 async def resume(

@@ -69,7 +69,7 @@ from posology.types import (
 )
 
 if TYPE_CHECKING:
-    from orchestrator.question.estimates.savings import Spared
+    from orchestrator.question.estimates.savings import Savings
     from orchestrator.question.pipeline import Report
     from orchestrator.question.request import Request
     from posology.index.build.report import IngestReport
@@ -104,7 +104,7 @@ def answer_output(
     spending: Spending,
     retrieval_seconds: float,
     seconds: float,
-    spared: Spared | None = None,
+    spared: Savings | None = None,
 ) -> AskOutput:
     """The published form of an outcome, whoever put its parts together.
 
@@ -150,7 +150,7 @@ def answer_output(
     )
 
 
-def compression(took: Compression | None, spared: Spared | None) -> CompressionOutput | None:
+def compression(took: Compression | None, spared: Savings | None) -> CompressionOutput | None:
     """The published form of what compressing took; ``None``: nothing was compressed.
 
     Args:

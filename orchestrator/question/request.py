@@ -19,6 +19,7 @@ from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEA
 from posology.llm.models import parse
 from posology.query import make_query
 from posology.types import Filters, Form, Mode, Query
+from strategies import STRATEGIES, takes_compressor
 
 #: maximum time from submission to the end of a job, seconds
 MAX_DEADLINE = 86_400.0
@@ -222,22 +223,18 @@ class AskRequest(_Sent):
         )
 
     def _check_strategy(self) -> None:
-        if self.strategy is not None:
-            # strategies need NumPy, which a question that names none does not wait for; below as well
-            from strategies import STRATEGIES
-
-            if self.strategy not in STRATEGIES:
-                known = ", ".join(STRATEGIES)
-                raise InvalidQuery(
-                    f"unknown strategy {self.strategy!r}: choose one of {known}", field="strategy"
-                )
-        if self.keep is not None and self.strategy != "compressed":
+        if self.strategy is not None and self.strategy not in STRATEGIES:
+            known = ", ".join(STRATEGIES)
+            raise InvalidQuery(
+                f"unknown strategy {self.strategy!r}: choose one of {known}", field="strategy"
+            )
+        if self.keep is not None and not takes_compressor(self.strategy):
             raise InvalidQuery(
                 f"keep ({self.keep:g}) needs the strategy compressed (got {self.strategy}): add it, or set the "
                 "policy router:keep=SHARE",
                 field="keep",
             )
-        if self.compressor is not None and self.strategy not in (None, "compressed"):
+        if self.compressor is not None and self.strategy and not takes_compressor(self.strategy):
             raise InvalidQuery(
                 f"compressor ({self.compressor}) needs the strategy compressed or a policy (got {self.strategy})",
                 field="compressor",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from posology.seams.answering import (
     Complete,
     Compressor,
+    Guess,
     Memory,
     Policy,
     Recall,
@@ -32,6 +33,7 @@ __all__ = [
     "Complete",
     "Compressor",
     "Embedder",
+    "Guess",
     "Journal",
     "Memory",
     "Meter",

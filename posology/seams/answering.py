@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from posology.types import (
@@ -11,6 +11,8 @@ from posology.types import (
     Completion,
     Compressed,
     Decision,
+    Partition,
+    PlannedCall,
     Refusal,
     Retrieval,
     Situation,
@@ -28,10 +30,66 @@ class Complete(Protocol):
     async def __call__(self, call: Call) -> Completion: ...
 
 
+class Guess(Protocol):
+    """Predicts token counts and outcomes, so that a strategy can plan its calls without making any."""
+
+    def tokens(self, texts: Iterable[str], model: str) -> float:
+        """Return the expected tokens of texts, as the model's tokenizer counts them."""
+        ...
+
+    def input(self, call: Call) -> float:
+        """Return the expected input tokens of a call."""
+        ...
+
+    def output(self, call: Call, *, default: float | None = None) -> float:
+        """Return the expected output tokens of a call.
+
+        Args:
+            call: the call.
+            default: expected tokens if the tenant has made no such call; ``None``: the measured default.
+        """
+        ...
+
+    def bound(self, call: Call) -> int:
+        """Return the most input tokens that a call can have."""
+        ...
+
+    def findings(self, extract: Call, reduce: Call, *, bare: float, block: float) -> float:
+        """Return the input tokens that one partition's findings add to a reduce call.
+
+        Args:
+            extract: a call that reads a partition.
+            reduce: the call that gets the findings.
+            bare: input tokens of a reduce call without findings.
+            block: input tokens of one rendered finding.
+        """
+        ...
+
+    def found(self, model: str) -> float:
+        """Return the share of questions, 0 to 1, for which a first pass finds anything to answer from."""
+        ...
+
+    def reached(self, model: str, step: int) -> float:
+        """Return the share of questions, 0 to 1, that reach a step of a ladder, counted from 0."""
+        ...
+
+
 class Strategy(Protocol):
-    """Answers a task, spending only through ``complete``."""
+    """Answers a task, spending only through ``complete``, and plans the calls that this takes."""
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal: ...
+
+    def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
+        """Plan the calls for a task, in order; none without passages. Blocking, and sends nothing."""
+        ...
+
+    def count(self, task: Task) -> int:
+        """Return how many calls a task takes at most if none is repeated. Fast: renders nothing."""
+        ...
+
+    def partitions(self, task: Task) -> tuple[Partition, ...]:
+        """Return the partitions that workers can read at the same time; empty if one worker makes all calls."""
+        ...
 
 
 class Policy(Protocol):

@@ -80,6 +80,23 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedCall:
+    """A call that a strategy expects to make, with its expected size and its worst case."""
+
+    call: Call
+    #: expected input tokens
+    input: float
+    #: expected output tokens
+    output: float
+    #: probability that the call is made, 0 to 1
+    share: float = 1.0
+    #: step of a ladder that makes it, from 0; a later step is taken only after a refusal
+    step: int = 0
+    #: what the call may turn out to be, the most expensive of which bounds it; empty: exactly ``call``
+    worst_cases: tuple[Call, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
     """Tokens of one or more calls, in disjoint buckets: their sum is the whole traffic.
 

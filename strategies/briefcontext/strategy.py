@@ -1,14 +1,13 @@
 """BriefContext: map-reduce RAG, for questions whose evidence a long context would hide.
 
-Section 5.2 of the paper: the passages are divided (*ContextMap*, algorithm 1), each part is asked for
-what bears on the question (equation 2), and the findings are made one answer (*ContextReduce*,
-equation 3, algorithm 2). The three steps are functions of values, so that a queue can carry them;
-:class:`BriefContext` runs them in one process.
+Section 5.2 of the paper: divide the passages (*ContextMap*, algorithm 1), extract from each part what bears on the
+question (equation 2), and reduce the findings to one answer (*ContextReduce*, equation 3, algorithm 2). The three
+steps are functions of values, so that a queue can carry them; :class:`BriefContext` runs them in one process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import anyio
 
@@ -19,7 +18,7 @@ from posology.errors import (
     JobCancelled,
     ProviderError,
 )
-from posology.seams import Complete
+from posology.seams import Complete, Guess
 from posology.types import (
     Answer,
     Call,
@@ -30,6 +29,7 @@ from posology.types import (
     Finding,
     Finish,
     Partition,
+    PlannedCall,
     Reduction,
     Refusal,
     Retrieved,
@@ -42,7 +42,9 @@ from prompts.reduce import ranks, reduce_schema, render_reduce
 from strategies.briefcontext import findings
 from strategies.briefcontext.conclusion import conclude
 from strategies.briefcontext.findings import NAME
+from strategies.briefcontext.plan import findings_of, plan_reduce
 from strategies.evidence import check, remarks, whole
+from strategies.single_call import planned
 
 __all__ = [
     "DEFAULT_SIZE",
@@ -67,16 +69,16 @@ _FAILURES: tuple[tuple[type[Exception], Failure], ...] = (
 
 
 def partition(passages: Sequence[Retrieved], size: int) -> tuple[Partition, ...]:
-    """Divide passages in rank order into as few parts of at most ``size`` as hold them all.
+    """Divide passages in rank order into the fewest parts of at most ``size`` passages.
 
-    Algorithm 1, but for the last part: it is not left with the remainder, since parts are to be of
-    equal size (section 5.2). 16 passages by 3 make 3, 3, 3, 3, 2 and 2.
+    Algorithm 1, except that the remainder is spread over the parts, which are to be of equal size (section 5.2): 16
+    passages by 3 make 3, 3, 3, 3, 2 and 2.
 
     Raises:
         ValueError: ``size`` is less than 1.
     """
     if size < 1:
-        raise ValueError(f"a partition holds at least one passage, not {size}")
+        raise ValueError(f"a partition must hold at least one passage (got {size})")
     excerpts = whole(passages)
     count = -(-len(excerpts) // size)
     parts = []
@@ -89,7 +91,7 @@ def partition(passages: Sequence[Retrieved], size: int) -> tuple[Partition, ...]
 
 
 def extract_call(asked: Extract) -> Call:
-    """The call that reads one partition."""
+    """Render the call that reads one partition."""
     excerpts = asked.partition.excerpts
     rendered = render_extract(asked.query, excerpts)
     return Call(
@@ -106,20 +108,20 @@ def extract_call(asked: Extract) -> Call:
 
 
 def reduce_call(asked: Reduction) -> Call | None:
-    """The call that makes one answer of extractions; ``None`` where they gave nothing."""
+    """Render the call that makes one answer of extractions; ``None`` if they found nothing."""
     read = findings.gather(asked)
     return _reduce_call(asked, read) if read.findings else None
 
 
 async def extract(asked: Extract, complete: Complete) -> Extraction:
-    """Ask for what one partition says on the question, with quotes, and keep what stands.
+    """Extract findings with verified quotes from one partition.
 
-    A call that failed for good is a typed result: the other partitions are still worth reading. What
-    went wrong is told by the error's class alone; its text may quote anything.
+    A call that failed for good is a typed result, since the other partitions are still worth reading. It records the
+    error's class only; the error's text may quote anything.
 
     Raises:
-        Exception: what is no failure of this call (a store out of reach, work taken over by another,
-            a defect) passes through; so does cancellation.
+        Exception: any error that is not this call's failure (an unreachable store, work that another worker took
+            over, a defect); cancellation passes through, too.
     """
     part = asked.partition
     try:
@@ -131,17 +133,16 @@ async def extract(asked: Extract, complete: Complete) -> Extraction:
 
 
 async def reduce(asked: Reduction, complete: Complete) -> Answer | Refusal:
-    """Make one answer of what the partitions gave. Nothing is spent when they gave nothing.
+    """Make one answer of all extractions. Without findings there is no call.
 
     The result depends on the extractions alone, not on the order in which they were completed.
 
     Raises:
-        ProviderError: the call failed; or, as :class:`~posology.errors.NothingRead`, no partition
-            could be read.
+        ProviderError: the call failed; or, as :class:`~posology.errors.NothingRead`, no partition could be read.
         DeadlineExceeded: no partition could be read in time.
         NothingAffordable: the budget paid for no partition.
-        BudgetExhausted: it does not pay for the call.
-        ValueError: the extractions are not one a partition, or cite what theirs does not hold.
+        BudgetExhausted: the budget does not pay for the call.
+        ValueError: there is not one extraction a partition, or one cites text that its partition does not hold.
     """
     read = findings.gather(asked)
     if read.all_failed:
@@ -154,7 +155,7 @@ async def reduce(asked: Reduction, complete: Complete) -> Answer | Refusal:
 class BriefContext:
     """Reads partitions at the same time, then reduces.
 
-    Costs one call a partition and one more (equation 5).
+    Makes one call a partition and one more (equation 5).
 
     Args:
         size: passages a partition, at most.
@@ -162,12 +163,38 @@ class BriefContext:
 
     def __init__(self, *, size: int = DEFAULT_SIZE) -> None:
         if size < 1:
-            raise ValueError(f"a partition holds at least one passage, not {size}")
+            raise ValueError(f"a partition must hold at least one passage (got {size})")
         self._size = size
 
-    def partition(self, passages: Sequence[Retrieved]) -> tuple[Partition, ...]:
-        """The parts that it reads, see :func:`partition`; for callers that have them read elsewhere."""
-        return partition(passages, self._size)
+    def partitions(self, task: Task) -> tuple[Partition, ...]:
+        """Divide the passages, see :func:`partition`; workers read the parts by :func:`extract` and :func:`reduce`."""
+        return partition(task.retrieval.passages, self._size)
+
+    def count(self, task: Task) -> int:
+        """Return one call a partition and one more."""
+        return -(-len(task.retrieval.passages) // self._size) + 1
+
+    def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
+        """Plan the extract calls and the reduce call; none without passages."""
+        parts = self.partitions(task)
+        if not parts:
+            return
+        extracts = [extract_call(_asked(task, part)) for part in parts]
+        for call in extracts:
+            yield planned(call, guess)
+        found = tuple(
+            Extraction(
+                partition=part.index,
+                findings=tuple(
+                    Finding(statement=one.statement, citations=one.citations)
+                    for one in findings_of([part])
+                ),
+            )
+            for part in parts
+        )
+        reduce = reduce_call(_reduction(task, parts, found))
+        assert reduce is not None
+        yield plan_reduce(reduce, extracts[0], parts, guess)
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from the passages in their order.
@@ -176,18 +203,15 @@ class BriefContext:
             ProviderError: the reduce call failed, or every extraction did.
             DeadlineExceeded: the time was over.
         """
-        parts = self.partition(task.retrieval.passages)
+        parts = self.partitions(task)
         done: list[Extraction] = []
         raised: list[Exception] = []
 
         async def read(part: Partition) -> None:
-            asked = Extract(
-                query=task.query, partition=part, model=task.model, max_tokens=task.max_tokens
-            )
             try:
-                done.append(await extract(asked, complete))
+                done.append(await extract(_asked(task, part), complete))
             except HeadroomReserved as error:
-                # others under way are paid for already, and may be read with the rest
+                # other calls in flight are paid for already, and are reduced with the rest
                 done.append(
                     Extraction(
                         partition=part.index,
@@ -204,16 +228,24 @@ class BriefContext:
                 group.start_soon(read, part)
         if raised:
             raise raised[0]
-        return await reduce(
-            Reduction(
-                query=task.query,
-                partitions=parts,
-                extractions=tuple(sorted(done, key=lambda one: one.partition)),
-                model=task.model,
-                max_tokens=task.max_tokens,
-            ),
-            complete,
-        )
+        extractions = tuple(sorted(done, key=lambda one: one.partition))
+        return await reduce(_reduction(task, parts, extractions), complete)
+
+
+def _asked(task: Task, part: Partition) -> Extract:
+    return Extract(query=task.query, partition=part, model=task.model, max_tokens=task.max_tokens)
+
+
+def _reduction(
+    task: Task, parts: tuple[Partition, ...], extractions: tuple[Extraction, ...]
+) -> Reduction:
+    return Reduction(
+        query=task.query,
+        partitions=parts,
+        extractions=extractions,
+        model=task.model,
+        max_tokens=task.max_tokens,
+    )
 
 
 def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
@@ -234,7 +266,7 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
 def _extraction(part: Partition, completion: Completion) -> Extraction:
     reply = completion.parsed
     if completion.finish is Finish.FILTERED or not isinstance(reply, ExtractReply):
-        # what a safety system declined to read was not read, and may hold anything
+        # a safety system declined: the partition is unread and may hold anything
         return Extraction(
             partition=part.index,
             failure=Failure.PROVIDER,

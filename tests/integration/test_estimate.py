@@ -24,7 +24,7 @@ from orchestrator.api.app import create_app
 from orchestrator.cli.app import app
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.models import Models
-from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.rows import Estimates, read_rows
 from orchestrator.question.report import ask_output
 from orchestrator.service import make_service, open_connections

@@ -35,6 +35,7 @@ from posology.types import (
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
 from strategies.ladder import Ladder
+from tests.support.guess import GUESS
 from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
@@ -108,9 +109,7 @@ def worst(call: Call) -> Decimal:
     return PRICES.worst(call.model, input_tokens=by_bytes(call), output_tokens=call.max_tokens)
 
 
-WORST = [
-    worst(call) for one in ladder().tasks(task()) if (call := ladder().inner.call(one)) is not None
-]
+WORST = [worst(one.call) for one in ladder().calls(task(), GUESS)]
 
 
 def complete(model: Complete, journal: Journal, *, patience: float = 0.0) -> Complete:

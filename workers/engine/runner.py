@@ -38,9 +38,7 @@ from posology.errors import (
 )
 from posology.llm.accounting import Account
 from posology.types import Decision, Extract, Extraction, Failure, Partition, Reduction
-from strategies.briefcontext.strategy import BriefContext, extract, reduce
-from strategies.compressed import CompressedRag
-from strategies.ladder import Ladder
+from strategies.briefcontext.strategy import extract, reduce
 from workers.engine import fairness
 from workers.engine.claims import WorkStore
 from workers.engine.drafts import draft, read_draft
@@ -385,14 +383,9 @@ def _decided(held: Held) -> tuple[Decision | None, Decision | None]:
 def _calls(prepared: Prepared) -> int:
     """Model calls that are planned where nobody else reads partitions."""
     strategy = prepared.strategy
-    if strategy is None:
-        return 0
-    inner = strategy.inner if isinstance(strategy, Ladder) else strategy
-    each = inner.calls if isinstance(inner, CompressedRag) else 1
-    return each * (len(prepared.dose.rungs) or 1)
+    return 0 if strategy is None else strategy.count(prepared.task)
 
 
 def _partitions(prepared: Prepared) -> tuple[Partition, ...]:
     """The parts that workers are to read, where the strategy has parts and there is anything to read."""
-    by = prepared.strategy
-    return by.partition(prepared.retrieval.passages) if isinstance(by, BriefContext) else ()
+    return () if prepared.strategy is None else prepared.strategy.partitions(prepared.task)

@@ -19,7 +19,7 @@ from orchestrator.api.routes.jobs import answered
 from orchestrator.connections import Connections
 from orchestrator.jobs.rows import Row, read_row
 from orchestrator.models import Models
-from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.rows import Estimates, Standing, read_standing
 from orchestrator.question.request import JobRequest
 from orchestrator.service import make_service

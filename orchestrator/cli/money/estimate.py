@@ -113,7 +113,7 @@ async def _run(wanted: _Wanted) -> EstimateOutput:
     from orchestrator.jobs.rows import check_defaults
     from orchestrator.models import Models
     from orchestrator.question.estimates.accuracy import compare, read_answers
-    from orchestrator.question.estimates.estimator import make_estimator
+    from orchestrator.question.estimates.costs import make_estimator
     from orchestrator.question.estimates.rows import Estimates, read_rows
     from orchestrator.service import make_service, open_connections
 

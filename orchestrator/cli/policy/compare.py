@@ -143,7 +143,7 @@ async def _run(wanted: _Wanted) -> CompareOutput:
     from orchestrator.jobs.rows import check_defaults
     from orchestrator.models import Models
     from orchestrator.question.comparison import Comparison
-    from orchestrator.question.estimates.estimator import make_estimator
+    from orchestrator.question.estimates.costs import make_estimator
     from orchestrator.question.estimates.rows import read_rows
     from orchestrator.service import make_decider, make_service, open_connections
 

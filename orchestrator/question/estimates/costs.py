@@ -5,26 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from orchestrator.compressors import Choose, Compressors
-from orchestrator.question.estimates.plans import Guessing, Planned, begin, filler, plan
+from orchestrator.compressors import Compressors, make_compressors
 from orchestrator.question.estimates.savings import Machine, Weighing
-from orchestrator.question.estimates.tokens import Counting
-from orchestrator.question.estimates.typical import LOW, Typical
-from orchestrator.settings import DEFAULT_COMPRESSOR
+from orchestrator.question.estimates.tokens import Counting, packaged_counter
+from orchestrator.question.estimates.typical import LOW, Guessing, Typical
+from orchestrator.settings import DEFAULT_COMPRESSOR, Settings
 from posology.errors import UnpricedModel
 from posology.llm.structured import MAX_COMPLAINT, repair_messages
-from posology.seams import Bound, Prices, Strategy
-from posology.types import Call, Dose, Task, Usage
-from strategies import make
-from strategies.briefcontext.strategy import DEFAULT_SIZE, BriefContext
-from strategies.compressed import NAME as COMPRESSED
-from strategies.evidence import dosed
-from strategies.ladder import Ladder
+from posology.seams import Bound, Prices
+from posology.types import Call, Dose, PlannedCall, Task, Usage
+from prompts.lengths import filler
+from strategies import ESCALATION, Choose, make
+from strategies.evidence import truncate_task
+from strategies.ladder import step_tasks
 
-#: as much as a repair is told of what is wrong
+if TYPE_CHECKING:
+    from orchestrator.connections import Connections
+
+#: longest complaint that a repair shows
 _COMPLAINT = "7" * MAX_COMPLAINT
 #: pairs of model and length whose repairs are kept
 _KEPT = 64
@@ -32,14 +35,14 @@ _KEPT = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dollars:
-    """What something costs. ``low <= expected <= worst``."""
+    """Dollars, with ``low <= expected <= worst``."""
 
-    #: every call is answered in a few words, and no partition holds anything
+    #: every call is answered in a few words, and no partition has a finding
     low: Decimal = Decimal(0)
-    #: at best guess
+    #: best estimate
     expected: Decimal = Decimal(0)
-    #: what its reservations add up to when every reply needs a repair: with a cap of this nothing is
-    #: refused, unless attempts fail or are lost
+    #: sum of the reservations if every reply needs a repair: a budget of this refuses no call, unless attempts
+    #: fail or are lost
     worst: Decimal = Decimal(0)
 
     def __add__(self, other: Dollars) -> Dollars:
@@ -52,39 +55,28 @@ class Dollars:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """What one strategy takes to answer one question."""
+    """Calls, tokens and dollars of one strategy for one question."""
 
     strategy: str
-    #: without repairs, at most
+    #: most calls, without repairs
     calls: int
-    #: tokens of all calls, at best guess
+    #: expected input tokens of all calls
     input: int
-    #: tokens of all calls, at best guess
+    #: expected output tokens of all calls
     output: int
     dollars: Dollars
 
 
-def strategy_of(dose: Dose, choose: Choose, partition_size: int | None) -> Strategy:
-    """The strategy that gives a dose, by the compressor that it names. Blocking: that may load a model.
-
-    Raises:
-        InvalidQuery: there is no such compressor.
-        ConfigurationError: what it is made from is missing.
-    """
-    compressor = choose(dose.compressor) if dose.strategy == COMPRESSED else None
-    return make(dose, compressor=compressor, partition_size=partition_size)
-
-
 class Estimator:
-    """Estimates without a call to a model. It may be shared by concurrent callers.
+    """Estimates costs without calling a model. Concurrent callers may share it.
 
     Args:
-        prices: what calls cost.
-        bound: the tokens that a call's input can have at most.
-        counting: a best count of them.
-        typical: how long replies are.
-        choose: gives compressors; ``None``: those that need nothing, the pruner by default.
-        machine: that compresses; ``None``: its time is not counted.
+        prices: prices of calls.
+        bound: most input tokens of a call.
+        counting: expected input tokens of a call.
+        typical: expected lengths of replies.
+        choose: returns compressors; ``None``: those without configuration, the pruner by default.
+        machine: machine that compresses; ``None``: its time costs nothing.
     """
 
     def __init__(
@@ -100,7 +92,7 @@ class Estimator:
         self._prices = prices
         self._choose = choose or Compressors(DEFAULT_COMPRESSOR)
         self._guess = Guessing(counting=counting, typical=typical, bound=bound)
-        #: weighs compressors by the same prices
+        #: expected and actual savings of compressors, by the same prices
         self.weighing = Weighing(
             prices=prices, guess=self._guess, choose=self._choose, machine=machine
         )
@@ -108,11 +100,11 @@ class Estimator:
 
     @property
     def prices(self) -> str:
-        """Which prices these are."""
+        """Version of the prices."""
         return self._prices.version
 
     def with_history(self, typical: Typical) -> Estimator:
-        """The same for a tenant whose calls are known."""
+        """Return an estimator that expects replies like those of one tenant's own calls."""
         return Estimator(
             prices=self._prices,
             bound=self._guess.bound,
@@ -123,14 +115,14 @@ class Estimator:
         )
 
     def free(self, model: str) -> bool:
-        """Whether a model costs nothing at any usage."""
+        """Return whether a model costs nothing at any usage."""
         return self._prices.cost(model, None) == 0
 
     def check(self, model: str) -> None:
-        """Refuse a model whose price is unknown.
+        """Check that a model's price is known.
 
         Raises:
-            UnpricedModel: it is.
+            UnpricedModel: it is unknown.
         """
         self._prices.worst(model, input_tokens=1, output_tokens=1)
 
@@ -140,27 +132,30 @@ class Estimator:
         """Estimate one dose for one question.
 
         Args:
-            task: with what was retrieved.
-            dose: of a strategy that there is.
-            partition_size: of BriefContext; ``None``: its own.
+            task: the question with all retrieved passages.
+            dose: the dose.
+            partition_size: passages a partition; ``None``: the strategy's default.
 
         Raises:
-            UnpricedModel: nobody knows what the model costs.
+            InputError: no such strategy.
+            UnpricedModel: the model's price is unknown.
         """
         self.check(task.model)
-        # bounds of long texts take milliseconds, in which the event loop has others to serve
+        # bounds of long texts take milliseconds, which would block the event loop
         return await to_thread.run_sync(self._estimate, task, dose, partition_size)
 
     def vectors(self, estimate: Estimate, calls: Sequence[Call]) -> Estimate:
-        """An estimate with calls before it that embed the question. Blocking.
+        """Add the calls that embed the question to an estimate. Blocking.
 
         Raises:
-            UnpricedModel: nobody knows what such a call costs.
+            UnpricedModel: the price of such a call is unknown.
         """
-        planned = tuple(
-            Planned(call=call, input=self._guess.counting.text(call.messages, call.model), output=0)
+        planned = [
+            PlannedCall(
+                call=call, input=self._guess.counting.text(call.messages, call.model), output=0
+            )
             for call in calls
-        )
+        ]
         more = self._sum(estimate.strategy, planned)
         return replace(
             estimate,
@@ -170,26 +165,31 @@ class Estimator:
         )
 
     def quote(self, task: Task, dose: Dose, *, partition_size: int | None = None) -> Decimal:
-        """Dollars without which a dose cannot be begun: of a ladder its first rung, else all at worst. Blocking.
+        """Return the dollars without which a dose cannot begin: the worst case of all calls, or of a first step.
+
+        Blocking.
 
         Raises:
-            UnpricedModel: nobody knows what the model costs.
+            UnpricedModel: the model's price is unknown.
         """
-        strategy = strategy_of(dose, self._choose, partition_size)
-        planned = begin(dosed(task, dose), strategy, self._guess)
-        return sum((self._worst(one)[0] for one in planned), Decimal(0))
+        strategy = make(dose, choose=self._choose, partition_size=partition_size)
+        calls = strategy.calls(truncate_task(task, dose), self._guess)
+        first = takewhile(lambda one: one.step == 0, calls)
+        return sum((self._worst(one)[0] for one in first), Decimal(0))
 
     def _estimate(self, task: Task, dose: Dose, partition_size: int | None = None) -> Estimate:
-        strategy = strategy_of(dose, self._choose, partition_size)
-        read = dosed(task, dose)
-        planned = plan(read, strategy, self._guess)
-        if dose.escalate and planned and isinstance(strategy, Ladder):
-            share = self._guess.typical.reached(task.model, len(strategy.tasks(read)))
-            then = plan(task, BriefContext(size=partition_size or DEFAULT_SIZE), self._guess)
-            planned += tuple(replace(one, share=one.share * share) for one in then)
+        strategy = make(dose, choose=self._choose, partition_size=partition_size)
+        read = truncate_task(task, dose)
+        planned = list(strategy.calls(read, self._guess))
+        if dose.escalate and dose.rungs and planned:
+            share = self._guess.reached(task.model, len(step_tasks(read, dose)))
+            escalated = make(Dose(strategy=ESCALATION), partition_size=partition_size)
+            planned += (
+                replace(one, share=one.share * share) for one in escalated.calls(task, self._guess)
+            )
         return self._sum(dose.strategy, planned)
 
-    def _sum(self, name: str, planned: tuple[Planned, ...]) -> Estimate:
+    def _sum(self, name: str, planned: Sequence[PlannedCall]) -> Estimate:
         return Estimate(
             strategy=name,
             calls=len(planned),
@@ -198,27 +198,27 @@ class Estimator:
             dollars=sum((self._dollars(one) for one in planned), Dollars()),
         )
 
-    def _dollars(self, planned: Planned) -> Dollars:
+    def _dollars(self, planned: PlannedCall) -> Dollars:
         call = planned.call
         worst, bound = self._worst(planned)
         read = min(round(planned.input), bound)
-        said = self._output(planned)
-        expected = self._cost(call.model, read, said)
+        output = self._output(planned)
+        expected = self._cost(call.model, read, output)
         if planned.share < 1:
             share = Decimal(str(planned.share))
             return Dollars(expected=expected * share, worst=worst)
         least = min(round(self._guess.counting.low(call)), read)
-        low = self._cost(call.model, least, min(LOW.get(call.stage, 1), said))
+        low = self._cost(call.model, least, min(LOW.get(call.stage, 1), output))
         # where a price falls with the length of the input, more tokens may cost less
         return Dollars(low=min(low, expected), expected=expected, worst=worst)
 
-    def _output(self, planned: Planned) -> int:
+    def _output(self, planned: PlannedCall) -> int:
         return min(round(planned.output), planned.call.max_tokens)
 
-    def _worst(self, planned: Planned) -> tuple[Decimal, int]:
-        """What is reserved for a call and its repair, and the bound of the call's own input."""
+    def _worst(self, planned: PlannedCall) -> tuple[Decimal, int]:
+        """Return the dollars reserved for a call and its repair, and the bound of the call's own input."""
         most, longest = Decimal(0), 0
-        for call in planned.instead or (planned.call,):
+        for call in planned.worst_cases or (planned.call,):
             bound = self._guess.bound(call)
             dollars = self._reserved(call, bound)
             if call.schema is not None:
@@ -227,7 +227,7 @@ class Estimator:
         return most, longest
 
     def _complained(self, call: Call) -> int:
-        """Tokens at most that a repair takes in beyond its call: the reply, and what is wrong with it."""
+        """Return the most input tokens of a repair beyond its call: the reply, and the complaint about it."""
         key = call.model, call.max_tokens
         if key not in self._repairs:
             if len(self._repairs) >= _KEPT:
@@ -240,8 +240,39 @@ class Estimator:
     def _reserved(self, call: Call, bound: int) -> Decimal:
         return self._prices.worst(call.model, input_tokens=bound, output_tokens=call.max_tokens)
 
-    def _cost(self, model: str, read: int, said: int) -> Decimal:
-        cost = self._prices.cost(model, Usage(input=read, output=said))
+    def _cost(self, model: str, read: int, output: int) -> Decimal:
+        cost = self._prices.cost(model, Usage(input=read, output=output))
         if cost is None:
             raise UnpricedModel(model=model)
         return cost
+
+
+def make_estimator(
+    settings: Settings, connections: Connections, choose: Choose | None = None
+) -> Estimator:
+    """Build an estimator with the prices and bounds by which calls are reserved.
+
+    Args:
+        settings: the settings.
+        connections: has the prices and bounds.
+        choose: returns compressors; ``None``: as configured.
+    """
+    counting = Counting(packaged_counter(), native_schema=settings.native_schema)
+    return Estimator(
+        prices=connections.prices,
+        bound=connections.bound,
+        counting=counting,
+        typical=Typical(),
+        choose=choose or make_compressors(settings),
+        machine=make_machine(settings),
+    )
+
+
+def make_machine(settings: Settings) -> Machine | None:
+    """Return the configured machine that compresses; ``None``: its time costs nothing."""
+    if settings.machine_dollars_per_hour is None:
+        return None
+    return Machine(
+        dollars_per_hour=settings.machine_dollars_per_hour,
+        utilisation=settings.machine_utilisation,
+    )

@@ -16,8 +16,7 @@ from orchestrator.jobs.rows import Row, read_row
 from orchestrator.question.decider import task_of
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.question.estimates.history import read_history
-from orchestrator.question.estimates.typical import Figures, Label, Typical
+from orchestrator.question.estimates.typical import Figures, Label, Typical, read_history
 from orchestrator.question.pipeline import Prepared
 from orchestrator.question.report import error_body
 from orchestrator.question.request import Request
@@ -37,8 +36,7 @@ from posology.published.estimates import (
     StrategyEstimate,
 )
 from posology.types import Balance, Dose
-from strategies import STRATEGIES
-from strategies.compressed import NAME as COMPRESSED
+from strategies import STRATEGIES, takes_compressor
 
 #: questions that are retrieved for at once
 _AT_ONCE = 4
@@ -213,7 +211,7 @@ def _doses(prepared: Prepared) -> Iterator[Dose]:
     if compressor is None and request.policy is not None:
         compressor = parse_policy(request.policy).compressor
     for name in STRATEGIES if request.strategy is None else (request.strategy,):
-        by = compressor if name == COMPRESSED else None
+        by = compressor if takes_compressor(name) else None
         yield Dose(strategy=name, keep=request.keep, compressor=by)
 
 

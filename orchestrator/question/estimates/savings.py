@@ -1,7 +1,7 @@
-"""What compressing saves and what it costs itself: expected, before it is decided, and as it was.
+"""Savings and costs of compressing: expected, before a decision, and actual, after an answer.
 
-Source: TCRA-LLM, section 5.3: a machine's time is paid for by the hour, the idle rest included. Seconds are those
-that a compressor states of itself, so that equal questions are decided alike; what a record says are those it took.
+Source: TCRA-LLM, section 5.3: a machine's time is paid for by the hour, idle time included. Expected seconds are those
+that a compressor declares, so that equal questions are decided alike; a record has the measured seconds.
 """
 
 from __future__ import annotations
@@ -10,65 +10,65 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from orchestrator.compressors import Choose
-from orchestrator.question.estimates.plans import Guessing, label
-from posology.seams import Prices, Rewriter
-from posology.types import Compression, Dose, Message, Retrieval, Role, Saving, Task, Usage
-from strategies import make
+from orchestrator.question.estimates.typical import Guessing
+from posology.seams import Compressor, Prices, Rewriter
+from posology.types import Compression, Dose, Retrieval, Saving, Task, Usage
+from strategies import Choose
 from strategies.compression.summarization.cost import machine_dollars
-from strategies.evidence import dosed, words
-from strategies.ladder import Ladder
+from strategies.evidence import truncate_task, words
+from strategies.ladder import step_tasks
 
 _NOTHING = Decimal(0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """The machine that compresses."""
+    """A machine that compresses, and its price."""
 
     dollars_per_hour: Decimal
-    #: share of its hours that it works at all, over 0 to 1
+    #: fraction of time that it is busy (0 < x ≤ 1)
     utilisation: float = 0.5
 
     def dollars(self, seconds: float) -> Decimal:
-        """What it costs for so long."""
+        """Return the dollars of so many busy seconds, idle time included."""
         return machine_dollars(seconds, self.dollars_per_hour, self.utilisation)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spared:
-    """What compressing saved of an answer, and what it cost."""
+class Savings:
+    """What compressing saved on one answer, and what it cost."""
 
-    #: of what was to be read, and of what was shown; by words, scaled to the model's tokens
+    #: tokens of the passages, by their words scaled to the model's tokens
     tokens: int
+    #: tokens that were shown, counted alike
     shown: int
-    #: dollars of the tokens that were not shown; ``None``: the price is not known
+    #: dollars of the tokens that were not shown; ``None``: the price is unknown
     saved: Decimal | None
-    #: dollars of the compressor's calls; ``None``: their usage or price is not known
+    #: dollars of the compressor's calls; ``None``: their usage or price is unknown
     calls: Decimal | None
-    #: dollars of its machine; ``None``: it is not counted
+    #: dollars of its machine; ``None``: its time costs nothing
     machine: Decimal | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weighing:
-    """Weighs compressors. Blocking."""
+    """Expected and actual savings of compressors. Blocking."""
 
     prices: Prices
     guess: Guessing
     choose: Choose
-    #: ``None``: its time is not counted
+    #: ``None``: its time costs nothing
     machine: Machine | None = None
 
     def expected(self, task: Task, dose: Dose) -> Saving | None:
-        """What compressing for a dose will save and cost; of a ladder each rung as likely as it is climbed.
+        """Return what compressing for a dose is expected to save and cost, each step as likely as it is reached.
 
         Args:
-            task: with all that was retrieved.
-            dose: of compressed RAG.
+            task: the question with all retrieved passages.
+            dose: a dose that takes a compressor.
 
         Returns:
-            ``None`` where the model costs nothing, so that nothing can be saved, or nobody knows what it costs.
+            ``None`` if the model is free, so that nothing can be saved, or its price is unknown.
         """
         if not self.prices.cost(task.model, Usage(input=1_000_000)):
             return None
@@ -94,46 +94,42 @@ class Weighing:
             seconds=sum(seconds) if seconds else None,
         )
 
-    def actual(self, retrieval: Retrieval, took: Compression, model: str) -> Spared:
-        """What it did save and cost.
+    def actual(self, retrieval: Retrieval, took: Compression, model: str) -> Savings:
+        """Return what compressing saved and cost.
 
         Args:
-            retrieval: what was compressed.
-            took: what it took and left.
-            model: that answered, ``provider:name``.
+            retrieval: the passages before compression.
+            took: the account of the compression.
+            model: model that answered, ``provider:name``.
         """
         there = words(retrieval.passages)
         each = self._tokens(retrieval, model) / there if there else 0.0
         tokens, shown = round(took.words * each), round(took.shown * each)
         whole, left = self._input(model, tokens), self._input(model, shown)
         asked = took.usage != Usage()
-        return Spared(
+        return Savings(
             tokens=tokens,
             shown=shown,
             saved=None if whole is None or left is None else whole - left,
             calls=self.prices.cost(model, took.usage) if asked else _NOTHING,
-            # while a model is waited for, the machine serves others
+            # while the compressor waits for its model, the machine serves others
             machine=None
             if self.machine is None
             else self.machine.dollars(0.0 if asked else took.seconds),
         )
 
     def _parts(self, task: Task, dose: Dose) -> Sequence[tuple[Task, float]]:
-        task = dosed(task, dose)
-        strategy = make(replace(dose, strategy="direct", keep=None, compressor=None))
-        if not isinstance(strategy, Ladder):
-            return [(task, 1.0)]
-        reached = self.guess.typical.reached
-        return [(one, reached(task.model, rung)) for rung, one in enumerate(strategy.tasks(task))]
+        """Return the task of each step, and how likely the step is reached."""
+        steps = step_tasks(truncate_task(task, dose), dose)
+        return [(one, self.guess.reached(task.model, i)) for i, one in enumerate(steps)]
 
-    def _one(self, task: Task, compressor: object, keep: float | None) -> Saving:
+    def _one(self, task: Task, compressor: Compressor | Rewriter, keep: float | None) -> Saving:
         tokens = self._tokens(task.retrieval, task.model)
         seconds: float | None = None
-        cost = _NOTHING
         if isinstance(compressor, Rewriter):
             cost = self._asked(task, compressor, keep, tokens)
         else:
-            seconds = compressor.seconds(task.retrieval, keep)  # type: ignore[attr-defined]
+            seconds = compressor.seconds(task.retrieval, keep)
             cost = self.machine.dollars(seconds) if self.machine else _NOTHING
         return Saving(
             compressor="",
@@ -145,21 +141,19 @@ class Weighing:
         )
 
     def _asked(self, task: Task, rewriter: Rewriter, keep: float | None, tokens: float) -> Decimal:
-        """Dollars of a rewriter's calls, at best guess."""
+        """Return the expected dollars of a rewriter's calls."""
         calls = rewriter.calls(task, keep)
-        before = tokens * rewriter.expected_ratio(keep) / max(1, len(calls))
+        default = tokens * rewriter.expected_ratio(keep) / max(1, len(calls))
         total = _NOTHING
         for call in calls:
-            said = min(self.guess.typical.output(label(call), before=before), call.max_tokens)
-            read = self.guess.counting.expected(call)
-            cost = self.prices.cost(call.model, Usage(input=round(read), output=round(said)))
-            total += cost or _NOTHING
+            output = min(self.guess.output(call, default=default), call.max_tokens)
+            usage = Usage(input=round(self.guess.input(call)), output=round(output))
+            total += self.prices.cost(call.model, usage) or _NOTHING
         return total
 
     def _tokens(self, retrieval: Retrieval, model: str) -> float:
-        """Tokens of the passages' texts; what stands around them is shown whether compressed or not."""
-        texts = [one.passage.text for one in retrieval.passages]
-        return self.guess.counting.text([Message(role=Role.USER, content=t) for t in texts], model)
+        """Return the tokens of the passages' texts; headings are shown whether compressed or not."""
+        return self.guess.tokens((one.passage.text for one in retrieval.passages), model)
 
     def _input(self, model: str, tokens: int) -> Decimal | None:
         return self.prices.cost(model, Usage(input=tokens))

@@ -1,15 +1,25 @@
-"""How long replies are: what was measured beforehand, and what the tenant's own calls say."""
+"""How long inputs and replies are: measured defaults, corrected by the tenant's own calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
+from orchestrator.question.estimates.tokens import Counting
+from posology.budget.spending.figures import figures
+from posology.budget.spending.periods import period
 from posology.llm.models import parse
-from posology.types import Stage
+from posology.seams import Bound
+from posology.types import Call, Message, Role, Stage
 
-#: attempts that a figure from beforehand weighs as much as: a few calls say little
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+#: attempts that a measured default counts as: a few calls of a tenant say little
 WEIGHT = 20
 #: Output tokens of the offline reader, in its own tokens: 40 sample questions, 8 passages each.
 OFFLINE: Mapping[Stage, float] = MappingProxyType(
@@ -21,24 +31,24 @@ OFFLINE: Mapping[Stage, float] = MappingProxyType(
 MODEL: Mapping[Stage, float] = MappingProxyType(
     {Stage.ANSWER: 200, Stage.EXTRACT: 100, Stage.REDUCE: 200}
 )
-#: of a stage that nobody measured
+#: output tokens of a stage that was not measured
 OTHER = 200.0
-#: Fewest tokens of a reply: a refusal without words, or that there is nothing.
+#: fewest tokens of a reply: an empty refusal, or no finding
 LOW: Mapping[Stage, int] = MappingProxyType({Stage.ANSWER: 15, Stage.EXTRACT: 9, Stage.REDUCE: 20})
-#: findings that one partition gives; the offline reader's 0.3 was measured with its replies
+#: findings a partition; the offline reader's 0.3 was measured with its replies
 FINDINGS, OFFLINE_FINDINGS = 0.9, 0.3
-#: share of the questions for which some partition gives a finding, so that there is a reduce call
+#: share of the questions for which some partition has a finding, so that there is a reduce call
 REDUCED, OFFLINE_REDUCED = 0.9, 0.55
-#: Share of the questions that are refused by the first call of a ladder, so that there is a second; the
-#: offline reader's is of ``evals.doubling``, no provider was at hand.
+#: Share of the questions that the first call of a ladder refuses, so that there is a second; the offline
+#: reader's is of ``evals.doubling``, no provider was available.
 REFUSED, OFFLINE_REFUSED = 0.3, 0.08
-#: Share of those that the next call refuses, too. It is far larger: what was refused once is hard, or nowhere.
+#: Share of those that the next call refuses, too. It is far larger: a question refused once is hard, or has no answer.
 REFUSED_AGAIN, OFFLINE_REFUSED_AGAIN = 0.7, 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Label:
-    """Which calls a figure is of."""
+    """Group of calls that a figure is about."""
 
     stage: str
     strategy: str
@@ -47,7 +57,7 @@ class Label:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """What the attempts at some calls took, those of unknown usage apart."""
+    """Sums over the attempts of known usage at some calls."""
 
     attempts: int
     #: tokens
@@ -57,58 +67,124 @@ class Figures:
 
 
 class Typical:
-    """Lengths of replies at best guess.
+    """Expected lengths of replies.
 
     Args:
-        history: of the tenant's own calls.
+        history: figures of the tenant's own calls.
     """
 
     def __init__(self, history: Mapping[Label, Figures] = MappingProxyType({})) -> None:
         self._history = history
 
-    def output(self, label: Label, *, before: float | None = None) -> float:
-        """Tokens that a call gives out.
+    def output(self, label: Label, *, default: float | None = None) -> float:
+        """Return the expected output tokens of a call.
 
         Args:
-            label: which calls these are.
-            before: what is guessed where the tenant has made none; ``None``: what was measured beforehand.
+            label: group of the call.
+            default: expected tokens if the tenant has made no such call; ``None``: the measured default.
         """
-        if before is None:
+        if default is None:
             stage = Stage(label.stage)
-            before = (OFFLINE if _offline(label.model) else MODEL).get(stage, OTHER)
+            default = (OFFLINE if _offline(label.model) else MODEL).get(stage, OTHER)
         own = self.own(label)
-        return (before * WEIGHT + own.output) / (WEIGHT + own.attempts)
+        return (default * WEIGHT + own.output) / (WEIGHT + own.attempts)
 
     def findings(self, extract: Label, reduce: Label, *, bare: float, block: float) -> float:
-        """Tokens that the findings of one partition take in a reduce call's input.
+        """Return the input tokens that one partition's findings add to a reduce call.
 
         Args:
-            extract: the calls that found them.
-            reduce: the calls that got them.
-            bare: tokens of a reduce call without findings.
-            block: tokens of one finding as it is shown.
+            extract: group of the calls that extract findings.
+            reduce: group of the calls that get them.
+            bare: input tokens of a reduce call without findings.
+            block: input tokens of one rendered finding.
         """
-        before = block * (OFFLINE_FINDINGS if _offline(extract.model) else FINDINGS)
-        read, told = self.own(extract), self.own(reduce)
-        shown = max(0.0, told.input - told.attempts * bare)
-        return (before * WEIGHT + shown) / (WEIGHT + read.attempts)
+        default = block * (OFFLINE_FINDINGS if _offline(extract.model) else FINDINGS)
+        extracts, reduces = self.own(extract), self.own(reduce)
+        found = max(0.0, reduces.input - reduces.attempts * bare)
+        return (default * WEIGHT + found) / (WEIGHT + extracts.attempts)
 
-    def reduced(self, model: str) -> float:
-        """Share of the questions that have a reduce call."""
+    def found(self, model: str) -> float:
+        """Return the share of the questions that have a reduce call."""
         return OFFLINE_REDUCED if _offline(model) else REDUCED
 
-    def reached(self, model: str, rung: int) -> float:
-        """Share of the questions whose ladder comes to a call, from 0; of as many as it has: all were refused."""
-        if not rung:
+    def reached(self, model: str, step: int) -> float:
+        """Return the share of the questions that reach a step of a ladder, from 0; past the last: refused by all."""
+        if not step:
             return 1.0
         if _offline(model):
-            return OFFLINE_REFUSED * OFFLINE_REFUSED_AGAIN ** (rung - 1)
-        return REFUSED * REFUSED_AGAIN ** (rung - 1)
+            return OFFLINE_REFUSED * OFFLINE_REFUSED_AGAIN ** (step - 1)
+        return REFUSED * REFUSED_AGAIN ** (step - 1)
 
     def own(self, label: Label) -> Figures:
-        """The tenant's own figures; zeros where there are none, or no call of theirs is known."""
+        """Return the tenant's own figures; zeros if no call of known usage was made."""
         return self._history.get(label, Figures(attempts=0, input=0, output=0))
 
 
 def _offline(model: str) -> bool:
     return parse(model).provider == "offline"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guessing:
+    """A :class:`~posology.seams.Guess` by token counts and typical replies."""
+
+    counting: Counting
+    typical: Typical
+    #: most input tokens of a call
+    bound: Bound
+
+    def tokens(self, texts: Iterable[str], model: str) -> float:
+        """Return the expected tokens of texts."""
+        return self.counting.text([Message(role=Role.USER, content=t) for t in texts], model)
+
+    def input(self, call: Call) -> float:
+        """Return the expected input tokens of a call."""
+        return self.counting.expected(call)
+
+    def output(self, call: Call, *, default: float | None = None) -> float:
+        """Return the expected output tokens of a call, see :meth:`Typical.output`."""
+        return self.typical.output(label(call), default=default)
+
+    def findings(self, extract: Call, reduce: Call, *, bare: float, block: float) -> float:
+        """Return the input tokens of one partition's findings, see :meth:`Typical.findings`."""
+        return self.typical.findings(label(extract), label(reduce), bare=bare, block=block)
+
+    def found(self, model: str) -> float:
+        """Return the share of the questions for which a first pass finds anything."""
+        return self.typical.found(model)
+
+    def reached(self, model: str, step: int) -> float:
+        """Return the share of the questions that reach a step, see :meth:`Typical.reached`."""
+        return self.typical.reached(model, step)
+
+
+def label(call: Call) -> Label:
+    """Return the group under which the ledger's figures count a call."""
+    return Label(stage=str(call.stage), strategy=call.strategy, model=call.model)
+
+
+async def read_history(redis: Redis, url: str, tenant: str) -> Mapping[Label, Figures]:
+    """Sum a tenant's calls by stage, strategy and model, over a report's default number of days.
+
+    Args:
+        redis: the connection.
+        url: address of Redis, for messages.
+        tenant: name of the tenant.
+
+    Raises:
+        StoreUnavailable: Redis is out of reach.
+    """
+    days = period(None, None, today=datetime.now(UTC).date())
+    sums: dict[Label, Counter[str]] = {}
+    async for one in figures(redis, url, tenant, days):
+        label = Label(stage=one.stage, strategy=one.strategy, model=one.model)
+        sums.setdefault(label, Counter())[one.what] += one.n
+    return {label: _figures(sum_) for label, sum_ in sums.items()}
+
+
+def _figures(sums: Mapping[str, int]) -> Figures:
+    # an attempt of unknown usage has no tokens, so it is not counted either
+    known = max(0, sums.get("attempts", 0) - sums.get("unknown", 0))
+    if not known:
+        return Figures(attempts=0, input=0, output=0)
+    return Figures(attempts=known, input=sums.get("input", 0), output=sums.get("output", 0))

@@ -14,7 +14,7 @@ from orchestrator.budget import open_purse
 from orchestrator.compressors import make_compressor
 from orchestrator.models import Models
 from orchestrator.question.embedding import Spend, encoded
-from orchestrator.question.estimates.estimator import make_estimator
+from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.tokens import packaged_counter
 from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever

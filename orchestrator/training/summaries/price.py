@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from orchestrator.question.estimates.costs import Dollars
-from orchestrator.question.estimates.plans import filler
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.training.paid.estimates import Costs
 from orchestrator.training.summaries.shortener import Shortener
 from posology.errors import UnpricedModel
 from posology.seams import Bound, Prices
 from posology.types import Call, Passage, Usage
+from prompts.lengths import filler
 
 #: Replies that a passage takes on average: a guess, nothing was measured. The paper does not say.
 EXPECTED_ROUNDS = 2.0

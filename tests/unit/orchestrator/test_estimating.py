@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from orchestrator.question.estimates.accuracy import Compared, accuracy
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.question.estimates.plans import Guessing, filler, plan
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import (
     OFFLINE_REFUSED,
@@ -36,8 +35,10 @@ from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import Call, Dose, Opening, Passage, Refusal, Stage, Task, Usage
 from prompts.extract import ExtractReply
+from prompts.lengths import filler
 from strategies import STRATEGIES
 from strategies import make as make_strategy
+from tests.support.guess import GUESS
 from tests.support.tasks import retrieval_of
 
 pytestmark = pytest.mark.anyio
@@ -227,11 +228,10 @@ async def test_a_job_of_the_worst_as_its_cap_may_be_short_of_retries_alone() -> 
 async def test_the_calls_that_are_counted_are_those_that_are_made() -> None:
     found = [Passage(id=f"t:{i}", text=f"{SENTENCE} It was group {i}.") for i in range(8)]
     asked = task(found, model=MODELS[0])
-    counting = Counting(packaged_counter())
-    guess = Guessing(counting=counting, typical=Typical(), bound=by_bytes)
     for name in STRATEGIES:
         strategy = make_strategy(Dose(strategy=name))
-        planned = plan(asked, strategy, guess)
+        planned = list(strategy.calls(asked, GUESS))
+        assert strategy.count(asked) == len(planned)
         adapter = ScriptedModel(_replies(1, long=False))
         complete = build(adapter, journal=Account(), prices=packaged(), bound=CallBound())
         await strategy(asked, complete)

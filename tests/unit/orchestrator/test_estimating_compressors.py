@@ -116,7 +116,7 @@ async def reserved(
     """What a run sets aside when every reply needs a repair, and how many calls it made."""
     account, adapter = Reserving(), ScriptedModel(replies(text))
     complete = build(adapter, journal=account, prices=packaged(), bound=CallBound())
-    await make(dose, compressor=compressor)(asked, complete)
+    await make(dose, choose=lambda _: compressor)(asked, complete)
     return account.reserved, len({attempt.call for attempt in account.attempts})
 
 

@@ -18,6 +18,7 @@ from posology.types import (
     Call,
     Completion,
     Compressed,
+    Dose,
     Finish,
     Passage,
     Refusal,
@@ -28,8 +29,9 @@ from posology.types import (
 from prompts.answer import AnswerReply
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
-from strategies.ladder import Ladder
+from strategies.ladder import Ladder, step_tasks
 from tests.support.compression import compressible
+from tests.support.guess import GUESS
 from tests.support.rewriters import Stated
 from tests.support.tasks import task_of
 
@@ -256,8 +258,8 @@ async def test_without_passages_it_refuses_and_spends_nothing() -> None:
     assert isinstance(refusal, Refusal)
     assert refusal.rungs == ()
     assert model.calls == []
-    assert ladder.call(task(0)) is None
-    assert ladder.tasks(task(0)) == ()
+    assert list(ladder.calls(task(0), GUESS)) == []
+    assert step_tasks(task(0), Dose(strategy="direct", rungs=(2, 4))) == ()
 
 
 async def test_no_rung_shows_what_was_all_shown_before() -> None:
@@ -281,8 +283,10 @@ async def test_its_calls_are_known_beforehand() -> None:
     ladder = Ladder(Direct(), rungs=(2, 4, 8, 16))
     model = ScriptedModel(lambda _: REFUSED)
     await ladder(task(), Structured(model))
-    assert [ladder.inner.call(one) for one in ladder.tasks(task())] == model.calls
-    assert ladder.call(task()) == model.calls[0]
+    planned = list(ladder.calls(task(), GUESS))
+    assert [one.call for one in planned] == model.calls
+    assert [one.step for one in planned] == [0, 1, 2, 3]
+    assert ladder.count(task()) == 4
 
 
 async def test_its_rungs_keep_the_rankings_of_the_whole_retrieval() -> None:
@@ -367,7 +371,7 @@ async def test_a_rung_of_which_compression_leaves_nothing_costs_nothing() -> Non
     ladder = Ladder(CompressedRag(compressor=Nothing()), rungs=(2, 4))
     refusal = await ladder(task(), Structured(model))
     assert [r.usage for r in refusal.rungs] == [Usage(), Usage()]
-    assert ladder.call(task()) is None
+    assert list(ladder.calls(task(), GUESS)) == []
 
 
 @pytest.mark.parametrize("rungs", [(), (0, 2), (2, -1)])
@@ -377,10 +381,10 @@ def test_rungs_that_show_nothing_are_refused(rungs: tuple[int, ...]) -> None:
 
 
 def test_overlapping_rungs_that_do_not_grow_are_refused() -> None:
-    with pytest.raises(ValueError, match="more than the one before"):
+    with pytest.raises(ValueError, match="one before"):
         Ladder(Direct(), rungs=(2, 2, 4))
-    apart = Ladder(Direct(), rungs=(2, 4, 2), overlapping=False)
-    assert [len(one.retrieval.passages) for one in apart.tasks(task(8))] == [2, 4, 2]
+    apart = Dose(strategy="direct", rungs=(2, 4, 2), overlapping=False)
+    assert [len(one.retrieval.passages) for one in step_tasks(task(8), apart)] == [2, 4, 2]
 
 
 @given(

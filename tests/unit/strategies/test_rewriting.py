@@ -50,8 +50,8 @@ def test_a_rewriter_is_told_from_a_compressor() -> None:
     assert not isinstance(LeanContext(), Rewriter)
     assert not isinstance(Summing(), Rewriter)
     local: Compressor = Summing()
-    assert CompressedRag(compressor=local).calls == 1
-    assert CompressedRag(compressor=Short()).calls == 2
+    assert CompressedRag(compressor=local).count(task()) == 1
+    assert CompressedRag(compressor=Short()).count(task()) == 2
 
 
 async def test_what_it_writes_is_shown_and_what_it_took_is_told() -> None:
