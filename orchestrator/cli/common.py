@@ -15,15 +15,12 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from posology.errors import PosologyError
-from posology.llm.models import model_forms
 
 if TYPE_CHECKING:
     from posology.llm.accounting import Account
 
 _Found = TypeVar("_Found")
 SOME_BAD, DEFECT, INTERRUPTED = 1, 70, 130
-#: seconds
-_DAY = 86_400
 
 IndexOption = Annotated[
     str | None,
@@ -37,77 +34,6 @@ EmbedderOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
-KOption = Annotated[int, typer.Option("--k", min=1, max=200, help="Passages to retrieve.")]
-ModeOption = Annotated[
-    str, typer.Option("--mode", help="dense, bm25, fused, 'dense>bm25' or 'bm25>dense'.")
-]
-RetractedOption = Annotated[
-    bool, typer.Option("--retracted", help="Let retracted passages be evidence, too.")
-]
-ModelOption = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        help=f"{model_forms()}. Default: POSOLOGY_MODEL.",
-    ),
-]
-MaxTokensOption = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens",
-        min=64,
-        max=200_000,
-        help="Bound on output tokens of a call. Default: POSOLOGY_MAX_TOKENS, or else one for each stage.",
-    ),
-]
-VersionOption = Annotated[
-    int | None,
-    typer.Option(
-        "--index-version",
-        metavar="N",
-        min=1,
-        help="Read that version of the index, 17 for index@17: see posology index versions. Default: the newest.",
-    ),
-]
-MaxCostOption = Annotated[
-    str | None,
-    typer.Option(
-        "--max-cost", metavar="USD", help="What all model calls of a question may cost together."
-    ),
-]
-StrategyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--strategy", help="direct, compressed or briefcontext. Default: the policy decides."
-    ),
-]
-KeepOption = Annotated[
-    float | None,
-    typer.Option("--keep", min=0, max=1, help="Share of the sentences kept whole, for compressed."),
-]
-CompressorOption = Annotated[
-    str | None,
-    typer.Option(
-        "--compressor",
-        metavar="NAME",
-        help="What compresses, for compressed or for whichever policy decides, e.g. leancontext_top. Default: the "
-        "policy's, or POSOLOGY_COMPRESSOR.",
-    ),
-]
-PolicyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--policy",
-        help="Which policy decides, with its settings, e.g. router:preflight=published,qtable=off; not with "
-        "--strategy. Default: POSOLOGY_POLICY.",
-    ),
-]
-PartitionOption = Annotated[
-    int | None,
-    typer.Option(
-        "--partition-size", min=1, max=200, help="Passages a partition, for briefcontext."
-    ),
-]
 TenantOption = Annotated[
     str | None, typer.Option("--tenant", help="Whose jobs and money. Default: POSOLOGY_TENANT.")
 ]
@@ -116,16 +42,6 @@ SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="DAY", help="E.g. 2026-01-15, UTC.")
 ]
 UntilOption = Annotated[str | None, typer.Option("--until", metavar="DAY", help="Inclusive.")]
-DeadlineOption = Annotated[
-    float | None,
-    typer.Option(
-        "--deadline",
-        metavar="SECONDS",
-        min=1,
-        max=_DAY,
-        help="From submission; after it nothing more is done.",
-    ),
-]
 
 
 def run(work: Callable[[], Awaitable[_Found]]) -> _Found:

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, get_type_hints
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
     """Base of groups: dataclasses whose fields are options, as a command's parameters are, or groups again."""
 
+    __slots__ = ()
+
+    @classmethod
+    def parameters(cls) -> tuple[inspect.Parameter, ...]:
+        """Return the options, as parameters of a function."""
+        hints = get_type_hints(cls, include_extras=True)
+        return tuple(
+            parameter.replace(annotation=hints[name])
+            for name, parameter in inspect.signature(cls).parameters.items()
+        )
+
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of its parameters that are groups, at the group's place.
+    """Replace each parameter that is a group by its options, at the group's place.
 
-    Typer reads what the command takes from its signature: there the options stand one by one.
+    Typer reads options from the command's signature, so the signature lists them one by one.
 
     Raises:
         ValueError: two options have one name.
@@ -43,25 +52,16 @@ def _spread(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
     if group is None:
         yield parameter
     else:
-        for option in _options(group):
+        for option in group.parameters():
             yield from _spread(option)
 
 
-def _options(group: type[Group]) -> tuple[inspect.Parameter, ...]:
-    """What the group takes, as a function would."""
-    hints = get_type_hints(group, include_extras=True)
-    return tuple(
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(group).parameters.items()
-    )
-
-
 def _gathered(parameter: inspect.Parameter, given: Mapping[str, Any]) -> Any:
-    """What the command is handed: the option's value, or the group that holds several."""
+    """Return the argument of the command: the value of an option, or a group of values."""
     group = _group_of(parameter.annotation)
     if group is None:
         return given[parameter.name]
-    return group(**{option.name: _gathered(option, given) for option in _options(group)})
+    return group(**{option.name: _gathered(option, given) for option in group.parameters()})
 
 
 def _group_of(annotation: Any) -> type[Group] | None:

@@ -1,114 +1,115 @@
-"""The options of a question, for every command that asks, searches or estimates."""
+"""Options of a question: every command takes names, types, bounds and help from the fields of a request."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType, NoneType
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 import typer
+from annotated_types import Ge, Le
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from typer.models import OptionInfo
 
-from orchestrator.cli.common import (
-    CompressorOption,
-    KeepOption,
-    KOption,
-    MaxCostOption,
-    MaxTokensOption,
-    ModelOption,
-    ModeOption,
-    PartitionOption,
-    PolicyOption,
-    RetractedOption,
-    StrategyOption,
-    VersionOption,
-)
 from orchestrator.cli.option_groups import Group
+from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
 from posology.errors import InvalidQuery
-from posology.types import Form
+
+#: field → its option, where that is not the field's name
+_FLAGS: Mapping[str, str] = MappingProxyType(
+    {
+        "options": "--option",
+        "publication_types": "--type",
+        "journals": "--journal",
+        "languages": "--language",
+        "max_cost_usd": "--max-cost",
+        "deadline_seconds": "--deadline",
+    }
+)
+#: field → placeholder of its value in the help, where that is not the type's name
+_METAVARS: Mapping[str, str] = MappingProxyType(
+    {
+        "options": "A=TEXT",
+        "since": "YEAR",
+        "until": "YEAR",
+        "publication_types": "NAME",
+        "journals": "NAME",
+        "mesh": "HEADING",
+        "languages": "CODE",
+        "index_version": "N",
+        "compressor": "NAME",
+        "max_cost_usd": "USD",
+        "deadline_seconds": "SECONDS",
+    }
+)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FilterOptions(Group):
-    """Which passages may be found; fields as of :class:`~orchestrator.question.request.FiltersRequest`."""
+class RequestOptions(Group):
+    """Options made of fields of a request.
 
-    since: Annotated[
-        int | None, typer.Option("--since", metavar="YEAR", help="Of passages: the first year.")
-    ] = None
-    until: Annotated[
-        int | None,
-        typer.Option("--until", metavar="YEAR", help="The last year, itself among them."),
-    ] = None
-    publication_types: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--type",
-            metavar="NAME",
-            help="A publication type, e.g. 'Randomized Controlled Trial'; repeat for others, any of which will do.",
-        ),
-    ] = None
-    journals: Annotated[
-        list[str] | None,
-        typer.Option("--journal", metavar="NAME", help="A journal; repeat for others."),
-    ] = None
-    mesh: Annotated[
-        list[str] | None,
-        typer.Option("--mesh", metavar="HEADING", help="A MeSH heading; repeat for others."),
-    ] = None
-    languages: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--language", metavar="CODE", help="Three letters, e.g. eng; repeat for others."
-        ),
-    ] = None
+    An option that is not given is not sent: the request's own default applies.
+    """
 
-    def given(self) -> dict[str, Any] | None:
-        """What :class:`~orchestrator.question.request.FiltersRequest` reads; ``None``: no filter is given."""
-        values = asdict(self)
-        return {name: value for name, value in values.items() if value not in (None, [])} or None
+    __slots__ = ("_values",)
 
+    #: where the fields are defined
+    model: ClassVar[type[BaseModel]] = JobRequest
+    #: names of the fields, in order
+    names: ClassVar[tuple[str, ...]]
+    #: defaults that differ from the request's
+    defaults: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RowOptions(Group):
-    """How the questions of a file are answered where their rows do not say it."""
+    def __init__(self, **values: Any) -> None:
+        self._values = {**self.defaults, **values}
 
-    model: ModelOption = None
-    k: KOption = 8
-    mode: ModeOption = "fused"
-    max_tokens: MaxTokensOption = None
-    strategy: StrategyOption = None
-    keep: KeepOption = None
-    compressor: CompressorOption = None
-    policy: PolicyOption = None
-    partition_size: PartitionOption = None
+    @classmethod
+    def parameters(cls) -> tuple[inspect.Parameter, ...]:
+        """Return an option for each field."""
+        return tuple(cls._parameter(name) for name in cls.names)
+
+    @classmethod
+    def _parameter(cls, name: str) -> inspect.Parameter:
+        annotation: Any = FilterOptions
+        default: Any = inspect.Parameter.empty
+        if name != "filters":
+            kind = _type(cls.model.model_fields[name])
+            default = False if kind is bool else cls.defaults.get(name)
+            annotation = Annotated[
+                kind if kind is bool else kind | None,
+                option(name, model=cls.model, default=default or None),
+            ]
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        )
+
+    def given(self) -> dict[str, Any]:
+        """Return the fields of the request that are given."""
+        return dict(self._given())
+
+    def _given(self) -> Iterator[tuple[str, Any]]:
+        for name, value in self._values.items():
+            found: Any = value.given() if isinstance(value, RequestOptions) else value
+            if found not in (None, [], {}):
+                yield name, _labelled(found) if name == "options" else found
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class QuestionOptions(Group):
+class FilterOptions(RequestOptions):
+    """Filters of the passages."""
+
+    model = FiltersRequest
+    names = tuple(FiltersRequest.model_fields)
+
+
+class QuestionOptions(RequestOptions):
     """How one question is answered."""
 
-    model: ModelOption = None
-    k: KOption = 8
-    mode: ModeOption = "fused"
-    form: Annotated[str, typer.Option("--form", help=f"The answer's form: {', '.join(Form)}.")] = (
-        Form.FREE.value
-    )
-    option: Annotated[
-        list[str] | None,
-        typer.Option("--option", metavar="A=TEXT", help="An answer option; repeat for each."),
-    ] = None
-    max_tokens: MaxTokensOption = None
-    strategy: StrategyOption = None
-    keep: KeepOption = None
-    compressor: CompressorOption = None
-    policy: PolicyOption = None
-    partition_size: PartitionOption = None
-    retracted: RetractedOption = False
-    filters: FilterOptions
-    index_version: VersionOption = None
-    max_cost: MaxCostOption = None
+    names = tuple(n for n in JobRequest.model_fields if n not in ("question", "deadline_seconds"))
 
     def fields(self, question: str) -> dict[str, Any]:
-        """A question and its options, as :class:`~orchestrator.question.request.AskRequest` reads them.
+        """Return a question and its options as a request.
 
         Args:
             question: ``-``: it is read from standard input.
@@ -116,24 +117,62 @@ class QuestionOptions(Group):
         Raises:
             InvalidQuery: an option is not of the form A=TEXT.
         """
-        return {
-            "question": _read_stdin() if question == "-" else question,
-            "form": self.form,
-            "options": _labelled(self.option or []) or None,
-            "model": self.model,
-            "k": self.k,
-            "mode": self.mode,
-            "retracted": self.retracted,
-            "max_tokens": self.max_tokens,
-            "strategy": self.strategy,
-            "keep": self.keep,
-            "compressor": self.compressor,
-            "policy": self.policy,
-            "partition_size": self.partition_size,
-            "max_cost_usd": self.max_cost,
-            "filters": self.filters.given(),
-            "index_version": self.index_version,
-        }
+        return {"question": _read_stdin() if question == "-" else question, **self.given()}
+
+
+class JobOptions(QuestionOptions):
+    """How one question from the queue is answered."""
+
+    names = tuple(name for name in JobRequest.model_fields if name != "question")
+
+
+class RowOptions(RequestOptions):
+    """Defaults for the rows of a file, in the fields that a row omits."""
+
+    names = tuple(name for name in JobRequest.model_fields if name not in ROW_ONLY)
+
+
+def option(name: str, *, model: type[BaseModel] = JobRequest, default: Any = None) -> OptionInfo:
+    """Return the option of a field.
+
+    Args:
+        name: of the field.
+        model: where it is defined.
+        default: the command's own; ``None``: the field's.
+    """
+    field = model.model_fields[name]
+    text, _, usual = (field.description or "").rpartition("Default: ")
+    repeated = " Repeat for several." if _type(field) == list[str] else ""
+    bounds = {type(bound): bound for bound in field.metadata if isinstance(bound, Ge | Le)}
+    low, high = bounds.get(Ge), bounds.get(Le)
+    numeric = _type(field) in (int, float)
+    made = typer.Option(
+        _FLAGS.get(name, f"--{name.replace('_', '-')}"),
+        metavar=_METAVARS.get(name),
+        min=low.ge if numeric and isinstance(low, Ge) else None,  # type: ignore[arg-type]  # a number
+        max=high.le if numeric and isinstance(high, Le) else None,  # type: ignore[arg-type]  # a number
+        help=f"{text}Default: {usual if default is None else f'{default}.'}{repeated}",
+        show_default=False,
+    )
+    assert isinstance(made, OptionInfo)
+    return made
+
+
+def _type(field: FieldInfo) -> Any:
+    """Return the type of a field on the command line: the request checks and converts the rest."""
+    kind = field.annotation
+    while (args := get_args(kind)) and (NoneType in args or get_origin(kind) is Annotated):
+        kind = next(arg for arg in args if arg is not NoneType)
+    if kind in (bool, int, float):
+        return kind
+    return list[str] if get_origin(kind) in (tuple, dict) else str
+
+
+#: the same options, for commands that take some of them one by one
+KOption = Annotated[int, option("k")]
+ModeOption = Annotated[str, option("mode")]
+ModelOption = Annotated[str | None, option("model")]
+MaxTokensOption = Annotated[int | None, option("max_tokens")]
 
 
 def _read_stdin() -> str:
@@ -147,7 +186,8 @@ def _labelled(given: list[str]) -> dict[str, str]:
         label, equals, text = item.partition("=")
         if not equals or label in options:
             raise InvalidQuery(
-                f"--option {item!r} is not of the form A=TEXT, each letter once", field="options"
+                f"--option must be of the form A=TEXT, each letter once (got {item!r})",
+                field="options",
             )
         options[label] = text
     return options

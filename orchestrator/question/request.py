@@ -16,7 +16,7 @@ from orchestrator.settings import DEFAULT_POLICY, MAX_TOKENS, MIN_TOKENS, Settin
 from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
-from posology.llm.models import parse
+from posology.llm.models import model_forms, parse
 from posology.query import make_query
 from posology.types import Filters, Form, Mode, Query
 from strategies import STRATEGIES, takes_compressor
@@ -153,8 +153,9 @@ class AskRequest(_Sent):
     """Form of the answer: free, choice, yes_no or yes_no_maybe. Default: free."""
     options: dict[Text, Text] | None = None
     """Answer options of a choice question: label (A to E) and wording. Default: none."""
-    model: Model | None = None
-    """Model as provider:name, e.g. openai:gpt-4o-mini. Default: POSOLOGY_MODEL."""
+    model: Model | None = Field(
+        default=None, description=f"Model that answers: {model_forms()}. Default: POSOLOGY_MODEL."
+    )
     k: int = Field(default=8, ge=1, le=MAX_K)
     """Number of passages to retrieve, 1 to 200. Default: 8."""
     mode: Mode = "fused"
@@ -275,6 +276,10 @@ class JobRequest(AskRequest):
         if self.model is None:
             raise ValueError("a job's record must name its model")
         return self._request(self.model, self.max_tokens, self.policy)
+
+
+#: fields that only a row of a batch has; all others may have defaults for the whole batch
+ROW_ONLY = frozenset({"question", "options"})
 
 
 class FeedbackRequest(_Sent):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from decimal import Decimal
+from collections.abc import AsyncIterator, Iterator
+from inspect import Parameter, Signature
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from orchestrator.api import documents
@@ -18,12 +18,9 @@ from orchestrator.api.routes.jobs import MAX_ID, Key, answered
 from orchestrator.api.uploads import TYPES, received
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
-from orchestrator.question.request import MAX_DEADLINE, MAX_K
-from orchestrator.settings import MAX_TOKENS, MIN_TOKENS
+from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
 from posology import errors
-from posology.budget.ledger.base import MAX_CAP
 from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
-from posology.types import Form
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
@@ -31,6 +28,29 @@ BatchId = Annotated[str, Path(max_length=MAX_ID, description="The batch's id.", 
 _MISSING = errors.BatchNotFound(f"there is no batch {BATCH} (any more)", batch=BATCH)
 _NDJSON = "application/x-ndjson"
 _ROWS = {"schema": {"type": "string"}, "example": '{"id": 7, "question": "Does aspirin help?"}\n'}
+
+
+def row_defaults(**given: Any) -> dict[str, Any]:
+    """Return the fields of a request that rows may omit; its query parameters are made of these fields."""
+    found = {name: value for name, value in given.items() if value is not None}
+    filters = {name: found.pop(name) for name in FiltersRequest.model_fields if name in found}
+    return {**found, "filters": filters} if filters else found
+
+
+def _parameters() -> Iterator[Parameter]:
+    for model in (JobRequest, FiltersRequest):
+        for name, field in model.model_fields.items():
+            if name not in (*ROW_ONLY, "filters"):
+                query: Any = Annotated[
+                    field.annotation | None,
+                    *field.metadata,
+                    Query(description=field.description),
+                ]
+                yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=query)
+
+
+# FastAPI reads the parameters of a dependency from its signature
+row_defaults.__dict__["__signature__"] = Signature(list(_parameters()))
 
 
 @router.post(
@@ -76,44 +96,16 @@ async def submit(
     request: Request,
     api: Posology,
     tenant: Tenant,
-    key: Key = None,
     *,
-    form: Annotated[Form | None, Query(description="For rows that do not say.")] = None,
-    model: Annotated[str | None, Query(description="For rows that do not say.")] = None,
-    k: Annotated[int | None, Query(ge=1, le=MAX_K, description="For rows that do not say.")] = None,
-    max_tokens: Annotated[
-        int | None, Query(ge=MIN_TOKENS, le=MAX_TOKENS, description="For rows that do not say.")
-    ] = None,
-    strategy: Annotated[str | None, Query(description="For rows that do not say.")] = None,
-    deadline_seconds: Annotated[
-        float | None, Query(ge=1, le=MAX_DEADLINE, description="For rows that do not say.")
-    ] = None,
-    max_cost_usd: Annotated[
-        Decimal | None,
-        Query(
-            ge=0,
-            le=MAX_CAP,
-            max_digits=16,
-            decimal_places=9,
-            description="Dollars for each row's model calls together, for rows that do not say.",
-        ),
-    ] = None,
+    key: Key = None,
+    defaults: Annotated[dict[str, Any], Depends(row_defaults)],
 ) -> Response:
-    """A row that is no valid request becomes a rejected row, and the others go on.
+    """Submit JSON Lines, one question in each line, as jobs under one id.
 
-    Nothing is submitted unless the upload has come whole. One that broke off later is completed by
-    sending it again under the same key.
+    A query parameter is the default of the rows that omit its field. An invalid row becomes a rejected row; the
+    others are submitted. Nothing is submitted before the upload is complete. Send an interrupted submission again
+    with the same idempotency key: it is completed, and no row is submitted twice.
     """
-    given: dict[str, Any] = {
-        "form": form,
-        "model": model,
-        "k": k,
-        "max_tokens": max_tokens,
-        "strategy": strategy,
-        "deadline_seconds": deadline_seconds,
-        "max_cost_usd": max_cost_usd,
-    }
-    defaults = {name: value for name, value in given.items() if value is not None}
     async with received(request, api.limits) as upload:
         made = await api.batches().submit(upload, tenant=tenant, key=key, defaults=defaults)
     return answered(made, 202, {"Location": f"{router.prefix}/{made.id}"})

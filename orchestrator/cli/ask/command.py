@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import anyio
@@ -13,15 +14,11 @@ from rich.console import Console
 from orchestrator.cli.common import (
     IndexOption,
     JsonOption,
-    KOption,
-    ModeOption,
-    RetractedOption,
-    VersionOption,
     errors,
     print_json,
 )
 from orchestrator.cli.option_groups import grouped
-from orchestrator.cli.question_options import FilterOptions, QuestionOptions
+from orchestrator.cli.question_options import KOption, QuestionOptions, RequestOptions
 from orchestrator.settings import environment, load_settings
 
 
@@ -73,16 +70,19 @@ def ask(
         anyio.run(run)
 
 
+class SearchOptions(RequestOptions):
+    """How passages are searched for."""
+
+    names = ("k", "mode", "retracted", "filters", "index_version")
+    defaults = MappingProxyType({"k": 10})
+
+
 @grouped
 def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     *,
     index: IndexOption = None,
-    k: KOption = 10,
-    mode: ModeOption = "fused",
-    retracted: RetractedOption = False,
-    filters: FilterOptions,
-    index_version: VersionOption = None,
+    options: SearchOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Show the passages that a question would be answered from, and every ranking.
@@ -99,16 +99,7 @@ def search(
 
     with errors(as_json=as_json):
         settings = load_settings()
-        request = AskRequest.parse(
-            {
-                "question": query,
-                "k": k,
-                "mode": mode,
-                "retracted": retracted,
-                "filters": filters.given(),
-                "index_version": index_version,
-            }
-        ).to_request(settings)
+        request = AskRequest.parse({"question": query, **options.given()}).to_request(settings)
 
         async def run() -> None:
             async with (
@@ -118,15 +109,15 @@ def search(
                 started = time.perf_counter()
                 retrieval = await service.search(
                     request.query,
-                    k=k,
+                    k=request.k,
                     mode=request.mode,
-                    retracted=retracted,
+                    retracted=request.retracted,
                     filters=request.filters,
                     spend=service.spend(LedgerJournal(purse.ledger, Account())),
                     version=request.index_version,
                 )
                 seconds = time.perf_counter() - started
-            out = search_output(retrieval, mode=mode, k=k, seconds=seconds)
+            out = search_output(retrieval, mode=request.mode, k=request.k, seconds=seconds)
             if as_json:
                 print_json(out)
             else:

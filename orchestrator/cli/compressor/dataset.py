@@ -13,8 +13,6 @@ from rich.text import Text
 from orchestrator.cli.common import (
     SOME_BAD,
     JsonOption,
-    MaxTokensOption,
-    ModelOption,
     TenantOption,
     errors,
     print_json,
@@ -27,6 +25,7 @@ from orchestrator.cli.purchases import (
     buying,
     somebody_watches,
 )
+from orchestrator.cli.question_options import MaxTokensOption, ModelOption
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 

@@ -13,9 +13,6 @@ from orchestrator.cli.common import (
     SOME_BAD,
     IndexOption,
     JsonOption,
-    MaxTokensOption,
-    ModelOption,
-    ModeOption,
     TenantOption,
     errors,
     print_json,
@@ -28,6 +25,7 @@ from orchestrator.cli.purchases import (
     buying,
     somebody_watches,
 )
+from orchestrator.cli.question_options import MaxTokensOption, ModelOption, ModeOption
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 

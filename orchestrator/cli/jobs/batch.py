@@ -6,8 +6,9 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,19 +17,15 @@ from rich.console import Console
 from orchestrator.cli.common import (
     INTERRUPTED,
     SOME_BAD,
-    DeadlineOption,
     JsonOption,
-    MaxCostOption,
-    RetractedOption,
     TenantOption,
-    VersionOption,
     errors,
     fail,
     print_json,
     run,
 )
 from orchestrator.cli.option_groups import grouped
-from orchestrator.cli.question_options import FilterOptions, RowOptions
+from orchestrator.cli.question_options import RowOptions
 from orchestrator.settings import Settings, load_settings
 from posology.errors import BadFile, BatchNotFound
 
@@ -36,6 +33,10 @@ if TYPE_CHECKING:
     from orchestrator.cli.jobs.files import Questions, Sink
     from orchestrator.jobs.batches import Batches
     from posology.published.jobs import BatchOutput
+
+
+#: defaults that are hashed even if they are not given, so that batches of earlier versions are found again
+_HASHED: Mapping[str, Any] = MappingProxyType({"k": 8, "mode": "fused"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +57,9 @@ class _Wanted:
     def content(self) -> str:
         """Stands for these questions, asked in this way."""
         settled = [self.settings.model, self.settings.max_tokens]
-        asked = json.dumps([self.questions.digest, dict(self.defaults), settled], sort_keys=True)
+        asked = json.dumps(
+            [self.questions.digest, {**_HASHED, **self.defaults}, settled], sort_keys=True
+        )
         return f"content:{hashlib.sha256(asked.encode()).hexdigest()}"
 
 
@@ -77,11 +80,6 @@ def batch(
     ] = None,
     tenant: TenantOption = None,
     rows: RowOptions,
-    deadline: DeadlineOption = None,
-    retracted: RetractedOption = False,
-    filters: FilterOptions,
-    index_version: VersionOption = None,
-    max_cost: MaxCostOption = None,
     watch: Annotated[
         bool, typer.Option("--watch/--no-watch", help="Wait for the answers, or only submit.")
     ] = True,
@@ -111,19 +109,11 @@ def batch(
         if path is not None:
             # before anything is spent
             check_output(path)
-        given = {
-            **asdict(rows),
-            "deadline_seconds": deadline,
-            "retracted": retracted,
-            "filters": filters.given(),
-            "index_version": index_version,
-            "max_cost_usd": max_cost,
-        }
         wanted = _Wanted(
             questions=read_questions(source),
             output=path,
             tenant=tenant or settings.tenant,
-            defaults={name: value for name, value in given.items() if value is not None},
+            defaults=rows.given(),
             fresh=fresh,
             watch=watch,
             patience=patience,

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.common import DeadlineOption, JsonOption, TenantOption, errors, print_json
+from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json
 from orchestrator.cli.jobs.store import exit_as, followed, show_end, with_store
 from orchestrator.cli.option_groups import grouped
-from orchestrator.cli.question_options import QuestionOptions
+from orchestrator.cli.question_options import JobOptions
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ def submit(
         str | None,
         typer.Option(help="An idempotency key: the same key and question are the same job."),
     ] = None,
-    deadline: DeadlineOption = None,
-    options: QuestionOptions,
+    options: JobOptions,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the answer and show it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -37,9 +36,7 @@ def submit(
 
     with errors(as_json=as_json):
         settings = load_settings()
-        fields = options.fields(question)
-        patience = {} if deadline is None else {"deadline_seconds": deadline}
-        request = JobRequest.parse({**fields, **patience}).settled(settings)
+        request = JobRequest.parse(options.fields(question)).settled(settings)
 
         async def work(store: JobStore, tenant: str) -> JobOutput:
             job = (await store.submit(request, tenant=tenant, key=key)).job

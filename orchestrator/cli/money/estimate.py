@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +14,6 @@ from orchestrator.cli.common import (
     SOME_BAD,
     IndexOption,
     JsonOption,
-    RetractedOption,
     TenantOption,
     errors,
     fail,
@@ -22,7 +21,7 @@ from orchestrator.cli.common import (
     run,
 )
 from orchestrator.cli.option_groups import grouped
-from orchestrator.cli.question_options import FilterOptions, RowOptions
+from orchestrator.cli.question_options import RowOptions
 from orchestrator.settings import Settings, load_settings
 from posology.errors import StoreUnavailable
 
@@ -63,8 +62,6 @@ def estimate(
     index: IndexOption = None,
     tenant: TenantOption = None,
     rows: RowOptions,
-    retracted: RetractedOption = False,
-    filters: FilterOptions,
     against: Annotated[
         str | None,
         typer.Option(
@@ -85,18 +82,13 @@ def estimate(
 
     with errors(as_json=as_json):
         settings = load_settings()
-        given = {
-            **asdict(rows),
-            "retracted": retracted,
-            "filters": filters.given(),
-        }
         wanted = _Wanted(
             questions=read_questions(source),
             answers=read_questions(against) if against else None,
             path=against or "",
             index=index,
             tenant=tenant or settings.tenant,
-            defaults={name: value for name, value in given.items() if value is not None},
+            defaults=rows.given(),
             settings=settings,
         )
         out = run(lambda: _run(wanted))

@@ -13,22 +13,15 @@ from rich.console import Console
 
 from orchestrator.cli.common import (
     SOME_BAD,
-    CompressorOption,
     IndexOption,
     JsonOption,
-    KOption,
-    MaxTokensOption,
-    ModelOption,
-    ModeOption,
-    PartitionOption,
-    RetractedOption,
     errors,
     fail,
     print_json,
     run,
 )
 from orchestrator.cli.option_groups import grouped
-from orchestrator.cli.question_options import FilterOptions
+from orchestrator.cli.question_options import RequestOptions
 from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -59,6 +52,21 @@ class _Wanted:
     settings: Settings
 
 
+class CompareOptions(RequestOptions):
+    """Defaults for rows that are decided and not answered."""
+
+    names = (
+        "model",
+        "k",
+        "mode",
+        "max_tokens",
+        "compressor",
+        "partition_size",
+        "retracted",
+        "filters",
+    )
+
+
 @grouped
 def compare(
     first: SideArgument,
@@ -79,14 +87,7 @@ def compare(
             "--left", metavar="USD", help="What each question may cost. Default: no limit."
         ),
     ] = None,
-    model: ModelOption = None,
-    k: KOption = 8,
-    mode: ModeOption = "fused",
-    max_tokens: MaxTokensOption = None,
-    compressor: CompressorOption = None,
-    partition_size: PartitionOption = None,
-    retracted: RetractedOption = False,
-    filters: FilterOptions,
+    rows: CompareOptions,
     qtable: Annotated[
         Path | None,
         typer.Option("--qtable", metavar="FILE", help="The Q-table. Default: POSOLOGY_QTABLE."),
@@ -108,16 +109,6 @@ def compare(
         settings = load_settings()
         if qtable is not None:
             settings = settings.model_copy(update={"qtable": str(qtable)})
-        given = {
-            "model": model,
-            "k": k,
-            "mode": mode,
-            "max_tokens": max_tokens,
-            "compressor": compressor,
-            "partition_size": partition_size,
-            "retracted": retracted,
-            "filters": filters.given(),
-        }
         wanted = _Wanted(
             first=Side.parse(first),
             second=Side.parse(second),
@@ -125,7 +116,7 @@ def compare(
             index=index,
             left=_dollars(left),
             show=show,
-            defaults={name: value for name, value in given.items() if value is not None},
+            defaults=rows.given(),
             settings=settings,
         )
         out = run(lambda: _run(wanted))

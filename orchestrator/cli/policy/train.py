@@ -14,10 +14,6 @@ from orchestrator.cli.common import (
     SOME_BAD,
     IndexOption,
     JsonOption,
-    KOption,
-    MaxTokensOption,
-    ModelOption,
-    ModeOption,
     TenantOption,
     errors,
     print_json,
@@ -30,6 +26,7 @@ from orchestrator.cli.purchases import (
     buying,
     somebody_watches,
 )
+from orchestrator.cli.question_options import KOption, MaxTokensOption, ModelOption, ModeOption
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 

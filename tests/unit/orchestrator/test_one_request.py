@@ -1,0 +1,117 @@
+"""One definition of a request: every surface has its fields, types and descriptions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import pytest
+import typer
+from annotated_types import Ge, Le
+from fastapi import Depends, FastAPI
+from fastapi.testclient import TestClient
+
+from orchestrator.api.routes.batches import row_defaults
+from orchestrator.cli.app import app
+from orchestrator.cli.question_options import option
+from orchestrator.question.request import (
+    ROW_ONLY,
+    AskRequest,
+    FeedbackRequest,
+    FiltersRequest,
+    JobRequest,
+)
+from strategies import STRATEGIES
+
+#: all fields that a request has on the command line or in a query: filters stand one by one
+FIELDS = {**JobRequest.model_fields, **FiltersRequest.model_fields}
+COMMANDS = {
+    "ask": {"question", "deadline_seconds"},
+    "submit": {"question"},
+    "batch": ROW_ONLY,
+    "estimate": ROW_ONLY,
+}
+
+
+def described(name: str) -> str:
+    text = FIELDS[name].description
+    assert text is not None
+    return text
+
+
+@pytest.mark.parametrize("model", [JobRequest, FiltersRequest, FeedbackRequest])
+def test_every_field_is_described_with_its_default(model: Any) -> None:
+    for name, field in model.model_fields.items():
+        assert field.description, name
+        assert field.is_required() or "Default: " in field.description, name
+        if type(field.default) in (int, float):
+            assert f"Default: {field.default:g}" in field.description
+        for bound in field.metadata:
+            if name != "max_cost_usd" and isinstance(bound, Le) and "index" not in name:
+                assert f"{bound.le:.10g}" in field.description, name
+
+
+def test_a_description_names_every_strategy_and_mode() -> None:
+    assert all(name in described("strategy") for name in STRATEGIES)
+    schema = JobRequest.model_json_schema()["properties"]["mode"]
+    assert all(mode in described("mode") for mode in schema["enum"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_commands_options_are_the_fields_of_a_request(command: str) -> None:
+    found = typer.main.get_command(app)
+    options = {p.name: p for p in found.commands[command].params}  # type: ignore[attr-defined]
+    for name in FIELDS.keys() - COMMANDS[command] - {"filters"}:
+        shown = options[name].help
+        assert shown.removesuffix(" Repeat for several.") == described(name)
+        assert options[name].default in (None, False)
+
+
+@pytest.mark.parametrize("name", ["k", "keep", "max_tokens", "partition_size", "deadline_seconds"])
+def test_an_options_bounds_are_the_fields_bounds(name: str) -> None:
+    bounds = {type(bound): bound for bound in FIELDS[name].metadata}
+    made = option(name)
+    assert (made.min, made.max) == (bounds[Ge].ge, bounds[Le].le)
+
+
+def test_a_batchs_query_parameters_are_the_fields_of_a_request() -> None:
+    parameters = inspect.signature(row_defaults).parameters
+    assert set(parameters) == FIELDS.keys() - ROW_ONLY - {"filters"}
+    for name, parameter in parameters.items():
+        *_, query = parameter.annotation.__metadata__
+        assert query.description == described(name)
+
+
+def test_defaults_in_a_query_are_a_request() -> None:
+    service = FastAPI()
+
+    @service.get("/")
+    def read(found: Annotated[dict[str, Any], Depends(row_defaults)]) -> dict[str, Any]:
+        return JobRequest.parse({"question": "Why?", **found}).model_dump(exclude_unset=True)
+
+    client = TestClient(service)
+    assert client.get("/").json() == {"question": "Why?"}
+    query = (
+        "mode=bm25&keep=0.5&strategy=compressed&retracted=true&index_version=3&partition_size=2"
+        "&compressor=pruner&since=2010&mesh=Aspirin&mesh=Humans&unknown=1&k=3"
+    )
+    assert client.get(f"/?{query}").json() == {
+        "question": "Why?",
+        "mode": "bm25",
+        "keep": 0.5,
+        "strategy": "compressed",
+        "retracted": True,
+        "index_version": 3,
+        "partition_size": 2,
+        "compressor": "pruner",
+        "k": 3,
+        "filters": {"since": 2010, "mesh": ["Aspirin", "Humans"]},
+    }
+    assert client.get("/?k=0").status_code == 422
+    assert client.get("/?since=1").status_code == 422
+
+
+def test_a_job_asks_what_a_question_in_process_asks() -> None:
+    assert JobRequest.model_fields.keys() - AskRequest.model_fields.keys() == {"deadline_seconds"}
+    for name, field in AskRequest.model_fields.items():
+        assert repr(JobRequest.model_fields[name]) == repr(field)
