@@ -41,12 +41,10 @@ def _parameters() -> Iterator[Parameter]:
     for model in (JobRequest, FiltersRequest):
         for name, field in model.model_fields.items():
             if name not in (*ROW_ONLY, "filters"):
-                query: Any = Annotated[
-                    field.annotation | None,
-                    *field.metadata,
-                    Query(description=field.description),
-                ]
-                yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=query)
+                kind: Any = field.annotation
+                query: Any = Query(description=field.description)
+                taken: Any = Annotated[kind | None, *field.metadata, query]
+                yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=taken)
 
 
 # FastAPI reads the parameters of a dependency from its signature
