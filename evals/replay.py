@@ -43,7 +43,7 @@ from orchestrator.service import Service, make_service
 from orchestrator.settings import Settings, prepare_libraries
 from orchestrator.stack.redis_server import find_server
 from policies.qtable import ACTIONS, QTable, state_vector
-from policies.specs import PRESETS
+from policies.specs import POLICIES
 from posology.errors import DecisionChanged
 from posology.published.jobs import JobOutput
 from posology.store import keys
@@ -61,8 +61,8 @@ AT_ONCE = 8
 #: one in so many questions is refused where it is asked in one call
 REFUSED = 3
 STATES = 8
-POLICIES = (
-    *PRESETS,
+ASKED = (
+    *POLICIES,
     "router:preflight=calibrated",
     "router:preflight=off",
     "router:start=1,factor=3",
@@ -134,7 +134,7 @@ def _rows(questions: Sequence[Question], seed: int) -> list[str]:
     for question in questions:
         row: dict[str, Any] = {"question": question.text, "k": drawn.choice((1, 3, 8, 16))}
         forced = drawn.random() < 0.15
-        row |= drawn.choice(FORCED) if forced else {"policy": drawn.choice(POLICIES)}
+        row |= drawn.choice(FORCED) if forced else {"policy": drawn.choice(ASKED)}
         if not forced and drawn.random() < 0.7:
             low, high = (np.log(cap) for cap in CAPS)
             row["max_cost_usd"] = f"{np.exp(drawn.uniform(low, high)):.6f}"

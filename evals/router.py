@@ -54,7 +54,7 @@ from orchestrator.question.request import Request
 from orchestrator.training.qtable.learner import Recipe, learn
 from policies.affordable import describe
 from policies.qtable import QTable
-from policies.specs import PRESETS
+from policies.specs import PREFLIGHT
 from posology.budget.bounds.calls import CallBound
 from posology.budget.prices.book import PriceBook
 from posology.budget.prices.file import PriceFile
@@ -350,7 +350,7 @@ def main(argv: list[str] | None = None) -> int:
     asked = pool.sample(given.part, given.questions, given.seed)
     ways = tuple(arms(table=table is not None))
     found = anyio.run(measure, pool, asked, ways, table, given.least)
-    print(f"{len(asked)} questions, {K} passages each, preflight {PRESETS[ROUTER].preflight}, reader refuses below "
+    print(f"{len(asked)} questions, {K} passages each, preflight {PREFLIGHT}, reader refuses below "
           f"{given.least:.2f}, prices of {SHADOW}\n")  # fmt: skip
     print(*table_of(found), "", *against(found, ways), sep="\n")
     for arm in ways:

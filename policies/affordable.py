@@ -1,9 +1,9 @@
-"""What a question can have for the money that is left: the wanted dose, or the next smaller one.
+"""Stepping down: the wanted dose if the remaining budget pays for it, or the next smaller one.
 
-It steps down from BriefContext to compressed RAG, which keeps ever less, from there to direct RAG over ever fewer
-passages, and at last declines, naming the price of the cheapest. Direct RAG over the same passages comes right after
-the compressed RAG that reads them: it is cheaper where the compressor asks a model, and then it is what is shown whole
-for less. Every dose that was priced is in the record, so that the same can be decided again from it.
+Steps down from BriefContext to compressed RAG that keeps less and less, then to direct RAG over fewer and fewer
+passages, and at last declines with the price of the cheapest dose. Direct RAG over the same passages comes right after
+the compressed RAG that reads them: if the compressor asks a model, it is cheaper and shows everything. Every dose that
+was priced is in the record, so that the decision can be replayed from it.
 """
 
 from __future__ import annotations
@@ -15,48 +15,58 @@ from itertools import islice
 
 from posology.types import DECLINE, Dose, Offer
 
-#: of the order of stepping down; it grows when the same prices give another dose
+#: version of the order of stepping down; it grows when the same prices lead to another dose
 VERSION = "2"
-#: dollars that a dose costs at worst, or a ladder's first rung
+#: strategies of the router, by what a call shows: all passages whole, what a compressor selects, one partition
+WHOLE, COMPRESSED, PARTITIONED = "direct", "compressed", "briefcontext"
+#: Shares that are tried if the budget does not pay for more; the largest that fits is kept. From the most that
+#: LeanContext's actions keep (section "Action") by halves, as passages are halved, to a tenth: of a twentieth the
+#: pruner leaves .657 of SciFact's rationales instead of .769, and ranking by vectors .340 instead of .487
+#: (``python -m evals.compressors``)
+STEP_DOWN = (0.4, 0.2, 0.1)
+#: returns the dollars of a dose at worst, or of a ladder's first step
 Quote = Callable[[Dose], Decimal]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Afforded:
-    """The dose that is paid for, and what was considered before."""
+    """The dose that the budget pays for, and the doses considered before it."""
 
     dose: Dose
-    #: in order; the last one is ``dose`` unless nothing fits
+    #: priced doses in order; the last one is ``dose`` unless nothing fits
     offers: tuple[Offer, ...]
     #: a sentence
     reason: str
 
 
 def options(wanted: Dose, *, passages: int, compressed: Sequence[Dose] = ()) -> Iterator[Dose]:
-    """What may be given, the wanted dose first, then in the order of stepping down.
+    """Yield the wanted dose, then smaller ones in the order of stepping down.
+
+    A strategy other than direct and compressed RAG is taken to cost more than one call over all passages.
 
     Args:
-        wanted: what would be given if money were no object.
-        passages: how many were retrieved.
-        compressed: what compressed RAG there is below the wanted dose, most first.
+        wanted: dose without regard to money.
+        passages: number of retrieved passages.
+        compressed: doses of compressed RAG below the wanted dose, largest first.
     """
     yield wanted
     smaller = iter(compressed)
-    if wanted.strategy == "briefcontext":
+    one_call = wanted.strategy in (WHOLE, COMPRESSED)
+    if not one_call:
         yield from islice(smaller, 1)
-        yield Dose(strategy="direct")
-    elif wanted.strategy == "compressed":
+        yield Dose(strategy=WHOLE)
+    elif wanted.strategy == COMPRESSED:
         yield whole(wanted)
     yield from smaller
-    shown = passages if wanted.strategy == "briefcontext" else _least(wanted, passages)
+    shown = _least(wanted, passages) if one_call else passages
     while shown > 1:
         shown //= 2
-        yield Dose(strategy="direct", passages=shown)
+        yield Dose(strategy=WHOLE, passages=shown)
 
 
 def whole(dose: Dose) -> Dose:
-    """Direct RAG over the same passages, by the same calls."""
-    return replace(dose, strategy="direct", keep=None, compressor=None)
+    """Return direct RAG over the same passages, by the same calls."""
+    return replace(dose, strategy=WHOLE, keep=None, compressor=None)
 
 
 def afford(
@@ -68,15 +78,15 @@ def afford(
     compressed: Sequence[Dose] = (),
     alternatives: bool = True,
 ) -> Afforded:
-    """The first dose that ``remaining`` pays for at its worst.
+    """Return the first dose whose worst case the remaining budget pays for.
 
     Args:
-        wanted: what would be given if money were no object.
-        remaining: dollars.
-        quote: the price of a dose; asked once a dose that is considered.
-        passages: how many were retrieved.
-        compressed: what compressed RAG there is below the wanted dose, most first.
-        alternatives: whether anything else than the wanted dose will do.
+        wanted: dose without regard to money.
+        remaining: remaining budget, dollars.
+        quote: returns the worst-case price of a dose; called once for each dose that is considered.
+        passages: number of retrieved passages.
+        compressed: doses of compressed RAG below the wanted dose, largest first.
+        alternatives: whether a smaller dose is acceptable.
     """
     offers: list[Offer] = []
     for dose in options(wanted, passages=passages, compressed=compressed):
@@ -91,26 +101,22 @@ def afford(
 
 
 def describe(dose: Dose) -> str:
-    """A dose in a few words."""
-    said = dose.strategy
+    """Describe a dose in a few words."""
+    text = dose.strategy
     if dose.compressor is not None:
-        said += f" by {dose.compressor}"
+        text += f" by {dose.compressor}"
     if dose.keep is not None:
-        said += f" keeping {dose.keep:.0%} of the sentences"
+        text += f" keeping {dose.keep:.0%} of the sentences"
     if dose.rungs:
-        return f"{said}, by {_listed(dose.rungs)} passages"
+        return f"{text}, by {', '.join(map(str, dose.rungs))} passages"
     if dose.passages is not None:
-        said += f" over {dose.passages} passage{'s' if dose.passages != 1 else ''}"
-    return said
+        text += f" over {dose.passages} passage{'s' if dose.passages != 1 else ''}"
+    return text
 
 
 def _least(wanted: Dose, passages: int) -> int:
-    """Passages that the wanted dose begins with."""
+    """Return the passages of the first call."""
     return wanted.rungs[0] if wanted.rungs else wanted.passages or passages
-
-
-def _listed(rungs: tuple[int, ...]) -> str:
-    return ", ".join(map(str, rungs))
 
 
 def _reason(offers: Sequence[Offer], remaining: Decimal) -> str:
@@ -129,7 +135,7 @@ def _reason(offers: Sequence[Offer], remaining: Decimal) -> str:
 
 
 def _cheaper(offers: Sequence[Offer]) -> Iterator[Offer]:
-    """Those that cost less than all before them: a reader need not be told of the others."""
+    """Yield the offers that cost less than all before them; the others do not help a reader."""
     least: Decimal | None = None
     for offer in offers:
         if least is None or offer.worst < least:

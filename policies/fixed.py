@@ -1,4 +1,4 @@
-"""The policy that a user forces: always the same dose."""
+"""The policy of a forced strategy: always the same dose."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _DIRECT = Dose(strategy="direct")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fixed:
-    """Names one dose whatever the situation."""
+    """Gives one dose in every situation."""
 
     dose: Dose = _DIRECT
 
     @property
     def parts(self) -> Mapping[str, str]:
-        """It has none."""
+        """Empty: it has no parts."""
         return {}
 
     @property
     def version(self) -> str:
-        """It has settings alone, and they are in each decision."""
+        """Constant: its settings are in each decision."""
         return "1"
 
     def __call__(self, situation: Situation) -> Decision:
-        """Decide; what was retrieved goes into the record, since another policy would look at it."""
+        """Decide; the record has features that another policy would look at."""
         return self._decision(
             {
                 "passages": len(situation.retrieval.passages),
@@ -36,8 +36,8 @@ class Fixed:
             }
         )
 
-    def again(self, record: Decision) -> Decision:
-        """Decide as for that record."""
+    def replay(self, record: Decision) -> Decision:
+        """Decide as in a record."""
         return self._decision(dict(record.features))
 
     def _decision(self, features: dict[str, object]) -> Decision:

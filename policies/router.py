@@ -1,6 +1,6 @@
-"""The router: preflight, Q-table, doubling and what is affordable, one after the other.
+"""The router: preflight, Q-table, doubling and stepping down, one after the other.
 
-Each part may be left out, so that every policy with a name is this one with other parts.
+Each part is optional, so most named policies are this one with other parts.
 """
 
 from __future__ import annotations
@@ -13,51 +13,54 @@ from typing import Any
 
 from policies import affordable, preflight, qtable
 from policies import savings as saving
-from policies.affordable import Quote, afford, describe, whole
+from policies.affordable import (
+    COMPRESSED,
+    PARTITIONED,
+    STEP_DOWN,
+    WHOLE,
+    Quote,
+    afford,
+    describe,
+    whole,
+)
 from policies.doubling import Doubling
 from policies.preflight import Prediction, Predictor
 from policies.qtable import QTable
 from posology.errors import InvalidRecord
 from posology.types import Decision, Dose, Situation
 
-#: Shares that are tried where money allows no more, the largest that is paid for is kept. From the most that
-#: LeanContext's actions keep (section "Action") by halves, as passages are halved, to a tenth: of a twentieth the
-#: pruner leaves .657 of SciFact's rationales instead of .769, and ranking by vectors .340 instead of .487
-#: (``python -m evals.compressors``)
-STEP_DOWN = (0.4, 0.2, 0.1)
 #: bytes of a version
 _VERSION = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Router:
-    """Decides by its parts; without any, direct RAG over all passages, or what the money pays for."""
+    """Decides by its parts; without any, direct RAG over all passages, or less if the budget is short."""
 
-    #: as it was asked for, e.g. ``router:preflight=published``
+    #: name with settings, e.g. ``router:preflight=published``
     name: str = "router"
-    #: ``None``: no question is given to BriefContext for where its passages stand
+    #: predicts whether the key passage is buried; ``None``: never BriefContext at once
     preflight: Predictor | None = None
-    #: ``None``: ``keep`` for all questions
+    #: chooses the share to keep; ``None``: ``keep`` for all questions
     table: QTable | None = None
-    #: ``None``: one call shows all
+    #: makes ladders; ``None``: one call shows all passages
     doubling: Doubling | None = None
-    #: share that is kept without a table; 1: direct RAG; ``None``: as much as the compressor finds right
+    #: share to keep without a table, 0 to 1; 1: direct RAG; ``None``: the compressor's own choice
     keep: float | None = 1.0
-    #: name of the compressor that is asked for; ``None``: the table's, or the configured one
+    #: name of the requested compressor; ``None``: the table's, or the configured one
     compressor: str | None = None
-    #: whether a compressor is skipped that costs more than it saves
+    #: whether a compressor that costs more than it saves is skipped
     saving: bool = True
-    #: Probability of the issue from which on BriefContext is given at once. Below it, a question that preflight
-    #: flags has all passages in one call, where others begin with a few. A predictor without probabilities
-    #: is taken at its word
+    #: Least probability of a buried passage for BriefContext at once. Below it, a flagged question has all passages
+    #: in one call, while others begin with a few. A predictor without probabilities always suffices
     issue: float = 0.0
-    #: shares that are tried where money allows no more, falling; empty: only what is kept anyway
+    #: shares that are tried if the budget is short, falling; empty: only the share that is kept anyway
     step_down: tuple[float, ...] = STEP_DOWN
-    #: whether BriefContext reads all passages when a ladder was refused to the last
+    #: whether BriefContext reads all passages after every step of a ladder was refused
     escalate: bool = True
-    #: name of the one whose vectors were compared; ``None``: not known. It goes into the record
+    #: name of the embedder of the compared vectors, for the record; ``None``: unknown
     embedder: str | None = None
-    #: name of the configured compressor; ``None``: not known. It goes into the record
+    #: name of the configured compressor, for the record; ``None``: unknown
     configured: str | None = None
 
     @property
@@ -82,15 +85,15 @@ class Router:
 
     @property
     def version(self) -> str:
-        """Of its parts and settings."""
-        said = "\0".join(f"{name} {version}" for name, version in sorted(self.parts.items()))
-        return hashlib.blake2b(said.encode(), digest_size=_VERSION).hexdigest()
+        """Digest of its parts and settings."""
+        text = "\0".join(f"{name} {version}" for name, version in sorted(self.parts.items()))
+        return hashlib.blake2b(text.encode(), digest_size=_VERSION).hexdigest()
 
     def __call__(self, situation: Situation) -> Decision:
         """Decide.
 
         Raises:
-            PolicyMismatch: the Q-table is of another embedder.
+            PolicyMismatch: the Q-table was trained with another embedder.
         """
         retrieval = situation.retrieval
         features: dict[str, Any] = {
@@ -106,16 +109,16 @@ class Router:
             features |= qtable.observe(self.table, retrieval)
         if self.saving and situation.saving is not None:
             dose, _ = self._wanted(features, _number(features, "passages"))
-            if dose.strategy == "compressed":
+            if dose.strategy == COMPRESSED:
                 features |= saving.observe(situation.saving(dose))
         return self._decide(features, situation.remaining, situation.quote)
 
-    def again(self, record: Decision) -> Decision:
-        """Decide from the features, the money and the prices of a record.
+    def replay(self, record: Decision) -> Decision:
+        """Decide from the features, the remaining budget and the prices of a record.
 
         Raises:
-            InvalidRecord: it is not enough to decide by.
-            PolicyMismatch: it is of another Q-table.
+            InvalidRecord: the record lacks a feature or a price.
+            PolicyMismatch: the record was made with another Q-table.
         """
         return self._decide(dict(record.features), record.remaining, recorded_quote(record))
 
@@ -125,10 +128,10 @@ class Router:
         passages = _number(features, "passages")
         wanted, steps = self._wanted(features, passages)
         reason = steps[-1]
-        # what a compressor that does not pay would have given
+        # the dose of a compressor that does not pay for itself
         skipped: Dose | None = None
         weighed = saving.recorded(features) if self.saving else None
-        if weighed is not None and wanted.strategy == "compressed":
+        if weighed is not None and wanted.strategy == COMPRESSED:
             verdict = saving.weigh(weighed)
             steps.append(f"Saving: {verdict.reason}")
             if not verdict.pays:
@@ -145,7 +148,7 @@ class Router:
             quote=quote,
             passages=passages,
             compressed=self._smaller(features, wanted, skipped),
-            # a smaller dose than the one that was refused would be refused, too
+            # after a refusal, a smaller dose would be refused, too
             alternatives=not features["tried"],
         )
         return replace(
@@ -158,56 +161,56 @@ class Router:
         )
 
     def _wanted(self, features: Mapping[str, Any], passages: int) -> tuple[Dose, list[str]]:
-        """The dose for a question if money were no object, and how it came about."""
+        """Return the dose without regard to money, and the sentences that explain it."""
         steps: list[str] = []
         suspect = False
         if not passages:
-            return Dose(strategy="direct"), ["Nothing was retrieved: there is nothing to decide."]
+            return Dose(strategy=WHOLE), ["Nothing was retrieved: there is nothing to decide."]
         tried = _number(features, "tried")
         if tried:
             steps.append(
                 f"Doubling: {tried} of {passages} passages were read, and the reply was a refusal to "
                 "the last: BriefContext over all."
             )
-            return Dose(strategy="briefcontext"), steps
+            return Dose(strategy=PARTITIONED), steps
         if self.preflight is not None:
             predicted = self.preflight(features)
             steps.append(f"Preflight ({self.preflight.name}): {predicted.reason}")
-            # of so few passages none stands in the middle, whatever longer rankings say
+            # among so few passages none is in the middle, regardless of longer rankings
             suspect = predicted.issue and passages > preflight.SPOTLIGHT
             if suspect and self._sure(predicted):
-                return Dose(strategy="briefcontext"), steps
+                return Dose(strategy=PARTITIONED), steps
         dose = self._kept(features, steps)
         if self.doubling is not None:
-            # of so few passages none stands in the middle: BriefContext would ask the same again
+            # among so few passages none is in the middle: BriefContext would repeat the same call
             escalate = self.escalate and passages > preflight.SPOTLIGHT
             dose = replace(
                 dose,
-                # few passages would miss what is likely to stand beyond the first
+                # the first few passages are likely to miss the key passage
                 rungs=(passages,) if suspect else self.doubling.rungs(passages),
                 overlapping=self.doubling.overlapping,
                 escalate=escalate,
             )
-            steps.append(_told(dose, suspect=suspect, sure=self.issue))
+            steps.append(_explained(dose, suspect=suspect, sure=self.issue))
         if not steps:
             steps.append(f"{describe(dose)} is what this policy gives.")
         return dose, steps
 
     def _sure(self, predicted: Prediction) -> bool:
-        """Whether the issue is likely enough for BriefContext to be worth its price."""
+        """Return whether a buried passage is likely enough for BriefContext to be worth its price."""
         return predicted.probability is None or predicted.probability >= self.issue
 
     @property
     def _learned(self) -> bool:
-        """Whether the table learned with the compressor that is asked for, where one is."""
+        """Whether the table learned with the requested compressor, if one is requested."""
         assert self.table is not None
         return self.compressor in (None, self.table.compressor)
 
     def _kept(self, features: Mapping[str, Any], steps: list[str]) -> Dose:
-        """Direct RAG, or compressed RAG with a share and a compressor; a table's step is added."""
+        """Return direct RAG, or compressed RAG with a share and a compressor; adds the table's sentence to ``steps``."""
         keep, compressor = self.keep, self.compressor
         if self.table is not None:
-            # its shares say nothing of what another compressor leaves of them
+            # its shares hold only for the compressor that it learned with
             if self._learned:
                 choice = qtable.choose(self.table, features)
                 keep, compressor = choice.keep, self._of_table(features)
@@ -223,11 +226,11 @@ class Router:
                     "for: its shares are not used."
                 )
         if keep is not None and keep >= 1:
-            return Dose(strategy="direct")
-        return Dose(strategy="compressed", keep=keep, compressor=compressor)
+            return Dose(strategy=WHOLE)
+        return Dose(strategy=COMPRESSED, keep=keep, compressor=compressor)
 
     def _of_table(self, features: Mapping[str, Any]) -> str | None:
-        """The compressor that the table learned with; ``None``: the configured one, which it is."""
+        """Return the compressor that the table learned with; ``None`` if that is the configured one."""
         assert self.table is not None
         if self.compressor is not None:
             return self.compressor
@@ -237,46 +240,46 @@ class Router:
     def _smaller(
         self, features: Mapping[str, Any], wanted: Dose, skipped: Dose | None
     ) -> tuple[Dose, ...]:
-        """Compressed RAG below the wanted dose, most first.
+        """Return doses of compressed RAG below the wanted dose, largest first.
 
         Args:
-            features: what was looked at.
-            wanted: the dose, if money were no object.
-            skipped: what compressing would have given, had it paid; ``None``: it was not asked, or pays.
+            features: features of the decision.
+            wanted: dose without regard to money.
+            skipped: dose of a compressor that does not pay for itself; ``None``: there is none.
         """
-        if wanted.strategy == "compressed":
+        if wanted.strategy == COMPRESSED:
             return self._less(wanted)
         if skipped is not None:
-            # where the money does not pay for the passages whole, compressing is what it pays for
+            # if the budget does not pay for whole passages, it may pay for compressed ones
             return skipped, *self._less(skipped)
-        if wanted.strategy != "briefcontext":
-            # who wants the passages whole gets fewer of them
+        if wanted.strategy == WHOLE:
+            # whole passages step down to fewer whole passages
             return ()
         kept = self._kept(features, [])
-        if kept.strategy == "compressed":
+        if kept.strategy == COMPRESSED:
             return kept, *self._less(kept)
         compressor = self.compressor
         if self.table is not None and self._learned:
             compressor = self._of_table(features)
-        return self._less(Dose(strategy="compressed", compressor=compressor))
+        return self._less(Dose(strategy=COMPRESSED, compressor=compressor))
 
     def _less(self, dose: Dose) -> tuple[Dose, ...]:
-        """The same with the shares that are smaller; with all, where nobody knows what the compressor keeps."""
+        """Return the dose with each smaller share; with every share if the compressor chooses its own."""
         shares = (s for s in self.step_down if dose.keep is None or s < dose.keep)
         return tuple(replace(dose, keep=share) for share in shares)
 
 
 def recorded_quote(record: Decision) -> Quote | None:
-    """The prices of a record; ``None`` where no dose was priced.
+    """Return the prices of a record; ``None`` if it priced no dose.
 
-    What it returns raises :class:`~posology.errors.InvalidRecord` for a dose that was not.
+    The returned function raises :class:`~posology.errors.InvalidRecord` for a dose without a price.
     """
     prices = {offer.dose: offer.worst for offer in record.offers}
 
     def quote(dose: Dose) -> Decimal:
         if dose not in prices:
             raise InvalidRecord(
-                f"the record does not say what {describe(dose)} costs, which this policy asks for",
+                f"the record has no price for {describe(dose)}, which this policy needs",
                 field="offers",
             )
         return prices[dose]
@@ -284,8 +287,8 @@ def recorded_quote(record: Decision) -> Quote | None:
     return quote if prices else None
 
 
-def _told(dose: Dose, *, suspect: bool, sure: float) -> str:
-    """What became a ladder, and why."""
+def _explained(dose: Dose, *, suspect: bool, sure: float) -> str:
+    """Explain the steps of a ladder."""
     after = ", then BriefContext over all." if dose.escalate else "."
     if suspect:
         return (
@@ -298,5 +301,5 @@ def _told(dose: Dose, *, suspect: bool, sure: float) -> str:
 def _number(features: Mapping[str, Any], name: str) -> int:
     value = features.get(name)
     if not isinstance(value, int):
-        raise InvalidRecord(f"the record does not say {name!r}: {value!r}", field=name)
+        raise InvalidRecord(f"feature {name!r} must be a whole number (got {value!r})", field=name)
     return value

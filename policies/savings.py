@@ -1,6 +1,6 @@
-"""Whether compressing pays: what it is expected to save at the model's price, against what it costs itself.
+"""Whether compressing pays for itself: expected savings at the model's price, against its own cost.
 
-After TCRA-LLM, section 5.3, where the machine that compresses is a part of a question's price.
+After TCRA-LLM, section 5.3, which counts the machine that compresses in a question's price.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Any
 from posology.errors import InvalidRecord
 from posology.types import Saving
 
-#: of what stands in this module; it grows when the same features are decided otherwise
+#: version of this module; it grows when the same features are decided otherwise
 _RULE = "1"
-#: what :func:`observe` finds, all of it or nothing
+#: features of :func:`observe`: all of them, or none
 _FIELDS = ("dollars_whole", "left", "cost")
-#: digits of dollars that a reader is told
+#: significant digits of dollars in a reason
 _DIGITS = 2
 #: bytes of a version
 _VERSION = 8
 
-#: of the rule; a policy that weighs decides by it
+#: digest of the rule, for policies that apply it
 VERSION = hashlib.blake2b(_RULE.encode(), digest_size=_VERSION).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Whether compressing pays."""
+    """Whether compressing pays for itself."""
 
     pays: bool
     #: a sentence
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def observe(saving: Saving | None) -> dict[str, Any]:
-    """What is looked at, for the record; empty where nothing can be saved, or nobody knows what."""
+    """Return the features of a saving, for the record; empty if it is ``None``."""
     if saving is None:
         return {}
     return {
@@ -72,7 +72,7 @@ def recorded(features: Mapping[str, Any]) -> Saving | None:
 
 
 def weigh(saving: Saving) -> Verdict:
-    """Compressing pays where it saves no less than it costs."""
+    """Return that compressing pays if it saves at least what it costs."""
     saved = saving.whole * (1 - Decimal(repr(saving.left)))
     pays = saved >= saving.cost
     end = "it pays" if pays else "skipped, and the passages are shown whole"
@@ -85,12 +85,12 @@ def weigh(saving: Saving) -> Verdict:
 def _number(features: Mapping[str, Any], name: str) -> float:
     value = features.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidRecord(f"the record does not say {name!r}: {value!r}", field=name)
+        raise InvalidRecord(f"feature {name!r} must be a number (got {value!r})", field=name)
     return float(value)
 
 
 def dollars(amount: Decimal) -> str:
-    """An amount to the digits that matter, however small."""
+    """Format dollars with two significant digits at least, also of tiny amounts."""
     if not amount:
         return "$0"
     places = max(_DIGITS, _DIGITS - 1 - amount.adjusted())

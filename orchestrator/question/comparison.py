@@ -16,7 +16,7 @@ from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
 from orchestrator.question.report import error_body
 from policies.affordable import describe
-from policies.specs import PRESETS
+from policies.specs import POLICIES
 from policies.specs import parse as parse_policy
 from posology.errors import InvalidQuery, UnpricedModel
 from posology.published.decisions import (
@@ -63,8 +63,8 @@ class Side:
             InvalidQuery: no such policy, strategy, compressor, setting or value.
         """
         name, _, settings = text.strip().partition(":")
-        if name not in (*STRATEGIES, *PRESETS):
-            known = ", ".join((*PRESETS, *STRATEGIES))
+        if name not in (*STRATEGIES, *POLICIES):
+            known = ", ".join((*POLICIES, *STRATEGIES))
             raise InvalidQuery(
                 f"{name!r} is no policy and no strategy: choose of {known}", field="policy"
             )

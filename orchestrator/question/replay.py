@@ -247,7 +247,7 @@ async def _retrieve(
 def _decided(decision: Decision, policy: Policy, retrieval: Retrieval | None) -> Decision:
     """What is decided now: from the record; where that does not do, from what is retrieved."""
     try:
-        return policy.again(decision)
+        return policy.replay(decision)
     except PosologyError:
         if retrieval is None:
             raise

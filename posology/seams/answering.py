@@ -107,14 +107,14 @@ class Policy(Protocol):
 
     def __call__(self, situation: Situation) -> Decision: ...
 
-    def again(self, record: Decision) -> Decision:
-        """Decide from what a decision of a policy of this name says that it looked at.
+    def replay(self, record: Decision) -> Decision:
+        """Decide from the features of a recorded decision of this policy.
 
-        ``again(decision) == decision`` for its own decisions, but for ``versions`` and ``then``, which
-        are not its own.
+        ``replay(decision) == decision`` for its own decisions, except for ``versions`` and ``then``, which its
+        caller adds.
 
         Raises:
-            PosologyError: the record does not say what this policy looks at.
+            PosologyError: the record lacks a feature that this policy needs.
         """
         ...
 

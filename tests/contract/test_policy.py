@@ -15,7 +15,8 @@ from policies.affordable import options
 from policies.fixed import Fixed
 from policies.preflight import ORDERS, PREDICTORS, Calibrated, Model, Term
 from policies.qtable import QTable
-from policies.specs import PRESETS, parse
+from policies.router import Router
+from policies.specs import POLICIES, RouterSpec, parse
 from posology.errors import InvalidRecord, PolicyMismatch
 from posology.seams import Policy
 from posology.types import DECLINE, Decision, Dose, Rung, Situation
@@ -69,14 +70,15 @@ CALIBRATED = calibrated()
 
 def _all() -> list[Named]:
     found = []
-    for text in (*PRESETS, *VARIANTS):
+    for text in (*POLICIES, *VARIANTS):
         spec = parse(text)
-        tables: tuple[QTable | None, ...] = (None, TABLE, UNKNOWN) if spec.qtable else (None,)
+        learns = isinstance(spec, RouterSpec) and spec.qtable
+        tables: tuple[QTable | None, ...] = (None, TABLE, UNKNOWN) if learns else (None,)
         for number, one in enumerate(tables):
             name = text if one is None else f"{text}+table{number}"
             policy = spec.policy(one)
-            found.append(Named(name=name, policy=policy))
-            if policy.preflight is not None:
+            found.append(Named(name=name, policy=policy, limited=isinstance(policy, Router)))
+            if isinstance(policy, Router) and policy.preflight is not None:
                 other = replace(policy, preflight=CALIBRATED)
                 found.append(Named(name=f"{name}+calibrated", policy=other))
     doses = [Dose(strategy=name) for name in STRATEGIES] + [Dose(strategy="compressed", keep=0.1)]
@@ -108,14 +110,14 @@ def test_the_same_situation_gives_the_same_decision(situation: Situation) -> Non
 def test_it_decides_the_same_from_its_record(situation: Situation) -> None:
     for one in ALL:
         decision = one.policy(situation)
-        assert one.policy.again(decision) == decision
+        assert one.policy.replay(decision) == decision
         # as a job keeps it: with what others add, and through JSON
         kept = replace(decision, versions={"index": "index@3"}, then=decision)
         read = DECISION.validate_json(DECISION.dump_json(kept))
         assert read == kept
-        assert one.policy.again(read) == own(decision)
+        assert one.policy.replay(read) == own(decision)
         assert read.then is not None
-        assert one.policy.again(read.then) == decision
+        assert one.policy.replay(read.then) == decision
 
 
 @quick
@@ -219,16 +221,16 @@ def test_refused_ladders_go_to_briefcontext_or_end(one: Named) -> None:
 @pytest.mark.parametrize("one", LIMITED, ids=lambda one: one.name)
 def test_a_record_of_something_else_is_refused(one: Named) -> None:
     with pytest.raises(InvalidRecord):
-        one.policy.again(Decision(dose=Dose(strategy="direct"), policy="x", reason="y"))
+        one.policy.replay(Decision(dose=Dose(strategy="direct"), policy="x", reason="y"))
 
 
 def test_another_table_does_not_decide_from_the_record() -> None:
     situation = Situation(query=QUERY, retrieval=retrieved([range(5)] * 4, [1.0] * 5, 1))
     decision = parse("qtable").policy(TABLE)(situation)
     with pytest.raises(PolicyMismatch):
-        parse("qtable").policy(UNKNOWN).again(decision)
+        parse("qtable").policy(UNKNOWN).replay(decision)
     # without a table there is nothing that could be taken for the other's state
-    assert parse("qtable").policy(None).again(decision).dose == Dose(strategy="direct")
+    assert parse("qtable").policy(None).replay(decision).dose == Dose(strategy="direct")
 
 
 def test_a_dose_that_was_not_priced_cannot_be_decided_for() -> None:
@@ -237,7 +239,7 @@ def test_a_dose_that_was_not_priced_cannot_be_decided_for() -> None:
     situation = Situation(query=QUERY, retrieval=retrieval, remaining=Decimal(1), quote=quote)
     decision = parse("affordable").policy()(situation)
     with pytest.raises(InvalidRecord) as raised:
-        parse("affordable:keep=0.3").policy().again(decision)
+        parse("affordable:keep=0.3").policy().replay(decision)
     assert raised.value.field == "offers"
 
 
@@ -251,9 +253,9 @@ def test_equal_versions_decide_alike() -> None:
     for one in LIMITED:
         doses = [one.policy(situation).dose for situation in asked]
         assert decided.setdefault(one.policy.version, doses) == doses, one.name
-    assert len(decided) > len(PRESETS)
-    again = [parse(text).policy(TABLE).version for text in PRESETS]
-    assert again == [parse(text).policy(TABLE).version for text in PRESETS]
+    assert len(decided) > len(POLICIES)
+    again = [parse(text).policy(TABLE).version for text in POLICIES]
+    assert again == [parse(text).policy(TABLE).version for text in POLICIES]
 
 
 def test_parts_tell_what_a_version_is_of() -> None:

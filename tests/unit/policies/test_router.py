@@ -15,6 +15,7 @@ from policies.qtable import ACTIONS, QTable
 from policies.specs import parse
 from posology.errors import InvalidRecord, PolicyMismatch
 from posology.types import DECLINE, Decision, Dose, Rung, Situation
+from tests.support.routers import router
 from tests.support.situations import QUERY, by_passages, retrieved
 from tests.unit.policies.tables import table
 
@@ -129,7 +130,7 @@ def test_the_largest_share_that_is_paid_for_is_kept(
     decision = policy(situation(APART, left=left))
     smaller = Dose(strategy="direct", passages=2)
     assert decision.dose == (Dose(strategy="compressed", keep=keep) if keep else smaller)
-    assert policy.again(decision) == decision
+    assert policy.replay(decision) == decision
 
 
 def test_a_rewriter_that_is_too_dear_leaves_the_passages_whole() -> None:
@@ -147,7 +148,7 @@ def test_a_rewriter_that_is_too_dear_leaves_the_passages_whole() -> None:
     assert decision.dose == replace(wanted, strategy="direct", compressor=None)
     assert [offer.fits for offer in decision.offers] == [False, True]
     assert "stepped down to direct, by 4, 8 passages, $0.4" in decision.reason
-    assert policy.again(decision) == decision
+    assert policy.replay(decision) == decision
 
 
 def test_a_ladder_begins_where_its_first_rung_is_paid_for() -> None:
@@ -187,7 +188,7 @@ def test_a_record_without_what_is_looked_at_is_refused(missing: str) -> None:
     decision = policy(situation())
     features = {name: value for name, value in decision.features.items() if name != missing}
     with pytest.raises(InvalidRecord) as raised:
-        policy.again(replace(decision, features=features))
+        policy.replay(replace(decision, features=features))
     assert raised.value.field == missing
 
 
@@ -204,7 +205,7 @@ def test_the_calibrated_predictor_decides_for_the_vectors_that_it_learned_from_a
         policy = parse("router").policy(embedder=embedder)
         # the record says whose vectors they were, so that it is decided the same way by whoever reads it
         record = policy(situation(APART))
-        assert parse("router").policy().again(record) == record
+        assert parse("router").policy().replay(record) == record
 
 
 @dataclass(frozen=True)
@@ -233,13 +234,13 @@ class Says:
     ],
 )
 def test_the_likelier_the_issue_the_more_is_read_at_once(says: Says, dose: Dose) -> None:
-    router = parse("router").policy()
-    decision = replace(router, preflight=says)(situation())
+    policy = router("router")
+    decision = replace(policy, preflight=says)(situation())
     assert decision.dose == dose
     assert decision.steps[0] == "Preflight (says): it says so"
 
 
 def test_without_a_ladder_all_passages_are_in_one_call_anyway() -> None:
-    router = replace(parse("router:doubling=off").policy(), preflight=Says(0.2))
-    assert router(situation()).dose == Dose(strategy="direct")
-    assert replace(router, issue=0.0)(situation()).dose == Dose(strategy="briefcontext")
+    policy = replace(router("router:doubling=off"), preflight=Says(0.2))
+    assert policy(situation()).dose == Dose(strategy="direct")
+    assert replace(policy, issue=0.0)(situation()).dose == Dose(strategy="briefcontext")

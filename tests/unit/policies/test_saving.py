@@ -17,6 +17,7 @@ from policies.specs import parse
 from posology.errors import InvalidQuery, InvalidRecord
 from posology.types import Decision, Dose, Saving, Situation
 from tests.support.examples import examples
+from tests.support.routers import router, router_spec
 from tests.support.situations import QUERY, retrieved
 from tests.unit.policies.tables import table
 
@@ -79,7 +80,7 @@ def test_it_is_decided_the_same_from_its_record(found: Saving) -> None:
         policy = parse(text).policy()
         decision = policy(situation(found))
         kept = DECISION.validate_json(DECISION.dump_json(decision))
-        assert policy.again(kept) == decision
+        assert policy.replay(kept) == decision
         recorded = saving.recorded(kept.features)
         assert recorded is not None
         assert saving.weigh(recorded) == saving.weigh(found)
@@ -145,7 +146,7 @@ def test_what_does_not_pay_is_used_where_the_passages_whole_are_not_paid_for(
     decision = policy(given)
     assert decision.dose.strategy == strategy
     assert (decision.dose.passages, len(decision.offers)) == (None, 1 + (strategy == "compressed"))
-    assert policy.again(decision) == decision
+    assert policy.replay(decision) == decision
 
 
 def test_with_less_still_it_steps_down() -> None:
@@ -161,7 +162,7 @@ def test_half_a_record_is_none(name: str) -> None:
     decision = policy(situation(worth("0.1", "0.2")))
     features = {key: value for key, value in decision.features.items() if key != name}
     with pytest.raises(InvalidRecord) as raised:
-        policy.again(replace(decision, features=features))
+        policy.replay(replace(decision, features=features))
     assert raised.value.field == name
 
 
@@ -169,7 +170,7 @@ def test_a_record_of_before_it_was_weighed_is_decided_as_it_was() -> None:
     policy = parse("affordable:keep=0.2").policy()
     old = policy(situation(None))
     bare = {name: value for name, value in old.features.items() if name != "compressor"}
-    assert policy.again(replace(old, features=bare)).dose == old.dose
+    assert policy.replay(replace(old, features=bare)).dose == old.dose
 
 
 class TestNames:
@@ -189,7 +190,7 @@ class TestNames:
         assert dose == Dose(strategy="compressed", keep=0.3, compressor="top+summing")
 
     def test_cascades_nest(self) -> None:
-        spec = parse("affordable:compressor=top+top:0.2+summing,keep=0.1")
+        spec = router_spec("affordable:compressor=top+top:0.2+summing,keep=0.1")
         assert (spec.compressor, spec.keep) == ("top+top:0.2+summing", 0.1)
 
     def test_all_of_it_is_direct(self) -> None:
@@ -207,7 +208,7 @@ class TestNames:
         assert raised.value.field == "policy"
 
     def test_stepping_down_keeps_it(self) -> None:
-        policy = parse("affordable:compressor=summing,keep=1").policy()
+        policy = router("affordable:compressor=summing,keep=1")
         brief = replace(policy, doubling=None)
         asked = situation(None, remaining=Decimal(1), quote=priced("0.1", "0.02"))
         # direct over all fits
@@ -238,7 +239,7 @@ class TestTables:
         assert decision.dose == Dose(strategy="compressed", compressor="summing")
         assert decision.steps[0].startswith("Q-table: it learned what leancontext leaves")
         assert not any(name.startswith("qtable.") for name in decision.features)
-        assert policy.again(decision) == decision
+        assert policy.replay(decision) == decision
 
     def test_the_same_that_is_asked_for_is_named(self) -> None:
         policy = parse("qtable:compressor=leancontext").policy(TABLE, compressor="summing")
@@ -249,5 +250,5 @@ class TestTables:
     def test_elsewhere_it_is_decided_as_it_was(self) -> None:
         """What is configured where a record is read again decides nothing."""
         decision = parse("qtable").policy(TABLE, compressor="summing")(situation(None))
-        again = parse("qtable").policy(TABLE, compressor="leancontext").again(decision)
+        again = parse("qtable").policy(TABLE, compressor="leancontext").replay(decision)
         assert again == decision

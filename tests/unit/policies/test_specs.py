@@ -9,28 +9,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.doubling import Doubling
-from policies.specs import PRESETS, parse
+from policies.fixed import Fixed
+from policies.specs import POLICIES, parse
 from posology.errors import InvalidQuery
+from posology.types import Dose
+from tests.support.routers import router, router_spec
 from tests.unit.policies.tables import table
 
 
-@pytest.mark.parametrize("name", list(PRESETS))
+@pytest.mark.parametrize("name", list(POLICIES))
 def test_a_name_is_its_preset(name: str) -> None:
-    assert parse(name) == PRESETS[name]
-    assert parse(f" {name} ").policy().name == name
+    assert parse(name) == POLICIES[name].spec
+    assert parse(f" {name} ").text == name
 
 
 def test_settings_change_their_part_alone() -> None:
-    spec = parse(
+    spec = router_spec(
         "router:preflight=off, start=3,factor=1.5,rounds=2,overlapping=no,keep=0.2,escalate=off"
     )
     assert spec.preflight is None
     assert spec.doubling == Doubling(start=3, factor=1.5, rounds=2, overlapping=False)
     assert (spec.keep, spec.escalate, spec.qtable) == (0.2, False, True)
-    assert parse("router:rounds=all").doubling == Doubling(start=4)
-    assert parse("affordable:doubling=on").doubling == Doubling()
-    assert parse("doubling:doubling=off").doubling is None
-    assert parse("qtable:qtable=off").policy(table()).table is None
+    assert router_spec("router:rounds=all").doubling == Doubling(start=4)
+    assert router_spec("affordable:doubling=on").doubling == Doubling()
+    assert router_spec("doubling:doubling=off").doubling is None
+    assert router("qtable:qtable=off", table()).table is None
 
 
 @pytest.mark.parametrize(
@@ -38,47 +41,55 @@ def test_settings_change_their_part_alone() -> None:
     [("0.4/0.2", (0.4, 0.2)), ("0.05", (0.05,)), ("off", ()), (" 0.9/0.5/0.1", (0.9, 0.5, 0.1))],
 )
 def test_shares_to_step_down_by_are_given_so(value: str, shares: tuple[float, ...]) -> None:
-    policy = parse(f"router:step_down={value}").policy()
+    policy = router(f"router:step_down={value}")
     assert policy.step_down == shares
     assert policy.version != parse("router").policy().version
     shown = policy.parts["settings"]
     assert shown.endswith(f"step down {'/'.join(map(str, shares)) or 'off'}")
 
 
+def test_a_fixed_policy_gives_its_dose() -> None:
+    policy = parse("fixed:strategy=compressed,keep=0.3,compressor=top+summing,passages=4").policy()
+    dose = Dose(strategy="compressed", keep=0.3, compressor="top+summing", passages=4)
+    assert policy == Fixed(dose=dose)
+
+
 def test_the_policy_has_the_name_that_was_written() -> None:
-    assert parse("router:keep=0.2").policy().name == "router:keep=0.2"
+    assert router("router:keep=0.2").name == "router:keep=0.2"
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "no policy ''"),
-        ("routter", "no policy 'routter': choose one of router"),
-        ("fixed", "no policy 'fixed'"),
+        ("", "policy ''"),
+        ("routter", "'routter': choose one of router"),
+        ("fixed:start=2", "'start=2'"),
+        ("fixed:passages=0", "passages=0"),
+        ("fixed:keep=2", "keep=2"),
         ("router:", None),
-        ("router:keep", "no setting 'keep'"),
-        ("router:keeps=1", "no setting 'keeps=1'"),
-        ("router:keep=1.5", "keep=1.5: say a number from 0 to 1"),
+        ("router:keep", "'keep'"),
+        ("router:keeps=1", "'keeps=1'"),
+        ("router:keep=1.5", "keep=1.5"),
         ("router:keep=nan", "keep=nan"),
         ("router:keep=much", "keep=much"),
-        ("router:qtable=maybe", "qtable=maybe: say on or off"),
-        ("router:preflight=magic", "choose one of "),
+        ("router:qtable=maybe", "qtable=maybe"),
+        ("router:preflight=magic", "preflight=magic"),
         ("router:start=0", "start=0"),
         ("router:start=x", "start=x"),
         ("router:factor=1", "factor=1"),
         ("router:factor=inf", "factor=inf"),
         ("router:rounds=0", "rounds=0"),
-        ("router:step_down=0.2/0.4", "say falling shares between 1 and 0"),
-        ("router:step_down=0.2/0.2", "say falling shares"),
-        ("router:step_down=1/0.5", "say falling shares"),
-        ("router:step_down=0.5/0", "say falling shares"),
-        ("router:step_down=nan", "say falling shares"),
-        ("router:step_down=0.4/", "step_down=0.4/: could not convert"),
+        ("router:step_down=0.2/0.4", "step_down=0.2/0.4"),
+        ("router:step_down=0.2/0.2", "step_down=0.2/0.2"),
+        ("router:step_down=1/0.5", "step_down=1/0.5"),
+        ("router:step_down=0.5/0", "step_down=0.5/0"),
+        ("router:step_down=nan", "step_down=nan"),
+        ("router:step_down=0.4/", "step_down=0.4/"),
     ],
 )
 def test_what_cannot_be_is_refused_and_named(text: str, told: str | None) -> None:
     if told is None:
-        assert parse(text).policy().preflight is not None
+        assert router(text).preflight is not None
         return
     with pytest.raises(InvalidQuery) as raised:
         parse(text)
