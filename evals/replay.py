@@ -81,9 +81,9 @@ CAPS = (0.002, 0.2)
 
 
 class Decided:
-    """A :class:`~posology.seams.Complete` that quotes the first sentence, or refuses."""
+    """A :class:`~posology.seams.Send` that quotes the first sentence, or refuses."""
 
-    async def __call__(self, call: Call) -> Completion:
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:  # noqa: ARG002
         """Reply to one call."""
         first = call.excerpts[0]
         quote = Quote(passage="P1", quote=first.sentences[0].of(first.passage.text))

@@ -125,7 +125,7 @@ class Reader:
         self._least = least
         self._known: dict[str, Completion] = {}
 
-    async def __call__(self, call: Call) -> Completion:
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:  # noqa: ARG002
         """Reply to one call."""
         key = call_key(call)
         if key not in self._known:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -10,11 +11,12 @@ import anyio
 from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
+from posology.llm.calls import Caller
 from posology.llm.models import parse
 from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions
 from posology.llm.retry import RetryPolicy
-from posology.llm.stack import PATIENCE, build
-from posology.seams import Complete, Journal, Meter, Recall
+from posology.llm.stack import build
+from posology.seams import Complete, Journal, Meter, Send
 
 
 class Connections:
@@ -30,7 +32,7 @@ class Connections:
     """
 
     def __init__(
-        self, settings: Settings, *, offline: Callable[[], Complete], meter: Meter | None = None
+        self, settings: Settings, *, offline: Callable[[], Send], meter: Meter | None = None
     ) -> None:
         self._settings = settings
         self._meter = meter
@@ -43,7 +45,7 @@ class Connections:
             openai_files=Path(settings.tiktoken_files) if settings.tiktoken_files else None,
         )
         self._offline = offline
-        self._adapters: dict[str, Complete] = {}
+        self._adapters: dict[str, Send] = {}
         self._remote: list[Adapter] = []
         self._limits: dict[str, anyio.CapacityLimiter] = {}
 
@@ -51,25 +53,14 @@ class Connections:
         self,
         model: str,
         journal: Journal,
-        *,
-        recall: Recall | None = None,
-        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-        patience: float = PATIENCE,
-        crowd: int | None = None,
-        meter: Meter | None = None,
-        owner: str | None = None,
+        caller: Caller = Caller(),  # noqa: B008 - a frozen value
     ) -> Complete:
         """The whole stack for a model.
 
         Args:
             model: ``provider:name``.
             journal: takes the account of every attempt.
-            recall: gives the replies that the same work was given before.
-            sleep: waits between attempts, and for money.
-            patience: seconds that an attempt waits while calls under way hold what is left of a limit.
-            crowd: how many attempts may wait so; ``None``: any number.
-            meter: of the tenant's minute.
-            owner: whose calls these are, see :class:`~posology.llm.rate_limit.RateLimit`.
+            caller: for whom the calls are made.
 
         Raises:
             UnknownModel: no such provider, or a name without a provider.
@@ -83,12 +74,7 @@ class Connections:
         return build(
             self._adapters[provider],
             journal=journal,
-            recall=recall,
-            sleep=sleep,
-            patience=patience,
-            crowd=crowd,
-            meter=meter or self._meter,
-            owner=owner,
+            caller=caller if caller.meter is not None else replace(caller, meter=self._meter),
             prices=self.prices,
             bound=self.bound,
             retry=RetryPolicy(attempts=settings.attempts, deadline=settings.call_deadline),
@@ -102,7 +88,7 @@ class Connections:
                 await self._remote.pop().aclose()
         self._adapters.clear()
 
-    def _connect(self, provider: Provider) -> Complete:
+    def _connect(self, provider: Provider) -> Send:
         if provider.connect is None:
             return self._offline()
         settings = self._settings

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.options import Options
-from posology.seams import Complete, Embedder
+from posology.seams import Embedder, Send
 from posology.text.tokens import wordpiece_counter
 from posology.types import TokenVectors
 
@@ -52,7 +52,7 @@ class Models:
         """
         return self._load_packaged().token_vectors(texts)
 
-    def reader(self) -> Complete:
+    def reader(self) -> Send:
         """The offline reader, which counts tokens with the packaged encoder's own tokenizer."""
         from posology.llm.offline.reader import ExtractiveReader
 

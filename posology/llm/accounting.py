@@ -15,9 +15,9 @@ import anyio
 import anyio.lowlevel
 
 from posology.errors import PosologyError, ProviderError, UnusableReply
-from posology.llm import series
+from posology.llm.calls import CallState
 from posology.llm.memo import call_key
-from posology.seams import Bound, Complete, Journal, Prices
+from posology.seams import Bound, Journal, Prices, Send
 from posology.types import Attempt, Call, Completion, Opening, Outcome, Usage
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Accounting:
 
     def __init__(
         self,
-        inner: Complete,
+        inner: Send,
         *,
         journal: Journal,
         prices: Prices,
@@ -65,19 +65,18 @@ class Accounting:
         self._clock = clock
         self._now = now
 
-    async def __call__(self, call: Call) -> Completion:
+    async def __call__(self, call: Call, state: CallState) -> Completion:
         """Make one attempt and account for it.
 
         Raises:
             UnpricedModel: nobody knows what it would cost, so it is not sent.
             PosologyError: the journal does not let the attempt be made, or the attempt failed.
         """
-        run = series.current()
-        bound = self._bound(call)
+        bound = state.input_tokens(call, self._bound)
         opening = Opening(
             id=uuid4().hex,
-            call=run.call,
-            attempt=run.attempts + 1,
+            call=state.call,
+            attempt=state.attempts + 1,
             stage=call.stage,
             model=call.model,
             prompt=call.prompt,
@@ -94,13 +93,13 @@ class Accounting:
         # shielded, so that it is known whether the entry was made; it takes no longer than a store
         # takes to answer or to be given up
         with anyio.CancelScope(shield=True):
-            number = run.call = await self._journal.open(opening)
-        run.attempts, run.attempt_id = opening.attempt, opening.id
+            number = state.call = await self._journal.open(opening)
+        state.attempts = opening.attempt
         started, sent = self._clock(), False
         try:
             await anyio.lowlevel.checkpoint_if_cancelled()
             sent = True
-            completion = await self._inner(call)
+            completion = await self._inner(call, attempt_id=opening.id)
         except BaseException as error:
             usage = _usage(error) if sent else Usage()
             await self._close(opening, number, _Ended.by(error, usage), self._clock() - started)

@@ -18,8 +18,7 @@ from posology.errors import (
     ProviderUnreachable,
     RateLimited,
 )
-from posology.llm.series import one_call
-from posology.seams import Complete
+from posology.llm.calls import Attempting, CallState
 from posology.types import Call, Completion
 
 
@@ -83,7 +82,7 @@ class Retry:
 
     def __init__(
         self,
-        inner: Complete,
+        inner: Attempting,
         *,
         policy: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
@@ -102,32 +101,33 @@ class Retry:
         started = self._clock()
         last: ProviderError | None = None
 
-        def wait(state: RetryCallState) -> float:
+        def wait(retry: RetryCallState) -> float:
             nonlocal last
-            last = _error(state)
+            last = _error(retry)
             return policy.wait(
-                attempt=state.attempt_number,
+                attempt=retry.attempt_number,
                 retry_after=None if last is None else last.retry_after,
                 draw=self._draw(),
             )
 
-        def too_late(state: RetryCallState) -> bool:
+        def too_late(retry: RetryCallState) -> bool:
             if policy.deadline is None:
                 return False
-            return self._clock() - started + state.upcoming_sleep >= policy.deadline
+            return self._clock() - started + retry.upcoming_sleep >= policy.deadline
 
         # one object a call: tenacity keeps its state by thread, which concurrent calls share
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(policy.retryable),
             wait=wait,
-            stop=lambda state: stop_after_attempt(policy.attempts)(state) or too_late(state),
+            stop=lambda retry: stop_after_attempt(policy.attempts)(retry) or too_late(retry),
             sleep=self._sleep,
             reraise=True,
         )
-        with one_call(), anyio.move_on_after(policy.deadline):
+        state = CallState()
+        with anyio.move_on_after(policy.deadline):
             async for attempt in retrying:
                 with attempt:
-                    return await self._inner(call)
+                    return await self._inner(call, state)
         assert policy.deadline is not None
         raise DeadlineExceeded(
             f"no reply for {call.model} within {policy.deadline:g} s, retries included",
@@ -135,6 +135,6 @@ class Retry:
         ) from last
 
 
-def _error(state: RetryCallState) -> ProviderError | None:
-    error = None if state.outcome is None else state.outcome.exception()
+def _error(retry: RetryCallState) -> ProviderError | None:
+    error = None if retry.outcome is None else retry.outcome.exception()
     return error if isinstance(error, ProviderError) else None

@@ -14,6 +14,7 @@ from posology.seams.answering import (
     Policy,
     Recall,
     Rewriter,
+    Send,
     Strategy,
 )
 from posology.seams.literature import (
@@ -43,6 +44,7 @@ __all__ = [
     "Recall",
     "Reranker",
     "Rewriter",
+    "Send",
     "Strategy",
     "TokenCodec",
     "TokenCounter",

@@ -74,6 +74,20 @@ class Guess(Protocol):
         ...
 
 
+class Send(Protocol):
+    """An adapter of a provider: makes one request for one attempt at a call.
+
+    Args:
+        call: what is sent.
+        attempt_id: id of the attempt in the ledger, for providers that log an id of the client's.
+
+    Raises:
+        ProviderError: in one of its kinds, when the attempt did not lead to a completion.
+    """
+
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion: ...
+
+
 class Strategy(Protocol):
     """Answers a task, spending only through ``complete``, and plans the calls that this takes."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ScriptedModel:
-    """A :class:`~posology.seams.Complete` that replies from a script, and keeps the calls.
+    """A :class:`~posology.seams.Send` that replies from a script, and keeps the calls.
 
     Args:
         script: replies in order, or a function from the call to its reply. A script that has run
@@ -40,10 +40,13 @@ class ScriptedModel:
         self._latency = latency
         #: every call so far, in order
         self.calls: list[Call] = []
+        #: the id that each was sent under
+        self.attempt_ids: list[str | None] = []
 
-    async def __call__(self, call: Call) -> Completion:
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
         """Reply to one call."""
         self.calls.append(call)
+        self.attempt_ids.append(attempt_id)
         if self._latency:
             await anyio.sleep(self._latency)
         else:

@@ -14,6 +14,7 @@ from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BudgetExhausted, MissingKey, ProviderOverloaded, UnknownModel
 from posology.llm.accounting import Account
+from posology.llm.calls import Caller
 from posology.llm.models import model_forms, parse
 from posology.llm.providers.table import PROVIDERS, Provider, ProviderOptions
 from posology.query import make_query
@@ -50,10 +51,12 @@ class ToyAdapter:
             raise MissingKey(variable="TOY_API_KEY")
         self.options = options
         self.calls: list[Call] = []
+        self.attempt_ids: list[str | None] = []
         self.closed = False
 
-    async def __call__(self, call: Call) -> Completion:
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
         self.calls.append(call)
+        self.attempt_ids.append(attempt_id)
         if len(self.calls) == 1:
             raise ProviderOverloaded("busy", provider="toy", model=call.model, usage=Usage())
         return Completion(
@@ -130,7 +133,7 @@ async def test_it_answers_a_question_and_its_attempts_are_settled(
     ledger = MemoryLedger(tenant="acme")
     task = task_of(make_query("What dose of aspirin?"), [NOTE], model=MODEL)
     outcome = await Direct()(
-        task, opened.complete(MODEL, LedgerJournal(ledger, account), sleep=at_once)
+        task, opened.complete(MODEL, LedgerJournal(ledger, account), Caller(sleep=at_once))
     )
     await opened.aclose()
 
@@ -146,6 +149,7 @@ async def test_it_answers_a_question_and_its_attempts_are_settled(
     assert (answered.outcome, answered.cost) == (Outcome.OK, Decimal("0.003"))
     assert answered.reserved is not None
     assert answered.reserved > Decimal("0.003")
+    assert adapter.attempt_ids == [failed.id, answered.id]
     kinds = [entry["kind"] for entry in ledger.entries]
     assert kinds == ["reserve", "settle", "reserve", "settle"]
     assert account.charged == Decimal("0.003")

@@ -16,6 +16,7 @@ from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BudgetExhausted, HeadroomReserved
 from posology.llm import stack
 from posology.llm.accounting import Account
+from posology.llm.calls import Caller
 from posology.query import make_query
 from posology.seams import Complete, Journal
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
@@ -35,6 +36,7 @@ from posology.types import (
 from prompts.answer import AnswerReply
 from strategies.direct import Direct
 from strategies.ladder import Ladder
+from tests.support.adapters import sending
 from tests.support.guess import GUESS
 from tests.support.tasks import task_of
 
@@ -104,6 +106,9 @@ def ladder(rungs: Sequence[int] = RUNGS) -> Ladder:
     return Ladder(Direct(), rungs=rungs)
 
 
+AT_ONCE = Caller(wait_timeout=0.0)
+
+
 def worst(call: Call) -> Decimal:
     """What a rung sets aside."""
     return PRICES.worst(call.model, input_tokens=by_bytes(call), output_tokens=call.max_tokens)
@@ -112,8 +117,10 @@ def worst(call: Call) -> Decimal:
 WORST = [worst(one.call) for one in ladder().calls(task(), GUESS)]
 
 
-def complete(model: Complete, journal: Journal, *, patience: float = 0.0) -> Complete:
-    return stack.build(model, journal=journal, prices=PRICES, bound=by_bytes, patience=patience)
+def complete(model: Complete, journal: Journal, caller: Caller = AT_ONCE) -> Complete:
+    return stack.build(
+        sending(model), journal=journal, prices=PRICES, bound=by_bytes, caller=caller
+    )
 
 
 async def test_it_stops_between_two_rungs() -> None:
@@ -188,7 +195,9 @@ async def test_ladders_that_share_a_day_s_limit_never_pass_it() -> None:
         model = ScriptedModel(lambda _: REFUSED, latency=0.005)
         watched = Watched(journal, ledger, journal.run)
         try:
-            outcomes.append(await ladder()(task(), complete(model, watched, patience=20.0)))
+            outcomes.append(
+                await ladder()(task(), complete(model, watched, Caller(wait_timeout=20.0)))
+            )
         except BudgetExhausted as error:
             outcomes.append(error)
 
@@ -225,12 +234,11 @@ async def test_a_ladder_that_must_wait_goes_on_later_without_paying_twice() -> N
 
     def again() -> Complete:
         return stack.build(
-            reply,
+            sending(reply),
             journal=journal,
             prices=PRICES,
             bound=by_bytes,
-            recall=journal.recall,
-            patience=0.0,
+            caller=Caller(recall=journal.recall, wait_timeout=0.0),
         )
 
     with pytest.raises(HeadroomReserved):

@@ -17,7 +17,6 @@ from pydantic import BaseModel
 
 from posology import errors
 from posology.budget.prices.book import packaged
-from posology.llm import series
 from posology.llm.accounting import Account
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
@@ -202,18 +201,14 @@ async def test_an_attempt_goes_out_under_the_id_that_was_chosen_for_it(
     made = rig([Reply(text="yes")] * 5)
 
     async def attempt(chosen: str) -> None:
-        with series.one_call():
-            series.current().attempt_id = chosen
-            await made.adapter(made.call)
-            # the next attempt at the same call has an id of its own
-            series.current().attempt_id = chosen + "-again"
-            await made.adapter(made.call)
+        await made.adapter(made.call, attempt_id=chosen)
+        # the next attempt at the same call has an id of its own
+        await made.adapter(made.call, attempt_id=chosen + "-again")
 
     async with anyio.create_task_group() as group:
         group.start_soon(attempt, "one")
         group.start_soon(attempt, "two")
-    with series.one_call():
-        await made.adapter(made.call)
+    await made.adapter(made.call)
     sent = [r.headers.get("x-client-request-id") for r in made.stub.requests]
     assert sorted(sent[:4], key=str) == ["one", "one-again", "two", "two-again"]
     assert sent[4] is None

@@ -23,9 +23,8 @@ from posology.errors import (
     ProviderOverloaded,
     StoreUnavailable,
 )
-from posology.llm import series
-from posology.llm.headroom import Headroom
-from posology.llm.rate_limit import RateLimit
+from posology.llm.admission import Headroom, RateLimit
+from posology.llm.calls import CallState
 from posology.llm.retry import Retry, RetryPolicy
 from posology.query import make_query
 from posology.seams import Complete
@@ -33,6 +32,7 @@ from posology.store import keys
 from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
 from posology.types import Call, Completion, Message, PromptId, Role, Stage
+from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ def fifty(call: Call) -> int:
 
 
 @dataclass(slots=True)
-class Purse:
+class Budget:
     """A ledger that has no money yet for the first so many tries, then sends."""
 
     tries: int
@@ -93,7 +93,7 @@ def rates(
 ) -> RateLimit:
     meter = Meters(redis, url).of(tenant)
     sending = inner or ScriptedModel(lambda _: "yes")
-    return RateLimit(sending, meter=meter, bound=fifty, **options)
+    return RateLimit(attempting(sending), meter=meter, bound=fifty, **options)
 
 
 async def granted(one: RateLimit, calls: int, *, make: Callable[[], Call] = a_call) -> int:
@@ -103,7 +103,7 @@ async def granted(one: RateLimit, calls: int, *, make: Callable[[], Call] = a_ca
     async def ask() -> None:
         nonlocal passed
         try:
-            await one(make())
+            await one(make(), CallState())
         except HeadroomReserved:
             return
         passed += 1
@@ -174,7 +174,7 @@ async def test_no_request_is_taken_where_the_tokens_are_used_up(
     await limit(redis, tenant, rpm=10, tpm=300)
     assert await granted(rates(redis, redis_url, tenant), 2) == 2
     with pytest.raises(HeadroomReserved) as refused:
-        await rates(redis, redis_url, tenant)(a_call())
+        await rates(redis, redis_url, tenant)(a_call(), CallState())
     assert (refused.value.scope, refused.value.asked) == ("tokens", None)
     assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 2
 
@@ -185,7 +185,7 @@ async def test_no_tokens_are_taken_where_the_requests_are_used_up(
     await limit(redis, tenant, rpm=1, tpm=1_000)
     assert await granted(rates(redis, redis_url, tenant), 1) == 1
     with pytest.raises(HeadroomReserved) as refused:
-        await rates(redis, redis_url, tenant)(a_call())
+        await rates(redis, redis_url, tenant)(a_call(), CallState())
     assert refused.value.scope == "requests"
     assert refused.value.retry_after == pytest.approx(60, abs=5)
     assert await redis.get(f"{keys.prefix(tenant)}rates:{{tokens}}") == "150"
@@ -196,7 +196,7 @@ async def test_a_call_that_the_minute_never_has_room_for_is_refused_at_once(
 ) -> None:
     await limit(redis, tenant, tpm=100)
     with pytest.raises(CallTooLarge) as refused:
-        await rates(redis, redis_url, tenant)(a_call(max_tokens=51))
+        await rates(redis, redis_url, tenant)(a_call(max_tokens=51), CallState())
     assert (refused.value.tokens, refused.value.limit) == (101, 100)
     assert await granted(rates(redis, redis_url, tenant), 1, make=lambda: a_call(max_tokens=50))
 
@@ -235,14 +235,14 @@ async def test_what_was_granted_is_kept_while_the_call_waits_for_money(
     redis: Redis, redis_url: str, tenant: str
 ) -> None:
     await limit(redis, tenant, rpm=10, tpm=10_000)
-    purse = Purse(tries=5)
-    waiting = Headroom(rates(redis, redis_url, tenant, purse), patience=20)
-    with series.one_call():
-        await waiting(a_call())
-        assert (purse.asked, purse.sent) == (6, 1)
-        assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 1
-        # the next attempt at the same call is a request of its own
-        await waiting(a_call())
+    budget = Budget(tries=5)
+    waiting = Headroom(rates(redis, redis_url, tenant, budget), wait_timeout=20)
+    state = CallState()
+    await waiting(a_call(), state)
+    assert (budget.asked, budget.sent) == (6, 1)
+    assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 1
+    # the next attempt at the same call is a request of its own
+    await waiting(a_call(), state)
     assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 2
     assert await redis.get(f"{keys.prefix(tenant)}rates:{{tokens}}") == "300"
 
@@ -252,16 +252,15 @@ async def test_what_was_granted_outlasts_being_handed_back(
 ) -> None:
     """A unit that waits for money is taken up again and again, by any process: it takes from the minute once."""
     await limit(redis, tenant, rpm=10, tpm=10_000)
-    purse = Purse(tries=3)
+    budget = Budget(tries=3)
     for _ in range(4):
-        one = rates(redis, redis_url, tenant, purse, owner="job_1|answer")
-        with series.one_call(), suppress(HeadroomReserved):
-            await one(a_call())
-    assert (purse.asked, purse.sent) == (4, 1)
+        one = rates(redis, redis_url, tenant, budget, owner="job_1|answer")
+        with suppress(HeadroomReserved):
+            await one(a_call(), CallState())
+    assert (budget.asked, budget.sent) == (4, 1)
     assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 1
     # what was kept is one attempt's
-    with series.one_call():
-        await rates(redis, redis_url, tenant, purse, owner="job_1|answer")(a_call())
+    await rates(redis, redis_url, tenant, budget, owner="job_1|answer")(a_call(), CallState())
     assert await redis.llen(f"{keys.prefix(tenant)}rates:requests") == 2
     assert not [name for name in await keys_of(redis, tenant) if ":granted:" in name]
 
@@ -269,14 +268,13 @@ async def test_what_was_granted_outlasts_being_handed_back(
 async def test_a_grant_is_none_after_its_minute(redis: Redis, redis_url: str, tenant: str) -> None:
     await limit(redis, tenant, rpm=10)
     now = 0.0
-    one = rates(redis, redis_url, tenant, Purse(tries=2), clock=lambda: now)
-    taken = []
-    with series.one_call():
-        for at in (0.0, 59.0, 61.0):
-            now = at
-            with pytest.raises(HeadroomReserved) if at < 60 else anyio.CancelScope():
-                await one(a_call())
-            taken.append(await redis.llen(f"{keys.prefix(tenant)}rates:requests"))
+    one = rates(redis, redis_url, tenant, Budget(tries=2), clock=lambda: now)
+    taken, state = [], CallState()
+    for at in (0.0, 59.0, 61.0):
+        now = at
+        with pytest.raises(HeadroomReserved) if at < 60 else anyio.CancelScope():
+            await one(a_call(), state)
+        taken.append(await redis.llen(f"{keys.prefix(tenant)}rates:requests"))
     assert taken == [1, 1, 2]
 
 
@@ -297,10 +295,10 @@ async def test_what_is_refused_for_good_keeps_no_grant(
         "no", scope="day", cap=Decimal(1), spent=Decimal(1), reserved=Decimal(0), asked=Decimal(1),
         resets=None,
     )  # fmt: skip
-    with series.one_call():
-        with pytest.raises(BudgetExhausted):
-            await rates(redis, redis_url, tenant, Purse(tries=0, error=spent))(a_call())
-        assert series.current().granted == {}
+    state = CallState()
+    with pytest.raises(BudgetExhausted):
+        await rates(redis, redis_url, tenant, Budget(tries=0, error=spent))(a_call(), state)
+    assert state.granted == {}
 
 
 async def test_calls_are_served_in_the_order_in_which_they_came(
@@ -311,17 +309,17 @@ async def test_calls_are_served_in_the_order_in_which_they_came(
     assert await granted(rates(redis, redis_url, tenant), 1) == 1
     large, small = (rates(redis, redis_url, tenant, owner=name) for name in ("large", "small"))
     with pytest.raises(HeadroomReserved) as first:
-        await large(a_call())
+        await large(a_call(), CallState())
     assert (first.value.scope, first.value.place) == ("tokens", 0)
     for _ in range(2):
         # there would be room for it
         with pytest.raises(HeadroomReserved) as second:
-            await small(a_call(max_tokens=0))
+            await small(a_call(max_tokens=0), CallState())
         assert (second.value.scope, second.value.place) == ("turn", 1)
     await redis.delete(f"{keys.prefix(tenant)}rates:{{tokens}}")
-    await large(a_call())
+    await large(a_call(), CallState())
     assert await redis.zcard(f"{keys.prefix(tenant)}rates:queue") == 1
-    await small(a_call(max_tokens=0))
+    await small(a_call(max_tokens=0), CallState())
     assert await redis.zcard(f"{keys.prefix(tenant)}rates:queue") == 0
 
 
@@ -329,7 +327,7 @@ async def test_a_store_that_is_away_lets_nothing_pass(tenant: str) -> None:
     sent = ScriptedModel(lambda _: "yes")
     async with connect("redis://127.0.0.1:1/0", patience=0) as away:
         with pytest.raises(StoreUnavailable):
-            await rates(away, "redis://127.0.0.1:1/0", tenant, sent)(a_call())
+            await rates(away, "redis://127.0.0.1:1/0", tenant, sent)(a_call(), CallState())
     assert sent.calls == []
 
 
@@ -347,7 +345,7 @@ async def test_a_store_that_goes_away_between_limits_and_take_lets_nothing_pass(
 
         meter = HalfAway(away, "redis://127.0.0.1:1/0", tenant=tenant)
         with pytest.raises(StoreUnavailable):
-            await RateLimit(sent, meter=meter, bound=fifty)(a_call())
+            await RateLimit(attempting(sent), meter=meter, bound=fifty)(a_call(), CallState())
     assert sent.calls == []
 
 
@@ -388,11 +386,11 @@ async def test_room_comes_when_it_was_told(redis: Redis, redis_url: str, tenant:
     one = rates(redis, redis_url, tenant, owner="me")
     started = time.monotonic()
     with pytest.raises(HeadroomReserved) as refused:
-        await one(a_call(max_tokens=0))
+        await one(a_call(max_tokens=0), CallState())
     told = refused.value.retry_after
     assert told is not None
     # of the last minute's 1,000 tokens 790 may weigh still
     room = 51 - 60 * 0.79
     assert room - (time.monotonic() - began) - 0.3 < told < room + 0.3
-    await Headroom(one, patience=60)(a_call(max_tokens=0))
+    await Headroom(one, wait_timeout=60)(a_call(max_tokens=0), CallState())
     assert told - 0.3 < time.monotonic() - started < told + 30

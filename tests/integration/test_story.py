@@ -24,6 +24,7 @@ from posology.testing import ScriptedModel, by_bytes
 from posology.testing.models.embedder import HashEmbedder
 from posology.types import Call, Outcome
 from prompts.answer import AnswerReply, Quote
+from tests.support.adapters import sending
 
 pytestmark = [pytest.mark.anyio, pytest.mark.smoke]
 
@@ -47,7 +48,7 @@ def pipeline(retriever: Retriever, model: Complete) -> Pipeline:
         # vectors of this index are no basis for preflight
         decider=Decider(default="doubling"),
         completes=lambda _, account: build(
-            model, journal=account, prices=packaged(), bound=by_bytes, retry=QUICK
+            sending(model), journal=account, prices=packaged(), bound=by_bytes, retry=QUICK
         ),
     )
 

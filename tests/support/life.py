@@ -21,6 +21,7 @@ from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
 from posology.budget.tenants.store import Issued, TenantStore
 from posology.errors import HeadroomReserved
+from posology.llm.calls import Caller
 from posology.llm.memo import call_key
 from posology.llm.stack import build
 from posology.seams import Complete
@@ -110,7 +111,11 @@ class Side:
     def complete(self, held: Held, model: ScriptedModel) -> Complete:
         journal = JobJournal(self.work, held)
         return build(
-            model, journal=journal, prices=FlatPrices(), bound=by_bytes, recall=journal.recall
+            model,
+            journal=journal,
+            prices=FlatPrices(),
+            bound=by_bytes,
+            caller=Caller(recall=journal.recall),
         )
 
 

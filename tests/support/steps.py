@@ -213,7 +213,7 @@ def worker(
     name: str = "w",
     patience: float = 0.05,
 ) -> Runner:
-    wires = Wires(model, prices=PRICES, patience=patience)
+    wires = Wires(model, prices=PRICES, wait_timeout=patience)
 
     async def service() -> Service:
         return cast("Service", pipeline(model, policy=policy))

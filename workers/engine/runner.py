@@ -37,6 +37,7 @@ from posology.errors import (
     StoreUnavailable,
 )
 from posology.llm.accounting import Account
+from posology.llm.calls import Caller
 from posology.types import Decision, Extract, Extraction, Failure, Partition, Reduction
 from strategies.briefcontext.strategy import extract, reduce
 from workers.engine import fairness
@@ -357,13 +358,15 @@ class Runner:
         complete = self._connections.complete(
             model,
             journal,
-            recall=journal.recall,
-            sleep=held.sleep,
-            patience=PATIENCE,
-            # as take.lua reckons it, for this process
-            crowd=max(fairness.WAITERS, len(self._held) // 4),
-            meter=self._meters.of(unit.tenant),
-            owner=f"{unit.job}|{unit.name}",
+            Caller(
+                recall=journal.recall,
+                meter=self._meters.of(unit.tenant),
+                owner=f"{unit.job}|{unit.name}",
+                wait_timeout=PATIENCE,
+                # as take.lua reckons it, for this process
+                max_waiters=max(fairness.WAITERS, len(self._held) // 4),
+                sleep=held.sleep,
+            ),
         )
         return complete, Account()
 

@@ -48,7 +48,7 @@ class ExtractiveReader:
         self._scorer: SentenceScorer | None = None
         self._limiter = anyio.CapacityLimiter(1)
 
-    async def __call__(self, call: Call) -> Completion:
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:  # noqa: ARG002 - nothing is sent
         """Answer by quotes, or refuse."""
         started = time.perf_counter()
         # free text is asked for where words are to be written

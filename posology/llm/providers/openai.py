@@ -11,51 +11,44 @@ import openai
 
 from posology.errors import (
     AuthenticationFailed,
-    ProviderError,
     ProviderUnreachable,
     TruncatedReply,
     UnusableReply,
 )
-from posology.llm.providers.translation import from_response, from_transport, named
+from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
-from posology.llm.providers.wire import (
-    MAX_SCHEMAS,
-    Reply,
-    Wire,
-    attempt_headers,
-    checked_key,
-    checked_url,
-    count,
-    http_client,
-    section,
-    timeouts,
-)
+from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, count, section
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Finish, Stage, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-PROVIDER = "openai"
-KEY_VARIABLE = "OPENAI_API_KEY"
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
-
 _FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.FILTERED}
 #: tokens that have no bucket of their own although they have a price of their own
 _PRICED_APART = ("audio_tokens", "image_tokens")
-#: errors that no chat completion of ours should lead to; by name, since releases of the SDK differ
-_BY_NAME: dict[str, type[ProviderError]] = {
-    "LengthFinishReasonError": TruncatedReply,
-    "ContentFilterFinishReasonError": UnusableReply,
-    "SubjectTokenProviderError": AuthenticationFailed,
-    "WebSocketConnectionClosedError": ProviderUnreachable,
-    "WebSocketQueueFullError": ProviderUnreachable,
-}
+VENDOR = Vendor(
+    provider="openai",
+    key_variable="OPENAI_API_KEY",
+    url_variable="OPENAI_BASE_URL",
+    base_url="https://api.openai.com/v1",
+    id_header="x-request-id",
+    error=openai.OpenAIError,
+    api_error=openai.APIError,
+    status_error=openai.APIStatusError,
+    by_name={
+        "LengthFinishReasonError": TruncatedReply,
+        "ContentFilterFinishReasonError": UnusableReply,
+        "SubjectTokenProviderError": AuthenticationFailed,
+        "WebSocketConnectionClosedError": ProviderUnreachable,
+        "WebSocketQueueFullError": ProviderUnreachable,
+    },
+)
 
 
-class OpenAIAdapter:
-    """A :class:`~posology.seams.Complete` over OpenAI's API: one HTTP request a call.
+class OpenAIAdapter(SdkAdapter):
+    """A :class:`~posology.seams.Send` over OpenAI's API: one HTTP request a call.
 
     Args:
         api_key: the account's key; for servers that want none, any word.
@@ -81,52 +74,35 @@ class OpenAIAdapter:
         native_schema: bool = True,
         client: httpx2.AsyncClient | None = None,
     ) -> None:
-        key = checked_key(api_key, variable=KEY_VARIABLE)
-        url = checked_url(base_url or DEFAULT_BASE_URL, variable="OPENAI_BASE_URL")
+        super().__init__(
+            VENDOR,
+            openai.AsyncOpenAI,
+            api_key=api_key,
+            base_url=base_url,
+            timeout=timeout,
+            http=client,
+        )
         self._legacy_max_tokens = legacy_max_tokens
         self._native_schema = native_schema
-        self._owned = http_client(url, timeout=timeout) if client is None else None
-        self._sdk = openai.AsyncOpenAI(
-            api_key=key,
-            base_url=url,
-            timeout=timeouts(timeout),
-            max_retries=0,
-            http_client=client or self._owned,
-        )
         # the SDK fills these from the environment, which only our settings may read
         self._sdk.admin_api_key = None
         self._sdk.organization = None
         self._sdk.project = None
-        self._sdk._custom_headers = {}  # noqa: SLF001 - there is no public way; a test watches it
-        self._wire = Wire(
-            provider=PROVIDER,
-            base_url=url,
-            timeout=timeout,
-            id_header="x-request-id",
-            vendor_errors=(openai.OpenAIError,),
-            translate=lambda error, model: translate(error, model, secret=key),
-        )
 
-    async def __call__(self, call: Call) -> Completion:
-        """Send one call; see :class:`~posology.seams.Complete`.
+    async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
+        """Send one call; see :class:`~posology.seams.Send`.
 
         The text of the reply to an ``EMBED`` call is its vectors, see :mod:`posology.llm.providers.vectors`.
         """
-        name = self._wire.name(call.model)
-        if call.stage is Stage.EMBED:
-            reply = await self._wire.send(call.model, lambda: self._embedding(name, call))
-            return self._vectors(reply, call, name)
-        reply = await self._wire.send(call.model, lambda: self._request(name, call))
-        return self._completion(reply, call.model, name)
+        embeds = call.stage is Stage.EMBED
+        path = "/embeddings" if embeds else "/chat/completions"
+        body = self._embedding(call) if embeds else self._chat(call)
+        reply = await self._send(call.model, path, body, attempt_id)
+        return self._vectors(reply, call) if embeds else self._answer(reply, call)
 
-    async def aclose(self) -> None:
-        """Close the connections, unless they are the caller's."""
-        if self._owned is not None:
-            await self._owned.aclose()
-
-    async def _request(self, name: str, call: Call) -> httpx2.Response:
+    def _chat(self, call: Call) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": name,
+            "model": self._name(call.model),
             "messages": [{"role": str(m.role), "content": m.content} for m in call.messages],
             "max_tokens" if self._legacy_max_tokens else "max_completion_tokens": call.max_tokens,
         }
@@ -134,45 +110,26 @@ class OpenAIAdapter:
             body["temperature"] = call.temperature
         if call.schema is not None and self._native_schema:
             body["response_format"] = _response_format(call.schema)
-        # not through the SDK's method for chats, which compares every message with every form that
-        # one may have, schemas too
-        return await self._sdk.post(
-            "/chat/completions",
-            cast_to=httpx2.Response,
-            body=body,
-            options={"headers": attempt_headers() or {}},
-        )
+        return body
 
-    async def _embedding(self, name: str, call: Call) -> httpx2.Response:
-        body: dict[str, Any] = {"model": name, "input": [m.content for m in call.messages]}
+    def _embedding(self, call: Call) -> dict[str, Any]:
+        texts = [m.content for m in call.messages]
+        body: dict[str, Any] = {"model": self._name(call.model), "input": texts}
         if call.dimensions is not None:
             body["dimensions"] = call.dimensions
-        return await self._sdk.post(
-            "/embeddings",
-            cast_to=httpx2.Response,
-            body=body,
-            options={"headers": attempt_headers() or {}},
-        )
+        return body
 
-    def _vectors(self, reply: Reply, call: Call, name: str) -> Completion:
+    def _vectors(self, reply: Reply, call: Call) -> Completion:
         usage = embedding_usage(reply.body)
         try:
             vectors = read_vectors(reply.body, texts=len(call.messages), dimensions=call.dimensions)
         except BadVectors as error:
-            raise self._wire.malformed(
+            raise self._malformed(
                 str(error), model=call.model, request_id=reply.request_id, usage=usage
             ) from None
-        served = reply.body.get("model")
-        return Completion(
-            text=pack(vectors),
-            usage=usage,
-            finish=Finish.STOP,
-            served_model=served if isinstance(served, str) else name,
-            request_id=reply.request_id,
-            latency=reply.latency,
-        )
+        return self._completion(reply, call, text=pack(vectors), usage=usage, finish=Finish.STOP)
 
-    def _completion(self, reply: Reply, model: str, name: str) -> Completion:
+    def _answer(self, reply: Reply, call: Call) -> Completion:
         usage = usage_of(reply.body)
         choices = reply.body.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
@@ -186,16 +143,14 @@ class OpenAIAdapter:
             refusal = message.get("refusal")
             refused = isinstance(refusal, str) and bool(refusal)
             finish = _FINISH.get(str(choice.get("finish_reason")), Finish.OTHER)
-            served = reply.body.get("model")
-            return Completion(
+            return self._completion(
+                reply,
+                call,
                 text=str(refusal) if refused else content or "",
                 usage=usage,
                 finish=Finish.FILTERED if refused else finish,
-                served_model=served if isinstance(served, str) else name,
-                request_id=reply.request_id,
-                latency=reply.latency,
             )
-        raise self._wire.malformed(reason, model=model, request_id=reply.request_id, usage=usage)
+        raise self._malformed(reason, model=call.model, request_id=reply.request_id, usage=usage)
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
@@ -241,27 +196,3 @@ def usage_of(body: Any) -> Usage | None:
 
 def _priced_apart(details: Mapping[str, Any]) -> bool:
     return any(details.get(kind) not in (None, 0) for kind in _PRICED_APART)
-
-
-def translate(error: Exception, model: str, *, secret: str) -> ProviderError:
-    """The error of ours that one of the SDK's, or of its HTTP library's, stands for."""
-    match error:
-        case openai.APIStatusError():
-            return from_response(
-                provider=PROVIDER,
-                model=model,
-                status=error.status_code,
-                headers=error.response.headers,
-                body=error.body,
-                request_id=error.request_id,
-                secret=secret,
-            )
-        case openai.OpenAIError() if not isinstance(error, openai.APIError):
-            kind = named(error, _BY_NAME) or ProviderError
-            return kind(
-                f"{PROVIDER} failed for {model} ({type(error).__name__})",
-                provider=PROVIDER,
-                model=model,
-            )
-        case _:
-            return from_transport(error, provider=PROVIDER, model=model)

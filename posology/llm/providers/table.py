@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from posology.seams import Complete
+from posology.seams import Send
 
 #: tokens of the instructions that a provider adds for a structured reply, where it publishes no figure;
 #: Anthropic's system prompt for tools takes at most 346 with current models
 SCHEMA_TOKENS = 400
 
 
-class Adapter(Complete, Protocol):
-    """A :class:`~posology.seams.Complete` that holds connections."""
+class Adapter(Send, Protocol):
+    """A :class:`~posology.seams.Send` that holds connections."""
 
     async def aclose(self) -> None:
         """Close them."""

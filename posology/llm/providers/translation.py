@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from posology.errors import (
     AuthenticationFailed,
@@ -87,6 +88,57 @@ class Fault:
             words=words if isinstance(words, str) else "",
             codes=tuple(code for code in codes if isinstance(code, str)),
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vendor:
+    """A provider as its SDK knows it: names, addresses and classes of errors."""
+
+    provider: str
+    #: environment variable of the API key, for messages
+    key_variable: str
+    #: environment variable of the base URL, for messages
+    url_variable: str
+    #: the provider's own address
+    base_url: str
+    #: header that carries the provider's id of a request
+    id_header: str
+    #: base of the SDK's errors
+    error: type[Exception]
+    #: base of those that come from the API
+    api_error: type[Exception]
+    #: base of those for a response with an error status
+    status_error: type[Exception]
+    #: errors that no call of ours should lead to; by name, since releases of an SDK differ
+    by_name: Mapping[str, type[ProviderError]]
+
+    def translate(self, error: Exception, model: str, *, secret: str) -> ProviderError:
+        """Return our error for one of the SDK's, or of its HTTP library's.
+
+        Args:
+            error: as it was raised.
+            model: ``provider:name``.
+            secret: the key, which is removed from the provider's words.
+        """
+        if isinstance(error, self.status_error):
+            failed: Any = error
+            return from_response(
+                provider=self.provider,
+                model=model,
+                status=failed.status_code,
+                headers=failed.response.headers,
+                body=failed.body,
+                request_id=failed.request_id,
+                secret=secret,
+            )
+        if isinstance(error, self.error) and not isinstance(error, self.api_error):
+            kind = _named(error, self.by_name) or ProviderError
+            return kind(
+                f"{self.provider} failed for {model} ({type(error).__name__})",
+                provider=self.provider,
+                model=model,
+            )
+        return from_transport(error, provider=self.provider, model=model)
 
 
 def kind_of(status: int, fault: Fault) -> type[ProviderError]:
@@ -191,7 +243,7 @@ def scrub(words: str, secret: str) -> str:
     return words.replace(secret, "***") if len(secret) >= MIN_SECRET else words
 
 
-def named(
+def _named(
     error: BaseException, table: Mapping[str, type[ProviderError]]
 ) -> type[ProviderError] | None:
     """The type that a table has for an error's class, or for the nearest of its bases."""

@@ -1,4 +1,4 @@
-"""One HTTP request, and what both providers' adapters do around it."""
+"""HTTP requests through a vendor's SDK: the base of adapters, and what they check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import json
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,8 +22,9 @@ from posology.errors import (
     ProviderTimeout,
     UnknownModel,
 )
-from posology.llm import series, switch
-from posology.types import Usage
+from posology.llm import switch
+from posology.llm.providers.translation import Vendor
+from posology.types import Call, Completion, Finish, Usage
 
 #: seconds for a connection, at most
 MAX_CONNECT = 10.0
@@ -31,9 +32,9 @@ MAX_CONNECT = 10.0
 MAX_SCHEMAS = 256
 #: tokens; no call comes near it, and a figure beyond it would empty a budget by mistake
 MAX_COUNT = 10**9
-#: carries the id that we chose for an attempt; OpenAI logs it, and others pass over it
+#: header with our id of an attempt; OpenAI logs it, and others ignore it
 ATTEMPT_HEADER = "X-Client-Request-Id"
-#: what an HTTP library may raise although its SDK wraps most of it
+#: errors that an HTTP library may raise although its SDK wraps most of them
 TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
     httpx2.HTTPError,
     httpx2.InvalidURL,
@@ -56,76 +57,135 @@ class Reply:
     latency: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wire:
-    """Sends requests to one provider and lets nothing but :mod:`posology.errors` out."""
+class SdkAdapter:
+    """The base of adapters over a vendor's SDK: sends requests, and raises only :mod:`posology.errors`.
 
-    provider: str
-    base_url: str
-    #: seconds for one request as a whole
-    timeout: float
-    #: the header that carries the provider's id of a request
-    id_header: str
-    #: the base of the SDK's own errors
-    vendor_errors: tuple[type[Exception], ...]
-    #: from one of these, or of :data:`TRANSPORT_ERRORS`, and the model's name
-    translate: Callable[[Exception, str], ProviderError]
+    Args:
+        vendor: names, addresses and errors of the SDK.
+        client: the SDK's class of clients.
+        api_key: the account's key.
+        base_url: ``None``: the vendor's own.
+        timeout: seconds for one request as a whole.
+        http: an HTTP client of the caller's, which the caller closes; ``None``: one of the adapter's own.
+        options: more options of the SDK's client.
 
-    def name(self, model: str) -> str:
-        """The model's name as the provider knows it.
+    Raises:
+        MissingKey: ``api_key`` is empty.
+        ConfigurationError: the key or the base URL is malformed.
+    """
+
+    def __init__(
+        self,
+        vendor: Vendor,
+        client: Callable[..., Any],
+        *,
+        api_key: str | None,
+        base_url: str | None,
+        timeout: float,
+        http: httpx2.AsyncClient | None,
+        **options: Any,
+    ) -> None:
+        self._vendor = vendor
+        self._key = checked_key(api_key, variable=vendor.key_variable)
+        self._base_url = checked_url(base_url or vendor.base_url, variable=vendor.url_variable)
+        self._timeout = timeout
+        self._owned = http_client(self._base_url, timeout=timeout) if http is None else None
+        self._sdk = client(
+            api_key=self._key,
+            base_url=self._base_url,
+            timeout=timeouts(timeout),
+            max_retries=0,
+            http_client=http or self._owned,
+            **options,
+        )
+        # the SDK fills it from the environment, which only our settings may read; there is no public
+        # way, and a test watches it
+        self._sdk._custom_headers = {}  # noqa: SLF001
+
+    async def aclose(self) -> None:
+        """Close the connections, unless they are the caller's."""
+        if self._owned is not None:
+            await self._owned.aclose()
+
+    def _name(self, model: str) -> str:
+        """Return the model's name as the provider knows it.
 
         Raises:
             UnknownModel: the name is of another provider.
         """
         provider, _, name = model.strip().partition(":")
-        if provider != self.provider or not name:
-            raise UnknownModel(f"{model!r} was sent to the {self.provider} adapter", model=model)
+        if provider != self._vendor.provider or not name:
+            raise UnknownModel(
+                f"{model!r} was sent to the {self._vendor.provider} adapter", model=model
+            )
         return name
 
-    async def send(self, model: str, request: Callable[[], Awaitable[httpx2.Response]]) -> Reply:
+    async def _send(
+        self, model: str, path: str, body: Mapping[str, Any], attempt_id: str | None
+    ) -> Reply:
         """Make one request and read its body.
 
-        The time limit is on the whole: an HTTP library's own time-outs start again with every
-        byte, so that a trickling server could hold a caller for ever.
+        The request does not go through the SDK's methods for messages: they walk every message and schema, and
+        Anthropic's has no temperature any more and insists on streaming when the time-out is long. The time limit
+        is on the whole request: an HTTP library's time-outs start anew with every byte, so a slow server could
+        block a caller for ever.
 
         Raises:
-            ProviderError: in its kinds; without a cause, since the vendors' errors hold the
+            ProviderError: in its kinds; without a cause, since the vendors' errors contain the
                 request, and with it the key.
             ConfigurationError: the request may not leave this machine.
         """
-        switch.check(self.base_url)
-        expected: tuple[type[Exception], ...] = (*self.vendor_errors, *TRANSPORT_ERRORS)
+        switch.check(self._base_url)
+        provider = self._vendor.provider
+        expected: tuple[type[Exception], ...] = (self._vendor.error, *TRANSPORT_ERRORS)
+        headers = {} if attempt_id is None else {ATTEMPT_HEADER: attempt_id}
         failure: ProviderError | None = None
         response: httpx2.Response | None = None
         started = time.perf_counter()
-        with anyio.move_on_after(self.timeout) as scope:
+        with anyio.move_on_after(self._timeout) as scope:
             try:
-                response = await request()
+                response = await self._sdk.post(
+                    path, cast_to=httpx2.Response, body=body, options={"headers": headers}
+                )
             except expected as error:
-                failure = self.translate(error, model)
+                failure = self._vendor.translate(error, model, secret=self._key)
         if scope.cancelled_caught:
             failure = ProviderTimeout(
-                f"{self.provider} did not answer for {model} within {self.timeout:g} s",
-                provider=self.provider,
+                f"{provider} did not answer for {model} within {self._timeout:g} s",
+                provider=provider,
                 model=model,
             )
         if failure is not None:
             raise failure
         assert response is not None
-        request_id: str | None = response.headers.get(self.id_header)
+        request_id: str | None = response.headers.get(self._vendor.id_header)
         return Reply(
             body=self._json(response, model, request_id),
             request_id=request_id,
             latency=time.perf_counter() - started,
         )
 
-    def malformed(
+    def _completion(
+        self, reply: Reply, call: Call, *, text: str, usage: Usage | None, finish: Finish
+    ) -> Completion:
+        served = reply.body.get("model")
+        return Completion(
+            text=text,
+            usage=usage,
+            finish=finish,
+            served_model=served if isinstance(served, str) else self._name(call.model),
+            request_id=reply.request_id,
+            latency=reply.latency,
+        )
+
+    def _malformed(
         self, reason: str, *, model: str, request_id: str | None, usage: Usage | None = None
     ) -> MalformedReply:
-        """The error for a reply that is not of the provider's own format."""
+        """Return the error for a reply that is not in the provider's own format."""
+        provider = self._vendor.provider
         return MalformedReply(
-            f"{self.provider}'s reply for {model} cannot be used: {reason}",
-            provider=self.provider,
+            f"{provider}'s reply for {model} cannot be used: {reason}",
+            provider=provider,
             model=model,
             status=200,
             request_id=request_id,
@@ -138,7 +198,7 @@ class Wire:
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise self.malformed(
+            raise self._malformed(
                 "its body is not a JSON object", model=model, request_id=request_id
             )
         return body
@@ -158,12 +218,6 @@ def checked_key(key: str | None, *, variable: str) -> str:
     if not (stripped.isascii() and stripped.isprintable()):
         raise ConfigurationError(f"{variable} holds characters that no key has: copy it again")
     return stripped
-
-
-def attempt_headers() -> dict[str, str] | None:
-    """Headers by which an attempt can be found at the provider although its reply was lost."""
-    chosen = series.attempt_id()
-    return None if chosen is None else {ATTEMPT_HEADER: chosen}
 
 
 def timeouts(timeout: float) -> httpx2.Timeout:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -12,10 +12,11 @@ import numpy as np
 from orchestrator.question.decider import Decider
 from orchestrator.question.pipeline import Pipeline
 from posology.budget.prices.book import packaged
+from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.published.jobs import JobOutput
-from posology.seams import Bound, Complete, Journal, Meter, Prices, Recall
+from posology.seams import Bound, Complete, Journal, Prices
 from posology.testing.model import ScriptedModel
 from posology.testing.models.embedder import HashEmbedder
 from posology.testing.prices import by_bytes
@@ -36,6 +37,7 @@ from prompts.answer import AnswerReply, Quote
 from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
 from tests.integration.jobs_store.helpers import Bench
+from tests.support.adapters import sending
 from workers.engine.claims import WorkStore
 from workers.engine.runner import Runner
 from workers.engine.units import Unit
@@ -99,38 +101,27 @@ class Wires:
         *,
         prices: Prices | None = None,
         bound: Bound = by_bytes,
-        patience: float = 10.0,
+        wait_timeout: float = 10.0,
     ) -> None:
         self._model = model
         self._policy = policy
         self._prices = prices or packaged()
         self._bound = bound
-        self._patience = patience
+        self._wait_timeout = wait_timeout
 
     def complete(
         self,
         _: str,
         journal: Journal,
-        *,
-        recall: Recall | None = None,
-        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
-        patience: float = 1.0,
-        crowd: int | None = None,
-        meter: Meter | None = None,
-        owner: str | None = None,
+        caller: Caller = Caller(wait_timeout=1.0),  # noqa: B008 - a frozen value
     ) -> Complete:
         return build(
-            self._model,
+            sending(self._model),
             journal=journal,
             prices=self._prices,
             bound=self._bound,
             retry=self._policy,
-            recall=recall,
-            sleep=sleep,
-            patience=min(patience, self._patience),
-            crowd=crowd,
-            meter=meter,
-            owner=owner,
+            caller=replace(caller, wait_timeout=min(caller.wait_timeout, self._wait_timeout)),
         )
 
 

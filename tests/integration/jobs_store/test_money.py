@@ -38,12 +38,12 @@ PRICES, RESERVED = FlatPrices(token=Decimal("0.001")), Decimal("1.5")
 CHEAP, DEAR = Usage(input=100, output=10), Usage(input=1_000, output=500)
 
 
-def wires(model: Any, *, patience: float = 10.0, dear: str | None = None) -> Wires:
+def wires(model: Any, *, wait_timeout: float = 10.0, dear: str | None = None) -> Wires:
     """What connects to a model.
 
     Args:
         model: replies.
-        patience: seconds to wait for headroom.
+        wait_timeout: seconds to wait for headroom.
         dear: a word; a call that shows it is bound by far more tokens.
     """
 
@@ -51,7 +51,7 @@ def wires(model: Any, *, patience: float = 10.0, dear: str | None = None) -> Wir
         shown = " ".join(excerpt.passage.text for excerpt in call.excerpts)
         return 100_000 if dear is not None and dear in shown else 1_000
 
-    return Wires(model, prices=PRICES, bound=bound, patience=patience)
+    return Wires(model, prices=PRICES, bound=bound, wait_timeout=wait_timeout)
 
 
 async def limit(bench: Bench, **limits: Decimal | str | int) -> None:
@@ -206,7 +206,7 @@ async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench
     await bench.open(other, "a1")
     job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
     model = ScriptedModel(reply, usage=CHEAP)
-    local = Local(bench=bench, runner=runner(bench, model, wires=wires(model, patience=0.05)))
+    local = Local(bench=bench, runner=runner(bench, model, wires=wires(model, wait_timeout=0.05)))
     await local.until_nothing_is_sent()
     assert not model.calls
     assert not local.runner.held
@@ -235,9 +235,9 @@ async def test_who_comes_first_is_served_first(bench: Bench) -> None:
 
     async def ask(name: str, bound: int) -> None:
         class Named(ScriptedModel):
-            async def __call__(self, call: Call) -> Any:
+            async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Any:
                 order.append(name)
-                return await super().__call__(call)
+                return await super().__call__(call, attempt_id=attempt_id)
 
         job = (await bench.store.submit(request(strategy="direct"), tenant=bench.tenant)).job
         unit = await bench.worker().take(bench.tenant)

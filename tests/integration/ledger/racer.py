@@ -22,6 +22,7 @@ from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import BudgetExhausted, ProviderOverloaded
 from posology.llm.accounting import Account
+from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
@@ -29,13 +30,14 @@ from posology.seams import Complete
 from posology.store.connection import connect
 from posology.testing import FlatPrices, ScriptedModel
 from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from tests.support.adapters import sending
 
 #: dollars a token; only output is bounded and billed, so that a call's bound is its ``max_tokens``
 PRICES = FlatPrices(token=Decimal("0.000001"))
 NANO_A_TOKEN = 1_000
 THREADS = 4
 #: seconds; a round is over long before
-PATIENCE = 60.0
+WAIT_TIMEOUT = 60.0
 MODEL = "openai:gpt-4o-mini"
 
 
@@ -120,13 +122,12 @@ def _thread(given: Round, index: int, start: threading.Barrier) -> Told:
 async def _job(given: Round, ledger: RedisLedger, draw: random.Random, told: Told) -> None:
     account = Account()
     complete = build(
-        _provider(given, draw),
+        sending(_provider(given, draw)),
         journal=LedgerJournal(ledger, account),
         prices=PRICES,
         bound=lambda _: 0,
         retry=RetryPolicy(attempts=20, base=0.001, cap=0.01, deadline=None),
-        sleep=lambda seconds: anyio.sleep(seconds / 4),
-        patience=PATIENCE,
+        caller=Caller(sleep=lambda seconds: anyio.sleep(seconds / 4), wait_timeout=WAIT_TIMEOUT),
     )
     for call in _calls(given, draw):
         try:

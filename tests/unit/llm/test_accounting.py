@@ -17,8 +17,9 @@ from pydantic import BaseModel
 from posology import errors
 from posology.budget.prices.book import packaged
 from posology.llm.accounting import Account, Accounting
+from posology.llm.admission import Limiter
+from posology.llm.calls import CallState
 from posology.llm.memo import call_key
-from posology.llm.rate_limit import Limiter
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
 from posology.query import make_query
@@ -69,7 +70,7 @@ async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
         now=lambda: 7.0,
     )
     call = make_call()
-    assert await complete(call) is completion
+    assert await complete(call, CallState()) is completion
     assert account.attempts == (
         Attempt(
             id=account.attempts[0].id,
@@ -114,7 +115,7 @@ async def test_a_failure_is_accounted_for_and_raised(
     account = Account()
     complete = Accounting(ScriptedModel([error]), journal=account, prices=CENTS, bound=by_bytes)
     with pytest.raises(type(error)) as caught:
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert caught.value is error
     (attempt,) = account.attempts
     assert (attempt.outcome, attempt.error) == (outcome, type(error).__name__)
@@ -129,7 +130,7 @@ async def test_a_cancelled_attempt_is_accounted_for_and_stays_cancelled(
         ScriptedModel(["late"], latency=30.0), journal=account, prices=CENTS, bound=by_bytes
     )
     with anyio.move_on_after(1.0) as scope:
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert scope.cancelled_caught
     (attempt,) = account.attempts
     assert attempt.outcome is Outcome.CANCELLED
@@ -157,7 +158,7 @@ async def test_a_reply_that_needs_a_repair_is_unusable(make_call: MakeCall) -> N
         ScriptedModel(script), journal=account, prices=CENTS, bound=by_bytes, verdict=verdict
     )
     for _ in script:
-        await complete(make_call(schema=Verdict))
+        await complete(make_call(schema=Verdict), CallState())
     assert [(a.outcome, a.error) for a in account.attempts] == [
         (Outcome.UNUSABLE, "SchemaViolation"),
         (Outcome.OK, None),
@@ -175,8 +176,8 @@ async def test_what_was_turned_away_costs_nothing_and_what_nobody_counted_its_bo
         ScriptedModel(script), journal=account, prices=CENTS, bound=lambda _: 1_000
     )
     with pytest.raises(errors.RateLimited):
-        await complete(make_call())
-    await complete(make_call())
+        await complete(make_call(), CallState())
+    await complete(make_call(), CallState())
     assert [a.cost for a in account.attempts] == [Decimal(0), None]
     assert [a.reserved for a in account.attempts] == [Decimal(12), Decimal(12)]
     assert [a.charged for a in account.attempts] == [Decimal(0), Decimal(12)]
@@ -187,7 +188,7 @@ async def test_what_nobody_knows_the_price_of_is_not_sent(make_call: MakeCall) -
     model, account = ScriptedModel(["yes"]), Account()
     complete = Accounting(model, journal=account, prices=FlatPrices(token=None), bound=by_bytes)
     with pytest.raises(errors.UnpricedModel):
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert not model.calls
     assert not account.attempts
 
@@ -198,7 +199,7 @@ async def test_a_call_that_exceeds_its_bound_is_charged_in_full_and_told(
     account = Account()
     reply = Completion(text="yes", usage=USAGE, finish=Finish.STOP, served_model="m")
     complete = Accounting(ScriptedModel([reply]), journal=account, prices=CENTS, bound=lambda _: 1)
-    await complete(make_call(max_tokens=2))
+    await complete(make_call(max_tokens=2), CallState())
     (attempt,) = account.attempts
     assert attempt.over_bound
     assert attempt.charged == Decimal("1.10") > attempt.reserved == Decimal("0.03")
@@ -222,7 +223,7 @@ async def test_an_attempt_at_a_free_model_is_free_however_it_ends(
         bound=by_bytes,
     )
     with anyio.move_on_after(0.02), suppress(errors.ProviderError, KeyError):
-        await complete(make_call(model="offline:extractive"))
+        await complete(make_call(model="offline:extractive"), CallState())
     (attempt,) = account.attempts
     assert (attempt.usage, attempt.cost) == (None, Decimal(0))
     assert account.cost == Decimal(0)
@@ -234,7 +235,7 @@ async def test_without_retry_each_attempt_is_a_call_of_its_own(make_call: MakeCa
         ScriptedModel(lambda _: "yes"), journal=account, prices=CENTS, bound=by_bytes
     )
     for _ in range(3):
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert [(a.call, a.attempt) for a in account.attempts] == [(1, 1), (2, 1), (3, 1)]
 
 
@@ -243,7 +244,7 @@ async def test_stacks_that_share_a_journal_share_their_numbers(make_call: MakeCa
     model = ScriptedModel(lambda _: "yes")
     stacks = [Accounting(model, journal=account, prices=CENTS, bound=by_bytes) for _ in range(2)]
     for complete in (*stacks, *stacks):
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert [a.call for a in account.attempts] == [1, 2, 3, 4]
 
 
@@ -302,7 +303,7 @@ async def test_what_the_journal_refuses_is_not_sent(make_call: MakeCall) -> None
     model = ScriptedModel(["never"])
     complete = Accounting(model, journal=Recording(refusal), prices=CENTS, bound=by_bytes)
     with pytest.raises(errors.JobCancelled):
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert model.calls == []
 
 
@@ -311,7 +312,7 @@ async def test_what_is_cancelled_before_it_is_sent_costs_nothing(make_call: Make
     complete = Accounting(model, journal=journal, prices=CENTS, bound=by_bytes)
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert model.calls == []
     (attempt,) = journal.attempts
     assert (attempt.outcome, attempt.usage, attempt.cost) == (
@@ -343,9 +344,9 @@ def test_concurrent_retried_calls_are_numbered_each_on_its_own(
     marks: list[int] = []
 
     class Marking(ScriptedModel):
-        async def __call__(self, call: Call) -> Completion:
+        async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
             try:
-                return await super().__call__(call)
+                return await super().__call__(call, attempt_id=attempt_id)
             finally:
                 marks.append(call.max_tokens)
 
@@ -385,10 +386,10 @@ async def test_an_account_adds_up(make_call: MakeCall) -> None:
         ScriptedModel(["a", "b", fails()]), journal=account, prices=CENTS, bound=by_bytes
     )
     for _ in range(2):
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert [account.cost] == [Decimal("2.2")]
     with pytest.raises(errors.ProviderOverloaded):
-        await complete(make_call())
+        await complete(make_call(), CallState())
     assert account.usage == Usage(input=200, output=20)
     assert (account.cost, account.known_cost, account.unknown) == (None, Decimal("2.2"), 1)
     assert account.outcomes == {
@@ -404,7 +405,7 @@ async def test_the_limiter_bounds_what_runs_at_a_time(make_call: MakeCall) -> No
     running = most = 0
 
     class Busy:
-        async def __call__(self, call: Call) -> Any:
+        async def __call__(self, call: Call, state: CallState) -> Any:
             nonlocal running, most
             running += 1
             most = max(most, running)
@@ -414,5 +415,5 @@ async def test_the_limiter_bounds_what_runs_at_a_time(make_call: MakeCall) -> No
     complete = Limiter(Busy(), places=anyio.CapacityLimiter(3))
     async with anyio.create_task_group() as group:
         for _ in range(12):
-            group.start_soon(complete, make_call())
+            group.start_soon(complete, make_call(), CallState())
     assert most == 3

@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from posology.llm.accounting import Account
+from posology.llm.calls import Caller
 from posology.llm.memo import Memo, call_key
 from posology.llm.stack import build
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
@@ -49,7 +50,11 @@ class Other(BaseModel):
 async def test_the_same_call_is_sent_once(make_call: MakeCall) -> None:
     journal, model = Remembering(), ScriptedModel(["yes"])
     complete = build(
-        model, journal=journal, prices=FlatPrices(), bound=by_bytes, recall=journal.recall
+        model,
+        journal=journal,
+        prices=FlatPrices(),
+        bound=by_bytes,
+        caller=Caller(recall=journal.recall),
     )
     first = await complete(make_call())
     assert await complete(make_call()) == first
@@ -59,7 +64,11 @@ async def test_the_same_call_is_sent_once(make_call: MakeCall) -> None:
 async def test_a_reply_that_needed_a_repair_is_replayed_with_it(make_call: MakeCall) -> None:
     journal, model = Remembering(), ScriptedModel(["no JSON", '{"yes": true}'])
     complete = build(
-        model, journal=journal, prices=FlatPrices(), bound=by_bytes, recall=journal.recall
+        model,
+        journal=journal,
+        prices=FlatPrices(),
+        bound=by_bytes,
+        caller=Caller(recall=journal.recall),
     )
     call = make_call(schema=Verdict)
     first = await complete(call)

@@ -13,6 +13,7 @@ from posology import errors
 from posology.llm.retry import Retry, RetryPolicy
 from posology.testing import ScriptedModel
 from posology.types import Call
+from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +40,7 @@ class Time:
 
 def retrying(model: ScriptedModel, time: Time, *, draw: float = 0.5, **policy: Any) -> Retry:
     return Retry(
-        model,
+        attempting(model),
         policy=RetryPolicy(**policy),
         sleep=time.sleep,
         clock=lambda: time.now,
@@ -183,7 +184,7 @@ async def test_the_deadline_cancels_a_running_attempt(make_call: MakeCall) -> No
                 self.cancelled = True
 
     slow = Slow()
-    complete = Retry(slow, policy=RetryPolicy(base=0.001, deadline=1.5))
+    complete = Retry(attempting(slow), policy=RetryPolicy(base=0.001, deadline=1.5))
     with pytest.raises(errors.DeadlineExceeded, match=r"within 1\.5 s") as caught:
         await complete(make_call())
     assert slow.cancelled
@@ -194,7 +195,7 @@ async def test_the_deadline_cancels_a_running_attempt(make_call: MakeCall) -> No
 async def test_a_cancellation_from_outside_passes_untouched(make_call: MakeCall) -> None:
     model = ScriptedModel(["late"], latency=30.0)
     with anyio.move_on_after(0.02) as scope:
-        await Retry(model)(make_call())
+        await Retry(attempting(model))(make_call())
     assert scope.cancelled_caught
     assert len(model.calls) == 1
 
@@ -202,7 +203,7 @@ async def test_a_cancellation_from_outside_passes_untouched(make_call: MakeCall)
 async def test_an_error_that_is_not_a_providers_passes_untouched(make_call: MakeCall) -> None:
     model = ScriptedModel([KeyError("a bug")])
     with pytest.raises(KeyError):
-        await Retry(model)(make_call())
+        await Retry(attempting(model))(make_call())
 
 
 async def test_concurrent_calls_do_not_share_their_count(make_call: MakeCall, time: Time) -> None:

@@ -21,7 +21,7 @@ from posology.types import Usage
 
 KEY = "sk-secret-0123456789"
 REQUEST = httpx2.Request("POST", "https://example.org", headers={"authorization": f"Bearer {KEY}"})
-ADAPTERS: dict[str, Any] = {"openai": openai_adapter, "anthropic": anthropic_adapter}
+ADAPTERS: dict[str, Any] = {"openai": openai_adapter.VENDOR, "anthropic": anthropic_adapter.VENDOR}
 BASES: dict[str, type[Exception]] = {
     "openai": openai.OpenAIError,
     "anthropic": anthropic.AnthropicError,

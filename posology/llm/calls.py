@@ -1,0 +1,72 @@
+"""The values and protocols of the stack: for whom calls are made, and from one call to its attempts.
+
+The signatures give the order. Outside retry a wrapper is a :class:`~posology.seams.Complete` and sees
+calls; within it an :class:`Attempting` and sees attempts at one call; an adapter is a
+:class:`~posology.seams.Send` and sees one request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+
+from posology.seams import Bound, Meter, Recall
+from posology.types import Call, Completion
+
+#: seconds that an attempt waits for budget: longer than a call takes, after which its reservation is settled
+WAIT_TIMEOUT = 90.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caller:
+    """For whom calls are made: what may be replayed, what is metered, and how long they wait."""
+
+    #: gives the replies that the same work was given before; ``None``: nothing is replayed
+    recall: Recall | None = None
+    #: of the tenant's requests and tokens per minute; ``None``: they are not limited
+    meter: Meter | None = None
+    #: the unit of work, ``job|unit``, see :class:`~posology.llm.admission.RateLimit`; ``None``: a new name
+    owner: str | None = None
+    #: seconds that an attempt waits while in-flight calls have reserved the rest of a limit
+    wait_timeout: float = WAIT_TIMEOUT
+    #: maximum number of calls that wait so; ``None``: no maximum
+    max_waiters: int | None = None
+    #: waits between attempts, and for budget
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+
+
+@dataclass(kw_only=True, slots=True)
+class CallState:
+    """The attempts at one call so far: the one value here that changes, within one task."""
+
+    #: the call's number in the account; ``None`` until its first attempt is opened
+    call: int | None = None
+    #: attempts so far
+    attempts: int = 0
+    #: see :meth:`input_tokens`
+    bound: int | None = None
+    #: grants of the tenant's minute to the next attempt: scope to the time when it was granted, in
+    #: seconds; kept while the attempt waits for budget
+    granted: Mapping[str, float] = field(default_factory=dict)
+    #: whether the store keeps the grants for a unit that is requeued
+    kept: bool = False
+
+    def input_tokens(self, call: Call, bound: Bound) -> int:
+        """Return the bound on the call's input tokens, computed once for all attempts."""
+        if self.bound is None:
+            self.bound = bound(call)
+        return self.bound
+
+
+class Attempting(Protocol):
+    """Makes one attempt at a call, or waits until one may be made.
+
+    Args:
+        call: the call.
+        state: its attempts so far; the same value for all of them.
+    """
+
+    async def __call__(self, call: Call, state: CallState) -> Completion: ...
