@@ -1,4 +1,7 @@
-"""Compressors: what of the passages is left to read. A new one is a file here and a line in ``COMPRESSORS``."""
+"""Compressors: select or rewrite what a strategy shows of the passages.
+
+A new one is a file here and a line in ``COMPRESSORS``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from strategies.compression.parts import Parts
 from strategies.compression.rewriters import query_summary, semantic_rewrite
 from strategies.compression.summarization import compressor as summarization
 
-#: name → how to make it
+#: Maker of each compressor, by name.
 COMPRESSORS: Mapping[str, Callable[[Parts], Compressor | Rewriter]] = MappingProxyType(
     {
         leancontext.NAME: lambda _: leancontext.LeanContext(),
@@ -37,14 +40,14 @@ COMPRESSORS: Mapping[str, Callable[[Parts], Compressor | Rewriter]] = MappingPro
         semantic_rewrite.NAME: lambda _: semantic_rewrite.SemanticRewrite(),
     }
 )
-#: cascades within a cascade, at most: names come from outside
+#: Maximum nesting of cascades; names come from outside.
 MOST_CASCADES = 3
-#: what chooses the sentences that a cascade keeps whole, by what its name begins with
+#: Compressor that chooses a cascade's whole sentences, by the first part of the cascade's name.
 TOPS: Mapping[str, str] = MappingProxyType({"top": leancontext.TOP_NAME, "pruner": pruner.NAME})
 
 
 def known(name: str) -> bool:
-    """Whether there is a compressor of this name, or a cascade over one."""
+    """Return whether a compressor, or a cascade over one, has this name."""
     for _ in range(MOST_CASCADES + 1):
         parsed = parse(name)
         if parsed is None:
@@ -61,19 +64,18 @@ def make(
     *,
     single: Callable[[str], Compressor | Rewriter] | None = None,
 ) -> Compressor | Rewriter:
-    """The compressor of a name.
+    """Return the compressor of a name.
 
     Args:
-        name: one of :data:`COMPRESSORS`; or a cascade's, one of :data:`TOPS`, the share of sentences that are
-            kept whole, if it is not its own, and the name of what compresses the rest: ``top+NAME``,
-            ``pruner:0.2+NAME``.
-        parts: what it may need; ``None``: nothing is at hand.
-        single: gives those of :data:`COMPRESSORS`, for whoever has them already: models are large, and a cascade
-            is nothing beside its parts; ``None``: they are made of ``parts``.
+        name: one of :data:`COMPRESSORS`, or a cascade: one of :data:`TOPS`, optionally the share of sentences
+            kept whole, and the name of the compressor of the rest, as in ``top+NAME`` and ``pruner:0.2+NAME``.
+        parts: dependencies of compressors; ``None``: none.
+        single: returns one of :data:`COMPRESSORS` by name, for callers that hold them already (models are
+            large); ``None``: they are made from ``parts``.
 
     Raises:
-        KeyError: there is no such compressor.
-        ConfigurationError: a part that it needs is missing, or does not load.
+        KeyError: no compressor has this name.
+        ConfigurationError: a required part is missing or does not load.
     """
     if not known(name):
         raise KeyError(name)

@@ -1,4 +1,4 @@
-"""Cascades: the sentences that matter most whole, and another compressor for the rest (LeanContext, table 3)."""
+"""Cascades: keep the most relevant sentences whole and compress the rest (LeanContext, table 3)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 RestT = TypeVar("RestT", bound=Compressor | Rewriter)
 
-#: Share of the sentences that are kept whole where nobody says: "Only Top-k = 0.1" in table 3.
+#: Default share of the sentences kept whole: "Only Top-k = 0.1" in table 3.
 DEFAULT_KEEP = 0.1
 #: ``top+NAME`` or ``top:0.2+NAME``
 _NAME = re.compile(r"([a-z_]+)(?::(0|1|0?\.[0-9]+|[01]\.[0-9]*))?\+(.+)")
@@ -38,18 +38,18 @@ _NAME = re.compile(r"([a-z_]+)(?::(0|1|0?\.[0-9]+|[01]\.[0-9]*))?\+(.+)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CascadeName:
-    """A cascade's name, taken apart."""
+    """The parts of a cascade's name."""
 
-    #: what chooses the sentences that stay whole, e.g. ``top``
+    #: compressor that chooses the whole sentences, e.g. ``top``
     top: str
-    #: their share; ``None``: the cascade's own
+    #: share of whole sentences; ``None``: the cascade's default
     share: float | None
-    #: name of the compressor of the rest, which may be a cascade's again
+    #: name of the compressor of the rest, possibly another cascade
     rest: str
 
 
 def parse(name: str) -> CascadeName | None:
-    """Take a cascade's name apart; ``None``: it is no cascade's."""
+    """Parse a cascade's name; return ``None`` if it is not one."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -60,7 +60,7 @@ def parse(name: str) -> CascadeName | None:
 
 
 class _TwoParts(Generic[RestT]):
-    """What both cascades are: sentences that are kept whole, and what becomes of the others."""
+    """Base of both cascades: one compressor keeps sentences whole, another handles the rest."""
 
     def __init__(
         self, *, name: str, top: Compressor, rest: RestT, keep: float = DEFAULT_KEEP
@@ -72,41 +72,41 @@ class _TwoParts(Generic[RestT]):
 
     @property
     def name(self) -> str:
-        """Of both parts."""
+        """Return the name of both parts."""
         return self._name
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share that is kept, and of the others what is expected to be left of them."""
-        return _left(share_of(keep, self._keep), self._rest)
+        """Return the share kept whole plus the expected share of the rest."""
+        share = share_of(keep, self._keep)
+        return share + (1 - share) * self._rest.expected_ratio(None)
 
     def _part(self, retrieval: Retrieval, keep: float | None) -> _Parted:
         return _Parted.of(retrieval, self._top(retrieval, share_of(keep, self._keep)))
 
 
 class Cascade(_TwoParts[Compressor]):
-    """Keeps sentences whole, and hands a :class:`~posology.seams.Compressor` the others, which are all that it sees.
+    """Compressor that keeps sentences whole and passes only the others to a :class:`~posology.seams.Compressor`.
 
-    In its own order, what is left of a passage stands among the sentences that were kept; a summary stands for
-    the others. As a compressor itself.
+    Spans of both parts appear in the passage's order; a summary replaces the other sentences.
 
     Args:
-        name: for the record.
-        top: chooses the sentences that are kept: those that it leaves whole, of its own share of them.
-        rest: compresses the others, as much as it finds right.
-        keep: share of the sentences that are kept where nobody says.
+        name: name in records.
+        top: chooses the sentences kept whole.
+        rest: compresses the others, by its own default share.
+        keep: default share of the sentences kept whole.
     """
 
     @property
     def extractive(self) -> bool:
-        """Whether both parts are."""
+        """Return whether both parts are extractive."""
         return self._top.extractive and self._rest.extractive
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
         """Compress the passages of a retrieval.
 
         Args:
-            retrieval: passages with what was computed of them at ingest.
-            keep: share of the sentences that are kept whole; ``None``: the cascade's.
+            retrieval: passages with their annotations from ingest.
+            keep: share of the sentences kept whole; ``None``: the cascade's default.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -117,19 +117,19 @@ class Cascade(_TwoParts[Compressor]):
         return parted.joined(self._rest(parted.rest, None), self._name)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """Of both parts, as if the second saw all."""
+        """Return the seconds of both parts, as if the second one received all sentences."""
         share = share_of(keep, self._keep)
         return self._top.seconds(retrieval, share) + self._rest.seconds(retrieval, None)
 
 
 class RewritingCascade(_TwoParts[Rewriter]):
-    """The same with a :class:`~posology.seams.Rewriter` of the rest, as a rewriter itself.
+    """Rewriter that keeps sentences whole and passes only the others to a :class:`~posology.seams.Rewriter`.
 
     Args:
-        name: for the record.
-        top: chooses the sentences that are kept: those that it leaves whole, of its own share of them.
-        rest: writes the others anew, as much as it finds right.
-        keep: share of the sentences that are kept where nobody says.
+        name: name in records.
+        top: chooses the sentences kept whole.
+        rest: rewrites the others, by its own default share.
+        keep: default share of the sentences kept whole.
     """
 
     async def __call__(self, task: Task, keep: float | None, complete: Complete) -> Compressed:
@@ -137,8 +137,8 @@ class RewritingCascade(_TwoParts[Rewriter]):
 
         Args:
             task: question, passages and model.
-            keep: share of the sentences that are kept whole; ``None``: the cascade's.
-            complete: spends.
+            keep: share of the sentences kept whole; ``None``: the cascade's default.
+            complete: makes paid calls.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -151,7 +151,7 @@ class RewritingCascade(_TwoParts[Rewriter]):
         return parted.joined(rest, self._name)
 
     def calls(self, task: Task, keep: float | None) -> tuple[Call, ...]:
-        """The rewriter's calls for the rest. Blocking.
+        """Return the rewriter's calls for the rest. Blocking.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -165,13 +165,13 @@ class RewritingCascade(_TwoParts[Rewriter]):
 def cascade(
     *, name: str, top: Compressor, rest: Compressor | Rewriter, keep: float | None
 ) -> Cascade | RewritingCascade:
-    """The cascade of two parts, which spends where the second does.
+    """Return the cascade of two parts; it makes paid calls if the second part does.
 
     Args:
-        name: for the record.
-        top: chooses the sentences that are kept whole.
-        rest: for the others.
-        keep: share of the sentences that are kept where nobody says; ``None``: :data:`DEFAULT_KEEP`.
+        name: name in records.
+        top: chooses the sentences kept whole.
+        rest: compresses or rewrites the others.
+        keep: default share of the sentences kept whole; ``None``: :data:`DEFAULT_KEEP`.
     """
     share = share_of(keep, DEFAULT_KEEP)
     if isinstance(rest, Rewriter):
@@ -179,25 +179,21 @@ def cascade(
     return Cascade(name=name, top=top, rest=rest, keep=share)
 
 
-def _left(share: float, rest: Compressor | Rewriter) -> float:
-    return share + (1 - share) * rest.expected_ratio(None)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Parted:
-    """A retrieval in two parts."""
+    """A retrieval divided into whole sentences and the rest."""
 
     whole: Retrieval
-    #: of each passage the sentences that stay whole
+    #: sentences kept whole, of each passage
     kept: tuple[frozenset[Sentence], ...]
-    #: passages of the other sentences alone, where there are any; their texts hold nothing else
+    #: passages cut to their other sentences; passages without any are omitted
     rest: Retrieval
-    #: of each passage of the rest its sentences, by where they begin in the whole passage
+    #: by passage id: the rest's sentences as they stand in the whole passage
     sources: Mapping[str, tuple[Sentence, ...]]
 
     @classmethod
     def of(cls, retrieval: Retrieval, top: Compressed) -> _Parted:
-        """By the sentences that a compressor left whole."""
+        """Divide a retrieval by the sentences that a compressor left whole."""
         left = {excerpt.passage.id: set(excerpt.sentences) for excerpt in top.excerpts}
         kept = []
         others = []
@@ -217,7 +213,7 @@ class _Parted:
         )
 
     def joined(self, rest: Compressed | None, name: str) -> Compressed:
-        """What is kept, and what is left of the rest, as one; ``None``: there was no rest."""
+        """Join the whole sentences with the compressed rest; ``None``: there was no rest."""
         left = {} if rest is None else {one.passage.id: one for one in rest.excerpts}
         cut = {one.passage.id: one for one in self.rest.passages}
         excerpts = []
@@ -247,12 +243,12 @@ class _Parted:
 def _moved(
     spans: Sequence[Sentence], sentences: Sequence[Sentence], sources: Sequence[Sentence]
 ) -> list[Sentence]:
-    """Spans of a cut passage in the whole one.
+    """Translate spans of a cut passage to the whole one.
 
     Args:
-        spans: in the cut passage, each within a sentence.
-        sentences: of the cut passage.
-        sources: the same sentences in the whole one.
+        spans: spans in the cut passage, each within a sentence.
+        sentences: sentences of the cut passage.
+        sources: the same sentences in the whole passage.
     """
     found = []
     for span in spans:
@@ -264,11 +260,11 @@ def _moved(
 
 
 def _cut(retrieved: Retrieved, rest: NDArray[np.bool_]) -> Retrieved:
-    """A passage of some of its sentences alone, with what was computed of them at ingest.
+    """Cut a passage to some of its sentences, with their annotations from ingest.
 
     Args:
         retrieved: the whole passage.
-        rest: which sentences stay.
+        rest: whether each sentence stays.
     """
     text = ""
     sentences: list[Sentence] = []
@@ -278,7 +274,7 @@ def _cut(retrieved: Retrieved, rest: NDArray[np.bool_]) -> Retrieved:
             continue
         if end is not None:
             between = retrieved.passage.text[end : sentence.start]
-            # what stood between sentences that were neighbours, if it was nothing but space
+            # keep white space between neighbouring sentences as it was
             text += " " if between.strip() else between
         start = len(text)
         text += sentence.of(retrieved.passage.text)
@@ -302,7 +298,7 @@ def _phrases(
     rest: NDArray[np.bool_],
     moved: Sequence[Sentence],
 ) -> Phrases:
-    """The phrases of the sentences that stay, at their new places."""
+    """Return the phrases of the sentences that stay, at their new offsets."""
     begins = np.array([s.start for s in sentences])
     of = np.searchsorted(begins, phrases.starts, side="right") - 1
     stay = rest[of]
@@ -320,7 +316,7 @@ def _phrases(
 
 
 def _tokens(tokens: TokenCodes, rest: NDArray[np.bool_]) -> TokenCodes:
-    """The token codes of the heading and of the sentences that stay."""
+    """Return the token codes of the heading and of the sentences that stay."""
     stays = np.concatenate(([True], rest))
     return TokenCodes(
         codes=tokens.codes[np.repeat(stays, tokens.counts)], counts=tokens.counts[stays]

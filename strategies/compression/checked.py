@@ -1,10 +1,10 @@
-"""What of a summary may be shown: sentences that say nothing of numbers and denials but what the source says.
+"""Check of summaries: keep a sentence only if its source supports its numbers, drugs, names and negations.
 
-No model judges this. Sentences that the source has word for word stand; of others each number must be in
-the source with its comparison and unit, and so must each drug and each name with digits; where a sentence of
-the source has nearly all of its words, it must deny what that denies; and it denies nothing of a source that denies
-nothing. What fails is left out, for a reader misses less by a sentence that is not there than by a dose that is
-wrong. What a paraphrase denies or no longer denies is seldom found out: figures in ``evals.summarization``.
+The check uses no model. A sentence that is in the source word for word passes. In any other sentence, each number
+must be in the source with its comparison and unit, and so must each drug and each name with digits. If a source
+sentence has nearly all of its words, both must negate the same. A sentence must not negate if the source does not.
+A sentence that fails is omitted: a missing sentence harms a reader less than a wrong dose. A paraphrase that adds or
+drops a negation is seldom detected; figures: ``python -m evals.summarization``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from posology.types import Passage
 from strategies.compression.wording.drugs import is_drug
 from strategies.compression.wording.figures import figures, names
 
-#: A sentence of the source that has this share of a summary's words of content says the same, or denies it.
+#: Share of a summary sentence's content words that a parallel source sentence has: it says the same or denies it.
 PARALLEL = 0.75
-#: Fewer words of content tell nothing.
+#: Minimum content words for this comparison.
 LEAST_CONTENT = 2
-#: letters of a word that are compared: "reduced" is "reduces"
+#: Letters of a word that are compared: "reduced" equals "reduces".
 _STEM = 5
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?|\d+(?:[.,]\d+)*")
@@ -40,30 +40,30 @@ _EMPTY = words(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checked:
-    """A summary after what its source does not bear out was left out."""
+    """A summary after removal of the sentences that its source does not support."""
 
-    #: the sentences that stand, joined by spaces; empty where none does
+    #: supported sentences, joined by spaces; may be empty
     text: str
-    #: the sentences that were left out, in order
+    #: removed sentences, in order
     added: tuple[str, ...]
 
     @property
     def dropped(self) -> int:
-        """How many sentences were left out."""
+        """Return the number of removed sentences."""
         return len(self.added)
 
 
 def faithful(summary: str, passage: Passage) -> str:
-    """The sentences of a summary that its source bears out, see :func:`check`."""
+    """Return the sentences of a summary that its source supports, see :func:`check`."""
     return check(summary, passage).text
 
 
 def check(summary: str, passage: Passage) -> Checked:
-    """Leave out of a summary what its source does not bear out, sentence by sentence.
+    """Remove from a summary the sentences that its source does not support.
 
     Args:
-        summary: what a model wrote of the passage.
-        passage: the source: its text, and its title.
+        summary: a model's summary of the passage.
+        passage: the source: its text and its title.
     """
     summary = " ".join(summary.split())
     sentences = [sentence.of(summary) for sentence in split(summary)]
@@ -76,14 +76,14 @@ def check(summary: str, passage: Passage) -> Checked:
 
 
 def bears_out(passage: Passage, sentence: str) -> bool:
-    """Whether a source has the numbers, drugs and names of a sentence, and denies no other than it.
+    """Return whether a source has the numbers, drugs and names of a sentence, and negates the same.
 
     Args:
-        passage: the source: its text, and its title.
-        sentence: of a summary.
+        passage: the source: its text and its title.
+        sentence: a sentence of a summary.
     """
     if not _WORD.search(sentence):
-        # punctuation says nothing, and a long run of it is found in as many places
+        # punctuation has no content, and a long run of it matches in as many places
         return False
     if isinstance(locate(sentence, passage.text), Span):
         return True
@@ -101,7 +101,7 @@ def bears_out(passage: Passage, sentence: str) -> bool:
 
 
 def _drugs(sentence: str) -> set[str]:
-    """The drugs that a sentence names, in lower case, in the singular; of compounds the parts that name them."""
+    """Return the drugs in a sentence, lower case, singular; of compounds, the parts that are drugs."""
     found = set()
     for match in _TERM.finditer(sentence):
         if is_drug(match[0]):
@@ -112,9 +112,9 @@ def _drugs(sentence: str) -> set[str]:
 
 @lru_cache(maxsize=256)
 def _terms(text: str) -> frozenset[str]:
-    """The words of a text, in lower case, in the singular, compounds whole and in parts.
+    """Return the words of a text, lower case, singular, compounds whole and in parts.
 
-    Whole words: omeprazole is not what a text about esomeprazole names.
+    Words are whole: a text about esomeprazole does not name omeprazole.
     """
     found = [match[0] for match in _TERM.finditer(text)]
     parts = [part for one in found for part in _HYPHEN.split(one)]
@@ -127,12 +127,12 @@ def _singular(word: str) -> str:
 
 @lru_cache(maxsize=256)
 def _denies(text: str) -> bool:
-    """Whether a text denies or doubts anything."""
+    """Return whether a text has a negation or a doubt."""
     return any(_is_denial(match[0].lower()) for match in _WORD.finditer(text))
 
 
 def _denies_alike(sentence: str, text: str) -> bool:
-    """Whether a sentence denies as often as one of those of the text that have nearly all of its words."""
+    """Return whether a sentence negates as often as a parallel sentence of the text, if there is one."""
     wanted = {stem for stem, _, _ in _content(sentence, 0, len(sentence))}
     if len(wanted) < LEAST_CONTENT:
         return True
@@ -149,12 +149,12 @@ def _denies_alike(sentence: str, text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _sentences(text: str) -> tuple[tuple[tuple[str, int, int], ...], ...]:
-    """Of each sentence its words of content."""
+    """Return the content words of each sentence."""
     return tuple(_content(text, s.start, s.end) for s in split(text))
 
 
 def _content(text: str, start: int, end: int) -> tuple[tuple[str, int, int], ...]:
-    """Words of content by their first letters, with where they begin and end."""
+    """Return the stems of content words, each with start and end."""
     return tuple(
         (word[:_STEM], *match.span())
         for match in _WORD.finditer(text, start, end)
@@ -165,7 +165,7 @@ def _content(text: str, start: int, end: int) -> tuple[tuple[str, int, int], ...
 
 
 def _denials(text: str) -> int:
-    """How often a text denies; "neither … nor" does so once, "not only" never."""
+    """Return the number of negations; "neither … nor" counts once, "not only" not at all."""
     said = [match[0].lower() for match in _WORD.finditer(text)]
     return sum(
         _is_denial(word) and word != "nor" and said[i + 1 : i + 2] != ["only"]

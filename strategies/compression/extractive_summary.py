@@ -1,4 +1,4 @@
-"""The extractive summariser: the sentences in the middle of what the context speaks of, whatever is asked."""
+"""Extractive summary: keep the most central sentences of the context, regardless of the question."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAME = "extractive_summary"
-#: Sentences of the whole context that are left where nobody says, as in LeanContext's tables ("SBert").
+#: Default number of sentences, as in LeanContext's tables ("SBert").
 SENTENCES = 3
-#: Starts of k-means, of which the best stands.
+#: Starts of k-means; the best one is used.
 _STARTS = 4
-#: About the share of the words that three sentences are of 16 passages of a hundred sentences.
+#: Approximate share of the words of three sentences in 16 passages with a hundred sentences.
 _LEFT = 0.03
-#: Seconds for a call and for each sentence on one core, where few are left; a tenth more for each centroid.
+#: Seconds a call and seconds a sentence on one core; a tenth more for each centroid.
 _SECONDS, _SENTENCE_SECONDS = 1e-2, 6e-5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtractiveSummary:
-    """Clusters the sentences' vectors by k-means, and leaves the sentence nearest to each centroid (Miller 2019).
+    """Compressor that clusters sentence vectors by k-means and keeps the one nearest to each centroid (Miller 2019).
 
-    The paper embeds sentences by BERT when it summarises; here they are the vectors of the index, so that
-    nothing is embedded at question time. The same context gives the same sentences.
+    The paper embeds sentences with BERT when it summarises. This one uses the vectors of the index, so nothing is
+    embedded at question time. It is deterministic.
     """
 
     name: str = NAME
 
     @property
     def extractive(self) -> bool:
-        """It shows the sources' own words."""
+        """Return True: it shows the sources' own words."""
         return True
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
@@ -60,20 +60,20 @@ class ExtractiveSummary:
         return of_sentences(retrieval, kept, compressor=self.name)
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share itself."""
+        """Return the share itself."""
         return share_of(keep, _LEFT)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """Grows with the sentences and, by a tenth each, with those that are left."""
+        """Return seconds that grow with the sentences and, by a tenth each, with the kept ones."""
         count = sum(len(one.sentences) for one in retrieval.passages)
         wanted = min(SENTENCES, count) if keep is None else rounded_up(share_of(keep, 0), count)
         return _SECONDS + _SENTENCE_SECONDS * count * (1 + wanted / 10)
 
 
 def _central(vectors: NDArray[np.float32], wanted: int) -> NDArray[np.intp]:
-    """The rows nearest to each of so many centroids.
+    """Return the rows nearest to each of ``wanted`` centroids.
 
-    Where fewer rows differ than are wanted, those that are nearest to their centroid come next.
+    If fewer rows differ than are wanted, the next nearest rows of each cluster follow.
 
     Args:
         vectors: shape ``(n, dim)``.
@@ -87,7 +87,7 @@ def _central(vectors: NDArray[np.float32], wanted: int) -> NDArray[np.intp]:
 
     clusters = min(wanted, len(np.unique(vectors, axis=0)))
     means = KMeans(n_clusters=clusters, n_init=_STARTS, random_state=0)
-    # threads add up in the order in which they end, and the last digits with it
+    # the order in which threads finish would change the last digits
     with threadpool_limits(1):
         labels = means.fit_predict(vectors)
     far = np.linalg.norm(vectors - means.cluster_centers_[labels], axis=1)

@@ -1,4 +1,4 @@
-"""LeanContext: the sentences nearest to the question whole, the rest reduced, all in their order."""
+"""LeanContext: keep the sentences nearest to the question whole and reduce the rest, in order."""
 
 from __future__ import annotations
 
@@ -15,47 +15,46 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAME = "leancontext"
-#: LeanContext without a reducer
+#: Name of LeanContext without a reducer.
 TOP_NAME = "leancontext_top"
-#: Words that stay of what is not kept whole: "we reduce less important sentences by 80 %".
+#: Share of the words kept of sentences that are not whole: "we reduce less important sentences by 80 %".
 SHARE = 0.2
-#: Share of the sentences that are kept where nobody says, see ``python -m evals.leancontext``.
+#: Default share of the sentences kept whole; figures: ``python -m evals.compressors``.
 DEFAULT_KEEP = 0.2
-#: Seconds for each sentence on one core, the reducer's work included (``python -m evals.leancontext``: 3 ms for
-#: 16 abstracts).
+#: Seconds a sentence on one core, reducer included (``python -m evals.leancontext``: 3 ms for 16 abstracts).
 _SECONDS = 2e-5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeanContext:
-    """Compresses a context as LeanContext does (Arefeen et al. 2023, section *LeanContext*, figures 3 and 4).
+    """LeanContext's compressor (Arefeen et al. 2023, section *LeanContext*, figures 3 and 4).
 
-    The sentences of all passages are ranked together, by the cosine of their vectors, which the index
-    keeps, to the question's. So nothing is embedded here, and it takes milliseconds.
+    The sentences of all passages are ranked together by cosine to the question. The index stores their vectors, so
+    nothing is embedded here, and compressing takes milliseconds.
 
-    Unlike the paper's, its pieces are not joined into a new text: they stay spans of their passages, so
-    that a quote from them is found in the source; and a passage of which nothing is left is left out.
+    Unlike the paper's, the pieces stay spans of their passages, so that a quote is found in the source. A passage
+    with no span left is omitted.
     """
 
-    #: of the sentences between the kept ones
+    #: reduces the sentences between the whole ones
     reducer: Reducer = field(default_factory=SelfInformation)
-    #: of their words, the share that stays, 0 to 1
+    #: share of their words that stays, 0 to 1
     share: float = SHARE
-    #: for the record
+    #: name in records
     name: str = NAME
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
-            raise ValueError(f"a share of words is 0 to 1, not {self.share}")
+            raise ValueError(f"share must be 0 to 1 (got {self.share})")
 
     @property
     def extractive(self) -> bool:
-        """It shows the sources' own words."""
+        """Return True: it shows the sources' own words."""
         return True
 
     @classmethod
     def top(cls) -> LeanContext:
-        """The one that keeps the nearest sentences and drops the rest."""
+        """Return the variant that keeps the nearest sentences and drops the rest."""
         return cls(reducer=Nothing(), name=TOP_NAME)
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
@@ -63,8 +62,8 @@ class LeanContext:
 
         Args:
             retrieval: passages with their sentences' vectors, and the query's vector.
-            keep: share of all sentences, rounded up to whole ones, that are left whole; 0: all are reduced,
-                1: all are left; ``None``: :data:`DEFAULT_KEEP`.
+            keep: share of all sentences kept whole, rounded up to whole ones; 0 reduces all, 1 keeps all;
+                ``None``: :data:`DEFAULT_KEEP`.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -91,17 +90,17 @@ class LeanContext:
         )
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The kept share, and of the rest what the reducer leaves."""
+        """Return the share kept whole plus what the reducer leaves of the rest."""
         keep = share_of(keep, DEFAULT_KEEP)
         return keep + (1 - keep) * (0.0 if isinstance(self.reducer, Nothing) else self.share)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:  # noqa: ARG002 - hardly matters
-        """Grows with the sentences."""
+        """Return seconds proportional to the sentences."""
         return _SECONDS * sum(len(retrieved.sentences) for retrieved in retrieval.passages)
 
 
 def _nearest(retrieval: Retrieval, kept: int, count: int) -> NDArray[np.bool_]:
-    """Which of all sentences are the nearest to the query, of equal ones those of the better passage."""
+    """Return which sentences are nearest to the query; ties go to the better passage."""
     nearest = np.zeros(count, np.bool_)
     if 0 < kept < count:
         vectors = np.concatenate([retrieved.sentence_vectors for retrieved in retrieval.passages])

@@ -1,4 +1,4 @@
-"""What compressors are made from, handed over by whoever composes the system."""
+"""Dependencies of compressors, provided by the composition root."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What a compressor may need: each is loaded when it is first asked for.
+    """Dependencies that a compressor may use; each is loaded on first use.
 
-    A maker that misses one raises :class:`~posology.errors.ConfigurationError`, naming the setting.
+    A maker whose dependency is missing raises :class:`~posology.errors.ConfigurationError` with the setting's name.
     """
 
-    #: the index's; ``None``: there is none at hand
+    #: embedder of the index; ``None``: unavailable
     embedder: Callable[[], Embedder] | None = None
-    #: hub names or folders of the models that compressors run, by the compressor's name
+    #: hub names or folders of compressors' models, by the compressor's name
     models: Mapping[str, str] = field(default_factory=dict)
-    #: what was computed of a sentence is kept there; ``None``: for as long as the compressor lives
+    #: cache of what is computed per sentence; ``None``: a cache in the compressor itself
     memory: Callable[[], Memory] | None = None
-    #: the language model that the index's phrases were annotated by, with what it learned; ``None``: there is
-    #: none at hand
+    #: trained language model that annotated the index's phrases; ``None``: unavailable
     scorer: Callable[[], Scorer] | None = None

@@ -1,4 +1,4 @@
-"""How the sentences between the kept ones are reduced: by what each of their phrases tells."""
+"""Reducers: choose what stays of the sentences that are not kept whole, by self-information of phrases."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from posology.types import Retrieved, Sentence
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: What a mark of omission weighs where runs of phrases are compared, in words. It is three tokens, about
-#: two words, and what it parts is harder to read: at 4 a third fewer are needed than at 1.
+#: Cost of a mark of omission when runs of phrases are compared, in words. It is three tokens, about two words,
+#: and fragments are harder to read: at 4 a third fewer marks are needed than at 1.
 MARK = 4
-#: Words between two fragments of a clause that are shown rather than a mark in their place.
+#: Maximum words between two fragments of a clause that are shown instead of a mark.
 GAP = 2
-#: A fragment is at most this many phrases in a row, before it grows to its neighbours.
+#: Maximum phrases of a fragment before it grows to its neighbours.
 MAX_RUN = 8
 
-#: what takes back the rest of its sentence, in lower case; "not only" does not
+#: Negations and doubts, which reach to the end of their sentence, in lower case; "not only" is none.
 _DENIALS = re.compile(
     rf"\b(?:not(?!\s+only\b)|{'|'.join(sorted((NEGATIONS | DOUBTS) - {'not'}))})\b|n['’]t\b"
 )
-#: here ends what a denial before it takes back
+#: Contrasts that end the reach of a negation.
 _CONTRASTS = re.compile(r"[;—]|:\s|\b(?:but|whereas)\b", re.IGNORECASE)
 
 
 class Reducer(Protocol):
-    """Chooses what stays of the sentences of a passage that are not kept whole. Blocking."""
+    """Chooses spans of the sentences that are not kept whole. Blocking."""
 
     @property
     def name(self) -> str:
-        """Which it is, for the record."""
+        """Return its name for records."""
         ...
 
     def __call__(
@@ -45,20 +45,20 @@ class Reducer(Protocol):
         """Choose spans of the sentences that are not kept.
 
         Args:
-            passages: with what was computed of them at ingest.
-            kept: of each sentence of all passages, in order, whether it is kept whole. Those of a passage
-                between two kept ones, or before the first or after the last, are a stretch.
-            share: of each stretch's words, how many may stay, 0 to 1.
+            passages: passages with their annotations from ingest.
+            kept: whether each sentence of all passages, in order, is kept whole. The other sentences of a passage
+                in a row form a stretch.
+            share: maximum share of each stretch's words that stays, 0 to 1.
 
         Returns:
-            Of each passage, spans in order, none of them across sentences or of a kept one.
+            Spans of each passage, in order, none across sentences or in a whole one.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Nothing:
-    """Drops the stretches: only the kept sentences stay ("only top-k", tables 3 and 5 of the paper)."""
+    """Reducer that drops the stretches: only whole sentences stay ("only top-k", tables 3 and 5 of the paper)."""
 
     name: str = "nothing"
 
@@ -68,23 +68,22 @@ class Nothing:
         kept: NDArray[np.bool_],  # noqa: ARG002 - as its protocol says
         share: float,  # noqa: ARG002
     ) -> list[tuple[Sentence, ...]]:
-        """No span."""
+        """Return no spans."""
         return [() for _ in passages]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelfInformation:
-    """Keeps the phrases that tell the most, as Selective Context does (Li 2023), but without breaking them off what decides their meaning.
+    """Reducer that keeps the phrases with the most self-information, as Selective Context does (Li 2023).
 
-    Phrases stay with all that their clause may not be shown without: its negations, numbers and doses,
-    which count against the share. What stands in the reach of a negation is of the negation's clause,
-    up to the end of the sentence or to a contrast ("but", a semicolon). Of each clause at most one run of
-    phrases is chosen, by bits per word of what it costs, the marks of omission included: runs are preferred
-    over scattered phrases. Of the share, too, each mark takes a word. What then is left goes to the phrases
-    beside the runs.
+    Unlike the paper's, phrases stay with the protected parts of their clause: its negations, numbers and doses,
+    which count against the share. The reach of a negation belongs to its clause, up to the end of the sentence or
+    to a contrast ("but", a semicolon). At most one run of phrases is chosen of each clause, by bits per word of
+    cost, marks of omission included, so runs win over scattered phrases. Each mark also takes a word of
+    the share. The remaining words go to the phrases beside the runs.
 
-    Of a passage without :class:`~posology.types.Phrases` nothing stays, as with :class:`Nothing`: the index
-    was built without an annotator.
+    A passage without :class:`~posology.types.Phrases` (of an index built without an annotator) is dropped, as with
+    :class:`Nothing`.
     """
 
     name: str = "self_information"
@@ -103,30 +102,30 @@ class SelfInformation:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Layout:
-    """The n phrases of m sentences, as if all passages were one text, each on lines of its own."""
+    """The n phrases of the m sentences of all passages, as one text with one passage a line."""
 
-    #: the passage of each sentence, and its number there, shape ``(m,)``
+    #: passage of each sentence, and its number in it, shape ``(m,)``
     passage: NDArray[np.intp]
     number: NDArray[np.intp]
-    #: the sentence of each phrase, shape ``(n,)``
+    #: sentence of each phrase, shape ``(n,)``
     sentence: NDArray[np.intp]
-    #: where each phrase begins and ends in its own passage, shape ``(n,)``
+    #: start and end of each phrase in its passage, shape ``(n,)``
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
-    #: the stretch of each, from 0; -1 where its sentence is kept; shape ``(n,)``
+    #: stretch of each phrase, from 0; -1 if its sentence is kept whole; shape ``(n,)``
     stretch: NDArray[np.intp]
-    #: the clause of each, from 0, without gaps, shape ``(n,)``
+    #: clause of each phrase, from 0, without gaps, shape ``(n,)``
     clause: NDArray[np.intp]
-    #: what its clause may not be shown without, shape ``(n,)``
+    #: whether its clause must not be shown without it, shape ``(n,)``
     protected: NDArray[np.bool_]
-    #: words of each, shape ``(n,)``
+    #: words of each phrase, shape ``(n,)``
     words: NDArray[np.float64]
-    #: bits of each, shape ``(n,)``
+    #: bits of each phrase, shape ``(n,)``
     bits: NDArray[np.float64]
 
     @classmethod
     def of(cls, passages: Sequence[Retrieved], kept: NDArray[np.bool_]) -> Layout | None:
-        """Of passages; ``None`` where there is no phrase to choose."""
+        """Return the layout of passages; ``None`` if there is no phrase to choose."""
         known = [(i, p.phrases) for i, p in enumerate(passages) if p.phrases is not None]
         counts = np.zeros(len(passages), np.intp)
         for i, phrases in known:
@@ -146,7 +145,7 @@ class Layout:
         sentence = np.searchsorted(begins, starts + shift, side="right") - 1
         clauses = np.concatenate([phrases.clauses for _, phrases in known])
         first = np.ones(len(starts), np.bool_)
-        # clauses of all passages are numbered alike; none crosses a sentence
+        # passages number their clauses alike; no clause crosses a sentence
         first[1:] = (clauses[1:] != clauses[:-1]) | (sentence[1:] != sentence[:-1])
         protected = np.concatenate([phrases.protected for _, phrases in known])
         ends = np.concatenate([phrases.ends for _, phrases in known])
@@ -175,7 +174,7 @@ class Layout:
 
 
 def _stretches(kept: NDArray[np.bool_], passage: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The stretch of each sentence, -1 where it is kept."""
+    """Return the stretch of each sentence, -1 if it is kept whole."""
     first = ~kept
     first[1:] &= kept[:-1] | (passage[1:] != passage[:-1])
     return np.where(kept, -1, np.cumsum(first) - 1)
@@ -190,18 +189,18 @@ def extend_denials(
     first: NDArray[np.bool_],
     protected: NDArray[np.bool_],
 ) -> None:
-    """Make what a denial reaches one clause with it, in place.
+    """Merge the reach of each negation into the negation's clause, in place.
 
     Commas end clauses, but not a negation's reach: of "no difference in mortality, or cost" the cost
-    may not be shown alone.
+    must not be shown alone.
 
     Args:
-        text: of all passages.
-        starts: of each phrase, in the text.
-        ends: the same.
-        finishes: where each phrase's sentence ends.
-        first: whether each is the first of its clause.
-        protected: what a clause may not be shown without.
+        text: text of all passages.
+        starts: start of each phrase in the text.
+        ends: end of each phrase in the text.
+        finishes: end of each phrase's sentence in the text.
+        first: whether each phrase is the first of its clause; changed.
+        protected: whether each phrase's clause must not be shown without it; changed.
     """
     denials = [match.span() for match in _DENIALS.finditer(_lower(text))]
     places = np.searchsorted(starts, [start for start, _ in denials], side="right") - 1
@@ -216,7 +215,7 @@ def extend_denials(
 
 
 def _lower(text: str) -> str:
-    """The text in lower case, of the same length; searched several times as fast as without regard to case."""
+    """Return the text in lower case with the same length; searching it is faster than ignoring case."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -224,7 +223,7 @@ def _lower(text: str) -> str:
 
 
 def _choose(layout: Layout, share: float) -> NDArray[np.bool_]:
-    """Which phrases stay: of each clause at most one run, and all of it that is protected."""
+    """Return which phrases stay: of each clause at most one run and its protected phrases."""
     inside = layout.stretch >= 0
     total = np.bincount(layout.stretch[inside], weights=layout.words[inside])
     if share == 1 or not len(total):
@@ -234,7 +233,7 @@ def _choose(layout: Layout, share: float) -> NDArray[np.bool_]:
     left: list[float] = budget.tolist()
     kept = np.zeros(len(layout.words), np.bool_)
     taken = np.zeros(layout.clause[-1] + 1, np.bool_)
-    #: of each clause its run
+    #: run of each opened clause
     seen: dict[int, tuple[int, int]] = {}
     for first, last, clause, stretch, cost in zip(
         runs.first.tolist(),
@@ -260,18 +259,18 @@ def _choose(layout: Layout, share: float) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Runs:
-    """All m runs of phrases of one clause that could be shown, the most bits per word of cost first."""
+    """All m candidate runs of phrases within clauses, the most bits per word of cost first."""
 
-    #: of each its first and its last phrase, shape ``(m,)``
+    #: first and last phrase of each run, shape ``(m,)``
     first: NDArray[np.intp]
     last: NDArray[np.intp]
-    #: words that each shows, the rest of its clause that is protected included, and a word a mark of
-    #: omission, shape ``(m,)``
+    #: words that each run shows, with its clause's protected phrases, and a word for each mark of omission,
+    #: shape ``(m,)``
     cost: NDArray[np.float64]
 
     @classmethod
     def of(cls, layout: Layout, budget: NDArray[np.float64]) -> _Runs:
-        """Of a passage, where each stretch may show so many words."""
+        """Return the runs that fit the budget of their stretch, in words."""
         clause, protected = layout.clause, layout.protected
         head = protected.copy()
         head[1:] &= ~(protected[:-1] & (clause[1:] == clause[:-1]))
@@ -279,7 +278,7 @@ class _Runs:
         sums = np.zeros((n + 1, 5))
         own = sums[1:]
         own[:, 0], own[:, 1] = layout.words, layout.bits
-        # of what is protected: words, bits, and how many groups it forms
+        # of protected phrases: words, bits, and number of groups
         own[:, 2], own[:, 3], own[:, 4] = layout.words, layout.bits, head
         own[:, 2:4] *= protected[:, None]
         np.cumsum(own, axis=0, out=own)
@@ -303,7 +302,7 @@ class _Runs:
 
 
 def _bridge(kept: NDArray[np.bool_], layout: Layout, left: list[float]) -> None:
-    """Show what parts two fragments of a clause where a mark in its place would cost as much."""
+    """Show the words between two fragments of a clause if a mark would cost as much."""
     shown = np.flatnonzero(kept)
     for a, b in zip(shown[:-1].tolist(), shown[1:].tolist(), strict=True):
         if b - a < 2 or layout.clause[a] != layout.clause[b]:
@@ -316,7 +315,7 @@ def _bridge(kept: NDArray[np.bool_], layout: Layout, left: list[float]) -> None:
 
 
 def _grow(kept: NDArray[np.bool_], layout: Layout, left: list[float], beside: range) -> None:
-    """Spend what is left on the phrases beside a run, in its clause: they need no mark of their own."""
+    """Spend the remaining words on the phrases beside a run, in its clause: they need no new mark."""
     clause = layout.clause[beside.start - beside.step]
     for i in beside:
         if layout.clause[i] != clause:
@@ -333,10 +332,9 @@ def _grow(kept: NDArray[np.bool_], layout: Layout, left: list[float], beside: ra
 def spans_of(
     kept: NDArray[np.bool_], layout: Layout, passages: Sequence[Retrieved]
 ) -> Iterator[tuple[int, Sentence]]:
-    """The kept phrases as spans, those in a row as one, each with the number of its passage.
+    """Yield the kept phrases as spans, adjacent ones joined, each with the number of its passage.
 
-    A span that begins or ends with its sentence takes in the punctuation there: it is nothing that a
-    mark of omission should stand for.
+    A span at the beginning or end of its sentence includes the punctuation there, which needs no mark of omission.
     """
     shown = np.flatnonzero(kept)
     if not len(shown):

@@ -1,4 +1,4 @@
-"""How far a sentence's vector moves when a word is removed: by encoding it anew, or by one pass."""
+"""Distances: how far a sentence's vector moves when a word is removed, exactly or by one pass."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     from posology.types import TokenVectors
 
-#: the words of a sentence, in order
+#: The words of each sentence, in order.
 Sequences: TypeAlias = Sequence[tuple[str, ...]]
-#: A longer run of words is read in pieces: a model would cut it, and what it does not read moves nothing.
+#: Maximum words a piece; longer sentences are read in pieces, because a model would truncate them.
 MOST_WORDS = 100
-#: texts that the embedder is given at one time: it sorts them by length
+#: Texts a call of the embedder, which sorts them by length.
 _AT_ONCE = 4_096
 
 
 class Distances(Protocol):
-    """Of each sentence, what each of its words weighs."""
+    """Computes the weight of each word of each sentence."""
 
     def __call__(
         self, embedder: Embedder, sentences: Sequences, /
@@ -32,30 +32,30 @@ class Distances(Protocol):
 
 
 def exact(embedder: Embedder, sentences: Sequences) -> list[NDArray[np.float32]]:
-    """Euclidean distances between each sentence's vector and its vector without a word (TCRA-LLM, 4.2.2).
+    """Return Euclidean distances between each sentence's vector and its vector without a word (TCRA-LLM, 4.2.2).
 
-    All variants of many sentences are encoded in one run, sorted by length, in which a word of a sentence
-    of n costs a sentence of n - 1.
+    All variants of many sentences are encoded in one run, sorted by length. Each word of a sentence of n words costs
+    the encoding of a sentence of n - 1.
 
     Args:
-        embedder: any; vectors that are not of unit length are made so, since what a text is about is their direction.
-        sentences: the words of each.
+        embedder: any embedder; vectors that are not of unit length are normalised, because meaning is in direction.
+        sentences: the words of each sentence.
 
     Returns:
-        Of each sentence one distance a word, float32.
+        One distance a word of each sentence, float32.
     """
     return _joined(sentences, lambda pieces: _exact(embedder, pieces))
 
 
 def approximate(embedder: Embedder, sentences: Sequences) -> list[NDArray[np.float32]]:
-    """The same distances for words removed from the mean of the token vectors, which stay as they are.
+    """Return approximate distances, by removing each word's token vectors from the sentence's mean.
 
-    So each sentence is encoded once. What the other words' vectors owe to the removed one is left out: on
+    Each sentence is encoded once. The removed word's effect on the other words' vectors is ignored; on
     sentences of abstracts the order of words is nearly that of :func:`exact` (rank correlation .85).
 
     Args:
-        embedder: one whose tokens' vectors, and their lengths, can be had; of any other the distances are exact.
-        sentences: the words of each.
+        embedder: an embedder with token vectors and their lengths; with any other the distances are exact.
+        sentences: the words of each sentence.
     """
     if not hasattr(embedder, "token_vectors"):
         return exact(embedder, sentences)
@@ -91,7 +91,7 @@ def _approximate(encoder: TokenEncoder, pieces: Sequences) -> Iterator[NDArray[n
 
 
 def _without(words: Sequence[str], tokens: TokenVectors) -> NDArray[np.float32]:
-    """How far the direction of the tokens' mean moves without each word."""
+    """Return how far the direction of the tokens' mean moves without each word."""
     vectors = tokens.vectors
     if tokens.lengths is not None:
         vectors = vectors * tokens.lengths[:, None]
@@ -101,7 +101,7 @@ def _without(words: Sequence[str], tokens: TokenVectors) -> NDArray[np.float32]:
     own = np.zeros((len(words), vectors.shape[1]), np.float32)
     np.add.at(own, at, vectors)
     total = vectors.sum(axis=0)
-    # without its only word a sentence has no direction left: that is as far as any
+    # without its only word a sentence has no direction: the maximum distance
     left = _unit(total - own)
     moved = np.linalg.norm(left - _unit(total), axis=1)
     counts = np.bincount(at, minlength=len(words))
@@ -119,7 +119,7 @@ class _Read(Protocol):
 
 
 def _joined(sentences: Sequences, read: _Read) -> list[NDArray[np.float32]]:
-    """Read sentences in pieces, the pieces of one of about one length, and put the answers together."""
+    """Read sentences in pieces of about equal length, and join the results."""
     pieces: list[tuple[str, ...]] = []
     counts = []
     for words in sentences:

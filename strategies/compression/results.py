@@ -1,4 +1,4 @@
-"""What compressors share: reading a share, and making their result of spans."""
+"""Helpers of compressors: validate a share, and make a result from spans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def share_of(keep: float | None, default: float) -> float:
-    """The share that is to be left: ``keep``, or the default where it is ``None``.
+    """Return ``keep``, or the default if it is ``None``.
 
     Raises:
         ValueError: ``keep`` is not 0 to 1.
@@ -23,18 +23,18 @@ def share_of(keep: float | None, default: float) -> float:
 
 
 def checked(keep: float | None) -> float | None:
-    """The same share.
+    """Return ``keep`` unchanged.
 
     Raises:
-        ValueError: it is not 0 to 1.
+        ValueError: ``keep`` is not 0 to 1.
     """
     if keep is not None and not 0 <= keep <= 1:
-        raise ValueError(f"a share that is left is 0 to 1, not {keep}")
+        raise ValueError(f"keep must be 0 to 1 (got {keep})")
     return keep
 
 
 def rounded_up(share: float, count: int) -> int:
-    """A share of a count, in whole ones."""
+    """Return a share of a count, rounded up to a whole number."""
     # 0.07 × 100 is a little more than 7 in floating point
     return math.ceil(round(share * count, 9))
 
@@ -42,12 +42,12 @@ def rounded_up(share: float, count: int) -> int:
 def of_spans(
     retrieval: Retrieval, spans: Sequence[Sequence[Sentence]], *, compressor: str
 ) -> Compressed:
-    """The result that shows these spans.
+    """Return the result that shows these spans.
 
     Args:
-        retrieval: what was compressed.
-        spans: of each passage, in order, none across sentences; a passage without any is left out.
-        compressor: the name of whoever chose them.
+        retrieval: the compressed retrieval.
+        spans: spans of each passage, in order, none across sentences; a passage without spans is omitted.
+        compressor: name of the compressor.
     """
     excerpts = []
     kept = count = 0
@@ -60,12 +60,12 @@ def of_spans(
 
 
 def of_sentences(retrieval: Retrieval, kept: NDArray[np.bool_], *, compressor: str) -> Compressed:
-    """The result that shows whole sentences.
+    """Return the result that shows whole sentences.
 
     Args:
-        retrieval: what was compressed.
-        kept: of each sentence of all passages, in order, whether it is left.
-        compressor: the name of whoever chose them.
+        retrieval: the compressed retrieval.
+        kept: whether each sentence of all passages, in order, is kept.
+        compressor: name of the compressor.
     """
     flags = iter(kept.tolist())
     spans = [[s for s in one.sentences if next(flags)] for one in retrieval.passages]

@@ -1,10 +1,9 @@
-"""Selective Context: what a language model could have guessed is left out (Li 2023), whatever is asked.
+"""Selective Context: drop what a language model predicts well (Li 2023), regardless of the question.
 
-The units are words, phrases or sentences; a unit's measure is the mean self-information of its words. Of all
-units of the context those above one percentile are left. Two things are not the paper's. The
-language model is that of the index, or any causal one: phrases and sentences take what it told at ingest, so that
-no model runs at question time. And of words and phrases none is left without what its clause may not be shown
-without: its negations, numbers and doses, which count against the share.
+Units are words, phrases or sentences, measured by the mean self-information of their words. All units of the
+context above one percentile stay. Two things differ from the paper. The language model is the index's, or any causal
+one; phrases and sentences are scored at ingest, so no model runs at question time. Words and phrases
+stay only with the protected parts of their clause (negations, numbers and doses), which count against the share.
 """
 
 from __future__ import annotations
@@ -35,27 +34,27 @@ if TYPE_CHECKING:
 NAME = "selective_context"
 SENTENCE_NAME = "selective_context_sentence"
 WORD_NAME = "selective_context_word"
-#: Share that is left where nobody says: LeanContext's tables 1 and 2 leave out half ("SC (reduction = 0.50)").
+#: Default share that stays: LeanContext's tables 1 and 2 drop half ("SC (reduction = 0.50)").
 DEFAULT_KEEP = 0.5
-#: Seconds for each sentence on one core: phrases, sentences, and words by n-grams.
+#: Seconds a sentence on one core: phrases, sentences, and words by n-grams.
 _PHRASE_SECONDS, _SENTENCE_SECONDS, _WORD_SECONDS = 2e-5, 1e-5, 6e-4
-#: The same for words by a causal model of GPT-2's size, on two cores, where nothing is remembered: an estimate.
+#: Estimated seconds a sentence for words by a causal model of GPT-2's size, on two cores, nothing cached.
 _CAUSAL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelectiveContext:
-    """Filters phrases, as LeanContext's baseline does: the percentile is that of words.
+    """Compressor that filters phrases, as LeanContext's baseline does; the percentile counts words.
 
-    A passage without :class:`~posology.types.Phrases`, of an index without an annotator, is left whole,
-    since nothing is known of it; but for a share of 0, which leaves nothing.
+    A passage without :class:`~posology.types.Phrases` (of an index without an annotator) stays whole, unless the
+    share is 0.
     """
 
     name: str = NAME
 
     @property
     def extractive(self) -> bool:
-        """It shows the sources' own words."""
+        """Return True: it shows the sources' own words."""
         return True
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
@@ -63,7 +62,7 @@ class SelectiveContext:
 
         Args:
             retrieval: passages with their phrases.
-            keep: share of their words that is left at most, 0 to 1; ``None``: :data:`DEFAULT_KEEP`.
+            keep: maximum share of their words that stays, 0 to 1; ``None``: :data:`DEFAULT_KEEP`.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -76,31 +75,33 @@ class SelectiveContext:
         count = sum(len(one.sentences) for one in retrieval.passages)
         layout = Layout.of(retrieval.passages, np.zeros(count, np.bool_)) if share else None
         if layout is not None:
-            for place, span in spans_of(_told(layout, share), layout, retrieval.passages):
+            for place, span in spans_of(
+                _most_informative(layout, share), layout, retrieval.passages
+            ):
                 left[place].append(span)
         return of_spans(retrieval, left, compressor=self.name)
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share itself."""
+        """Return the share itself."""
         return share_of(keep, DEFAULT_KEEP)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:  # noqa: ARG002 - hardly matters
-        """Grows with the sentences."""
+        """Return seconds proportional to the sentences."""
         return _PHRASE_SECONDS * sum(len(one.sentences) for one in retrieval.passages)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelectiveSentences:
-    """Filters whole sentences, by what their words tell on average.
+    """Compressor that filters whole sentences by the mean self-information of their words.
 
-    Sentences without :class:`~posology.types.Phrases` are left, as with :class:`SelectiveContext`.
+    Sentences without :class:`~posology.types.Phrases` stay, as with :class:`SelectiveContext`.
     """
 
     name: str = SENTENCE_NAME
 
     @property
     def extractive(self) -> bool:
-        """It shows the sources' own words."""
+        """Return True: it shows the sources' own words."""
         return True
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
@@ -128,23 +129,23 @@ class SelectiveSentences:
         return of_sentences(retrieval, kept, compressor=self.name)
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share itself."""
+        """Return the share itself."""
         return share_of(keep, DEFAULT_KEEP)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:  # noqa: ARG002 - hardly matters
-        """Grows with the sentences."""
+        """Return seconds proportional to the sentences."""
         return _SENTENCE_SECONDS * sum(len(one.sentences) for one in retrieval.passages)
 
 
 class SelectiveWords:
-    """Filters words ("tokens" in the paper, which for its model are pieces of words).
+    """Compressor that filters words ("tokens" in the paper, which for its model are word pieces).
 
-    What each word tells is asked of a language model at question time; one that takes long is to be
-    wrapped by :class:`~strategies.compression.self_information.cache.RememberedScorer`.
+    A language model scores the words at question time. Wrap a slow one in
+    :class:`~strategies.compression.self_information.cache.RememberedScorer`.
 
     Args:
-        scorer: makes the language model, once, when it is first asked.
-        seconds: for each sentence, on two cores.
+        scorer: loads the language model, once, on first use.
+        seconds: seconds a sentence on two cores.
     """
 
     name = WORD_NAME
@@ -161,7 +162,7 @@ class SelectiveWords:
 
         Args:
             retrieval: passages.
-            keep: share of their words that is left at most, 0 to 1; ``None``: :data:`DEFAULT_KEEP`.
+            keep: maximum share of their words that stays, 0 to 1; ``None``: :data:`DEFAULT_KEEP`.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -190,17 +191,17 @@ class SelectiveWords:
         return of_spans(retrieval, left, compressor=self.name)
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share itself."""
+        """Return the share itself."""
         return share_of(keep, DEFAULT_KEEP)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """Grows with the sentences; all or nothing takes no time."""
+        """Return seconds proportional to the sentences; 0 if all or nothing stays."""
         if share_of(keep, DEFAULT_KEEP) in (0, 1):
             return 0.0
         return self._seconds * sum(len(one.sentences) for one in retrieval.passages)
 
     def _loaded(self) -> Scorer:
-        # of several first questions, one loads
+        # of several concurrent first questions, one loads
         with self._lock:
             if self._scorer is None:
                 self._scorer = self._make()
@@ -208,17 +209,17 @@ class SelectiveWords:
 
 
 def make_words(parts: Parts) -> SelectiveWords:
-    """The filter of words by the causal model that is configured for it, else by the index's language model.
+    """Return the filter of words by the configured causal model, or else by the index's language model.
 
     Raises:
-        ConfigurationError: there is neither.
+        ConfigurationError: neither is available.
     """
     model = parts.models.get(WORD_NAME)
     if model is None:
         if parts.scorer is None:
             raise ConfigurationError(
-                f"{WORD_NAME} needs a language model: give the name or folder of a causal one, "
-                f"POSOLOGY_COMPRESSOR_MODEL={WORD_NAME}=NAME, or choose {NAME}"
+                f"{WORD_NAME} needs a language model. Set POSOLOGY_COMPRESSOR_MODEL={WORD_NAME}=NAME with the "
+                f"name or folder of a causal one, or choose {NAME}."
             )
         return SelectiveWords(parts.scorer)
 
@@ -231,17 +232,17 @@ def make_words(parts: Parts) -> SelectiveWords:
     return SelectiveWords(load_remembered, seconds=_CAUSAL_SECONDS)
 
 
-def _told(layout: Layout, share: float) -> NDArray[np.bool_]:
-    """The phrases that tell the most, with what is protected in their clauses, within a share of the words.
+def _most_informative(layout: Layout, share: float) -> NDArray[np.bool_]:
+    """Return the most informative phrases, with the protected ones of their clauses, within a share of the words.
 
-    The more is left, the more of the same is left.
+    A larger share keeps all that a smaller one keeps.
     """
     if share == 1:
         return np.ones(len(layout.words), np.bool_)
     order = np.argsort(-layout.bits / layout.words, kind="stable")
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
-    # what is protected comes with the first phrase of its clause
+    # protected phrases come with the first chosen phrase of their clause
     opening = np.full(layout.clause[-1] + 1, len(order))
     np.minimum.at(opening, layout.clause, rank)
     rank = np.where(layout.protected, opening[layout.clause], rank)

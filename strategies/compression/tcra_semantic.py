@@ -1,15 +1,14 @@
-"""TCRA-LLM's semantic compression: words whose loss moves a sentence's vector least are left out, whatever is asked.
+"""TCRA-LLM's semantic compression: drop the words that move a sentence's vector least, regardless of the question.
 
-Each word's weight is the distance between the vectors of its sentence with and without it (Liu et al. 2023,
-section 4.2.2, equation 2; theirs is Euclidean, and so is this). The paper takes a percentile of a text of its
-data base at a time; here the share is of the words of all passages together, so that what tells little gives way
-to what tells much, wherever it stands. Two things are not the paper's. No clause is shown without its negations,
-its numbers with their units, and its drugs' names, which count against the share
-(:mod:`strategies.compression.wording.words`). And words stay in runs, since each gap is marked, which costs about two
-words, and counts as such (:mod:`strategies.compression.wording.runs`): marked one by one, the paper's choice of 70 % of the
-words would be more tokens than all of them.
+A word's weight is the Euclidean distance between its sentence's vectors with and without it (Liu et al. 2023,
+section 4.2.2, equation 2). The paper takes a percentile of one text of its database at a time; here the share counts
+the words of all passages together. Two things differ from the paper. No clause is shown without its negations, its
+numbers with their units, and its drug names, which count against the share
+(:mod:`strategies.compression.wording.words`). Words stay in runs, because each gap is marked and counts as two words
+(:mod:`strategies.compression.wording.runs`): with a mark at each gap, the paper's 70 % of the words would be more tokens
+than all of them.
 
-Distances do not depend on the question: those of a sentence are computed once and kept.
+Distances do not depend on the question: each sentence's are computed once and cached.
 """
 
 from __future__ import annotations
@@ -39,23 +38,23 @@ if TYPE_CHECKING:
 
 NAME = "tcra_semantic"
 FAST_NAME = "tcra_semantic_fast"
-#: Share of the words that is left where nobody says: the mildest of the paper's 30, 50 and 70 % (5.1).
+#: Default share of the words that stays: the mildest of the paper's 30, 50 and 70 % (5.1).
 DEFAULT_KEEP = 0.7
-#: Seconds for each sentence on two cores that is not yet known ; and for one that is.
+#: Seconds a sentence on two cores: not yet cached, and cached.
 _SECONDS = {NAME: 0.07, FAST_NAME: 0.007}
 _KNOWN_SECONDS = 2e-3
 
 
 class TcraSemantic:
-    """Filters words by what their removal does to their sentence's vector.
+    """Compressor that filters words by how far their removal moves their sentence's vector.
 
     Args:
-        embedder: loads the encoder in whose space distances are measured; asked for once.
-        memory: keeps distances; asked for once.
-        distances: computes them.
-        name: for the record; other distances have another.
-        guard: whether numbers, negations and drugs' names are protected, and gaps counted; without, for
-            experiments, it is the paper's filter.
+        embedder: loads the encoder for distances, once.
+        memory: opens the cache of distances, once.
+        distances: computes distances.
+        name: name in records; must differ for other distances.
+        guard: whether numbers, negations and drug names are protected and gaps counted; ``False`` gives the
+            paper's filter, for experiments.
     """
 
     extractive = True
@@ -83,13 +82,13 @@ class TcraSemantic:
 
         Args:
             retrieval: passages.
-            keep: share of their words that is left at most, 0 to 1, marks of what is left out included;
-                ``None``: :data:`DEFAULT_KEEP`.
+            keep: maximum share of their words that stays, 0 to 1, marks of omission included; ``None``:
+                :data:`DEFAULT_KEEP`.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
             EmbedderUnavailable: the encoder does not load.
-            ConfigurationError: its vectors are paid for.
+            ConfigurationError: the encoder's vectors are paid for.
         """
         share = share_of(keep, DEFAULT_KEEP)
         passages = retrieval.passages
@@ -117,24 +116,24 @@ class TcraSemantic:
         return of_spans(retrieval, left, compressor=self.name)
 
     def weights(self, sentences: Sequence[tuple[str, ...]]) -> list[NDArray[np.float32]]:
-        """Of each word of each sentence, how far the vector moves without it; computed where it is not known.
+        """Return how far each sentence's vector moves without each of its words; compute what is not cached.
 
         Args:
-            sentences: the words of each, in order.
+            sentences: the words of each sentence, in order.
 
         Raises:
             EmbedderUnavailable: the encoder does not load.
-            ConfigurationError: its vectors are paid for.
+            ConfigurationError: the encoder's vectors are paid for.
         """
-        # of several first questions, one loads
+        # of several concurrent first questions, one loads
         with self._lock:
             if self._embedder is None or self._memory is None:
                 self._embedder, self._memory = self._load(), self._open()
             embedder, memory = self._embedder, self._memory
         if isinstance(embedder, PaidEmbedder):
             raise ConfigurationError(
-                f"{self.name} embeds each sentence without each of its words, and those of {embedder.name} are "
-                "paid for: choose another compressor (POSOLOGY_COMPRESSOR)"
+                f"{self.name} embeds each sentence once for each of its words, and vectors of {embedder.name} are "
+                "paid for. Set POSOLOGY_COMPRESSOR to choose another compressor."
             )
         keys = [self._key(embedder.name, words) for words in sentences]
         known = memory.get(list(dict.fromkeys(keys)))
@@ -150,11 +149,11 @@ class TcraSemantic:
         return [np.frombuffer(known[key], np.float16).astype(np.float32) for key in keys]
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share itself."""
+        """Return the share itself."""
         return share_of(keep, DEFAULT_KEEP)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """As if no sentence were known yet; all or nothing takes no time."""
+        """Return the seconds if no sentence is cached; 0 if all or nothing stays."""
         if share_of(keep, DEFAULT_KEEP) in (0, 1):
             return 0.0
         sentences = sum(len(one.sentences) for one in retrieval.passages)
@@ -169,19 +168,19 @@ class TcraSemantic:
 
 
 def make_exact(parts: Parts) -> TcraSemantic:
-    """The paper's, which encodes a sentence once for each of its words.
+    """Return the paper's compressor, which encodes a sentence once for each of its words.
 
     Raises:
-        ConfigurationError: there is no embedder.
+        ConfigurationError: no embedder is available.
     """
     return _make(parts, NAME, exact)
 
 
 def make_fast(parts: Parts) -> TcraSemantic:
-    """The one that encodes a sentence once.
+    """Return the approximation, which encodes a sentence once.
 
     Raises:
-        ConfigurationError: there is no embedder.
+        ConfigurationError: no embedder is available.
     """
     return _make(parts, FAST_NAME, approximate)
 
@@ -189,8 +188,7 @@ def make_fast(parts: Parts) -> TcraSemantic:
 def _make(parts: Parts, name: str, distances: Distances) -> TcraSemantic:
     if parts.embedder is None:
         raise ConfigurationError(
-            f"{name} measures words in an embedder's space, and there is none at hand: choose another "
-            "compressor (POSOLOGY_COMPRESSOR)"
+            f"{name} needs an embedder, and none is available. Set POSOLOGY_COMPRESSOR to choose another compressor."
         )
     return TcraSemantic(
         parts.embedder, parts.memory or ProcessMemory, distances=distances, name=name

@@ -1,1 +1,1 @@
-"""Late interaction: token vectors kept compressed in the index, and what scores sentences by them."""
+"""Late interaction: compressed token vectors in the index, and the pruner that scores sentences by them."""

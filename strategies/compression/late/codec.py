@@ -1,10 +1,9 @@
-"""Token vectors in 64 bytes: the vocabulary id, and two bits for each of 248 directions of what is left.
+"""Token codec: a token vector in 64 bytes, as vocabulary id and two bits for each of 248 residual directions.
 
-The vector of a token lies around a centre of its own word: the centre is looked up by the id, which so is
-both half of the code and the lexical match. What is left is rotated to its principal directions, of which
-each of the first 248 is quantised to the four levels that are the best for a normal distribution (Lloyd and
-Max). ColBERTv2 (Santhanam et al. 2022, section 3.3) does so with centres found by clustering. Figures:
-``strategies/compression/models/MODEL_CARD.md``.
+A token's vector lies near a centre of its word. The id selects the centre and is also the lexical match. The residual
+is rotated to its principal directions; each of the first 248 is quantised to the four levels that are best for a
+normal distribution (Lloyd and Max). ColBERTv2 (Santhanam et al. 2022, section 3.3) uses centres found by clustering.
+Figures: ``strategies/compression/models/MODEL_CARD.md``.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ if TYPE_CHECKING:
 
 MODELS = Path(__file__).parent.parent / "models"
 FILE = "late-codec.npz"
-#: version of the layout of a code
+#: Version of a code's layout.
 FORMAT = 1
 #: bytes of a token
 WIDTH = 64
-#: of them, bytes of its id, the lower first
+#: Bytes of the id among them, the lower first.
 ID_BYTES = 2
-#: directions that share a byte
+#: Directions in a byte.
 PER_BYTE = 4
-#: directions that are quantised
+#: Quantised directions.
 KEPT = (WIDTH - ID_BYTES) * PER_BYTE
-#: levels of two bits in standard deviations, and the bounds between them
+#: Levels of two bits and the bounds between them, in standard deviations.
 LEVELS = np.array([-1.510, -0.4528, 0.4528, 1.510], np.float32)
 _BOUNDS = np.array([-0.9816, 0.0, 0.9816], np.float32)
 #: byte → its four levels
 _DECODED = LEVELS[(np.arange(256)[:, None] >> np.arange(0, 8, 2)) & 3]
-#: tokens that are decoded at a time, so that they are still in the processor's cache when multiplied
+#: Tokens decoded at a time: they stay in the processor's cache until multiplied.
 _BLOCK = 512
 
 
@@ -48,9 +47,9 @@ _BLOCK = 512
 class LateCodec:
     """A :class:`~posology.seams.TokenCodec`."""
 
-    #: with the digest of what it has learned
+    #: name, with the digest of its weights
     name: str
-    #: name of the embedder whose vectors it has learned to compress
+    #: name of the embedder that it was trained on
     embedder: str
     #: dim × dim, orthogonal, columns by falling variance, float32
     rotation: NDArray[np.float32]
@@ -63,19 +62,21 @@ class LateCodec:
 
     @classmethod
     def packaged(cls) -> LateCodec:
-        """The one that is installed with Posology; read once."""
+        """Return the packaged codec; its file is read once."""
         return _packaged()
 
     @classmethod
     def read(cls, content: bytes) -> LateCodec:
-        """From the bytes of its file.
+        """Read a codec from the bytes of its file.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the file has another format.
         """
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             if int(file["format"]) != FORMAT:
-                raise ValueError(f"a codec of format {int(file['format'])}, not {FORMAT}")
+                raise ValueError(
+                    f"codec file must have format {FORMAT} (got format {int(file['format'])})"
+                )
             return cls(
                 name=f"late-{hashlib.sha256(content).hexdigest()[:12]}",
                 embedder=str(file["embedder"]),
@@ -87,26 +88,30 @@ class LateCodec:
 
     @property
     def width(self) -> int:
-        """Bytes a token."""
+        """Return the bytes a token."""
         return WIDTH
 
     def __call__(self, tokens: TokenVectors) -> NDArray[np.uint8]:
-        """Codes of token vectors.
+        """Encode token vectors.
 
         Args:
-            tokens: of its embedder.
+            tokens: token vectors of its embedder.
 
         Returns:
-            Shape ``(n, 64)``.
+            Codes, shape ``(n, 64)``.
 
         Raises:
-            ValueError: they have another length than the embedder's, or ids that its vocabulary has not.
+            ValueError: the vectors' length or an id is not of its embedder.
         """
         n, dim = tokens.vectors.shape
         if dim != len(self.rotation):
-            raise ValueError(f"vectors of {dim}, not of {len(self.rotation)} numbers")
+            raise ValueError(
+                f"token vectors must have {len(self.rotation)} numbers (got vectors of {dim})"
+            )
         if n and not 0 <= tokens.ids.min() <= tokens.ids.max() < len(self.centres):
-            raise ValueError("token ids of another vocabulary")
+            raise ValueError(
+                f"token ids must be below {len(self.centres)}: these are of another vocabulary"
+            )
         codes = np.empty((n, WIDTH), np.uint8)
         codes[:, 0] = tokens.ids & 255
         codes[:, 1] = tokens.ids >> 8
@@ -118,11 +123,11 @@ class LateCodec:
         return codes
 
     def ids(self, codes: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Vocabulary ids, shape ``(n,)``."""
+        """Return vocabulary ids, shape ``(n,)``."""
         return codes[:, 0].astype(np.int64) | codes[:, 1].astype(np.int64) << 8
 
     def vectors(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """What is left of the vectors, shape ``(n, dim)``, float32, about of unit length."""
+        """Decode vectors, shape ``(n, dim)``, float32, of about unit length."""
         ids = self.ids(codes)
         centres = self.centres[ids].astype(np.float32)
         found: NDArray[np.float32] = centres * self.scales[ids, None]
@@ -133,7 +138,7 @@ class LateCodec:
     def products(
         self, codes: NDArray[np.uint8], directions: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Inner products of the coded vectors with others, without building the coded vectors.
+        """Return inner products of the coded vectors with others, without decoding them.
 
         Args:
             codes: shape ``(n, 64)``.
@@ -143,7 +148,7 @@ class LateCodec:
             Shape ``(n, m)``, float32.
         """
         turned = directions @ self.rotation
-        # a word stands in a context several times: its centre is multiplied once
+        # words repeat: each centre is multiplied once
         known, place = np.unique(self.ids(codes), return_inverse=True)
         of_words = (self.centres[known].astype(np.float32) @ turned.T) * self.scales[known, None]
         found: NDArray[np.float32] = of_words.take(place, axis=0)
@@ -154,7 +159,7 @@ class LateCodec:
         return found
 
     def _rest(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Levels of the kept directions, in standard deviations, shape ``(n, 248)``."""
+        """Return the levels of the kept directions, in standard deviations, shape ``(n, 248)``."""
         rest: NDArray[np.float32] = _DECODED.take(codes[:, ID_BYTES:], axis=0)
         return rest.reshape(len(codes), KEPT)
 

@@ -1,7 +1,7 @@
-"""From features to scores: a few small networks over the sentences of a passage, and their mean.
+"""Head of the pruner: the mean of a few small networks over the sentences of a passage.
 
-Each sees a sentence, those beside it, and what the passage has at its best and on average; and how far the
-sentence is behind the best of the whole retrieval. One pass gives the sentences' scores and the passage's.
+Each network sees a sentence, its neighbours, the maximum and mean of the passage, and the distance to the best
+sentence of the retrieval. One pass gives the sentences' scores and the passage's.
 """
 
 from __future__ import annotations
@@ -22,51 +22,53 @@ if TYPE_CHECKING:
 
 FILE = "late-pruner.npz"
 FORMAT = 1
-#: features whose distance to the best of the retrieval is looked at besides
+#: Features that are also compared with the best of the retrieval.
 COMPARED = ("maxsim_idf", "maxsim_before", "cosine", "answers", "reverse", "coverage")
 _PLACES = [NAMES.index(name) for name in COMPARED]
-#: standardised features are cut here
+#: Limit of standardised features.
 _CUT = 5.0
 _LAYERS = ("w1", "b1", "w2", "b2", "w3", "b3", "w4", "b4", "skip", "p1", "c1", "p2", "c2")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Head:
-    """What scores sentences and passages."""
+    """Trained scorer of sentences and passages."""
 
-    #: with the digest of all that it has learned
+    #: digest of its file
     version: str
     #: name of the codec that it was trained on
     codec: str
-    #: probability from which on a sentence is kept
+    #: minimum probability of a kept sentence
     threshold: float
-    #: share of the characters that the threshold leaves of five retrieved passages, as measured
+    #: measured share of the characters that the threshold leaves of five retrieved passages
     left: float
-    #: slope and offset that turn scores into probabilities
+    #: slope and offset from scores to logits
     calibration: tuple[float, float]
-    #: what the features have learned
+    #: weights of the features
     weights: Weights
-    #: of the features, shape ``(features + 6,)``, float32
+    #: mean and deviation of the features, shape ``(features + 6,)``, float32
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
-    #: stacked weights of the networks by name, each ``(networks, …)``, float32
+    #: stacked weights of the networks by name, each of shape ``(networks, …)``, float32
     layers: dict[str, NDArray[np.float32]]
 
     @classmethod
     def packaged(cls) -> Head:
-        """The one that is installed with Posology; read once."""
+        """Return the packaged head; its file is read once."""
         return _packaged()
 
     @classmethod
     def read(cls, content: bytes) -> Head:
-        """From the bytes of its file.
+        """Read a head from the bytes of its file.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the file has another format or other features.
         """
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             if int(file["format"]) != FORMAT or tuple(file["features"].tolist()) != NAMES:
-                raise ValueError("a pruner of another format, or of other features")
+                raise ValueError(
+                    f"pruner file must have format {FORMAT} and features of this version (got other features)"
+                )
             slope, offset = file["calibration"].tolist()
             return cls(
                 version=hashlib.sha256(content).hexdigest()[:12],
@@ -87,15 +89,15 @@ class Head:
     def __call__(
         self, features: NDArray[np.float32], sizes: NDArray[np.int64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Scores of sentences and of passages.
+        """Score sentences and passages.
 
         Args:
-            features: of all sentences, see :func:`strategies.compression.late.features.observe`.
+            features: features of all sentences, see :func:`strategies.compression.late.features.observe`.
             sizes: sentences of each passage, at least 1.
 
         Returns:
-            The probability that a sentence bears the answer, shape ``(sentences,)``; and a score a passage,
-            shape ``(passages,)``, the larger the better. Float32.
+            The probability that a sentence bears the answer, shape ``(sentences,)``; and a score of each passage,
+            shape ``(passages,)``, higher is better. Both float32.
         """
         first = np.cumsum(sizes) - sizes
         passage = np.repeat(np.arange(len(sizes)), sizes)

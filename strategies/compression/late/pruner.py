@@ -1,8 +1,8 @@
-"""The pruner: sentences and passages are scored at once by the token vectors that the index keeps.
+"""Pruner: score sentences and passages in one pass by the token vectors that the index stores.
 
-Provence's idea (Chirkova et al. 2025: prune and re-rank in one pass, a threshold rather than a share, zero to
-all sentences kept) without its encoder: nothing is encoded at question time but the question. What was
-trained, on what, and how good it is: ``strategies/compression/models/MODEL_CARD.md``.
+This is Provence's idea (Chirkova et al. 2025: prune and re-rank in one pass, a threshold rather than a share, zero to
+all sentences kept) without its encoder: only the question is encoded at question time. Training data and figures:
+``strategies/compression/models/MODEL_CARD.md``.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAME = "pruner"
-#: seconds for a question, and for a token of the passages, on two cores
+#: Seconds a question and seconds a token of the passages, on two cores.
 _SECONDS, _SECONDS_A_TOKEN = 1e-3, 1.5e-6
 
 
 class Pruner:
-    """A :class:`~posology.seams.Compressor` that keeps the sentences that bear on the question, maybe none.
+    """:class:`~posology.seams.Compressor` that keeps the sentences relevant to the question, possibly none.
 
     Args:
-        threshold: probability from which on a sentence is kept where no share is asked for; ``None``: the one
-            that it was calibrated to.
+        threshold: minimum probability of a kept sentence when no share is given; ``None``: the calibrated one.
         fallback: compresses retrievals without token codes of its codec; ``None``: LeanContext without a
             reducer.
-        codec: ``None``: the one that is installed with Posology; so with ``head``.
+        codec: token codec; ``None``: the packaged one.
+        head: trained scorer; ``None``: the packaged one.
 
     Raises:
         ValueError: ``threshold`` is not 0 to 1, or the head was trained on another codec.
@@ -53,37 +53,39 @@ class Pruner:
         head: Head | None = None,
     ) -> None:
         if threshold is not None and not 0 <= threshold <= 1:
-            raise ValueError(f"a probability is 0 to 1, not {threshold}")
+            raise ValueError(f"threshold must be 0 to 1 (got {threshold})")
         self._codec = LateCodec.packaged() if codec is None else codec
         self._head = Head.packaged() if head is None else head
         if self._head.codec != self._codec.name:
-            raise ValueError(f"the head is for codes of {self._head.codec}, not {self._codec.name}")
+            raise ValueError(
+                f"head must be trained on codec {self._codec.name} (got {self._head.codec})"
+            )
         self._threshold = self._head.threshold if threshold is None else threshold
         self._fallback = LeanContext.top() if fallback is None else fallback
 
     @property
     def name(self) -> str:
-        """Which it is, for the record."""
+        """Return its name for records."""
         return NAME
 
     @property
     def version(self) -> str:
-        """Identity of what it has learned."""
+        """Return the digest of its head."""
         return self._head.version
 
     @property
     def extractive(self) -> bool:
-        """It shows the sources' own words."""
+        """Return True: it shows the sources' own words."""
         return True
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
         """Compress the passages of a retrieval.
 
         Args:
-            retrieval: passages with their token codes, and the query's token vectors. Where one of them has
-                none, or they are of another codec, the fallback compresses them all.
-            keep: share of all sentences, rounded up to whole ones, that are left; ``None``: those whose
-                probability reaches the threshold, which may be none of them.
+            retrieval: passages with their token codes, and the query's token vectors. If any are missing, or of
+                another codec, the fallback compresses all passages.
+            keep: share of all sentences that stays, rounded up to whole ones; ``None``: those whose probability
+                reaches the threshold, possibly none.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -101,35 +103,35 @@ class Pruner:
         return of_sentences(retrieval, kept, compressor=NAME)
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The kept share; without one, what its threshold left where it was measured."""
+        """Return the share; without one, the measured share that the threshold leaves."""
         return share_of(keep, self._head.left)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """Grows with the tokens."""
+        """Return seconds proportional to the tokens."""
         if not self.reads(retrieval):
             return self._fallback.seconds(retrieval, keep)
         tokens = sum(len(p.tokens.codes) for p in retrieval.passages if p.tokens is not None)
         return _SECONDS + _SECONDS_A_TOKEN * tokens
 
     def reads(self, retrieval: Retrieval) -> bool:
-        """Whether it can score the passages; else the fallback compresses them."""
+        """Return whether it can score the passages; if not, the fallback compresses them."""
         return _readable(retrieval, self._codec)
 
     def scores(self, retrieval: Retrieval) -> tuple[list[NDArray[np.float32]], NDArray[np.float32]]:
-        """Scores of all sentences and passages.
+        """Score all sentences and passages.
 
         Returns:
-            One array a passage, with the probability that a sentence of it bears on the question, shape
-            ``(sentences,)``; and one score a passage, shape ``(passages,)``, the larger the better: the log
-            odds that it does, as trained; ``-inf`` for a passage without sentences.
+            For each passage, the probability that each sentence is relevant, shape ``(sentences,)``; and one score
+            a passage, shape ``(passages,)``, higher is better: its log odds as trained, ``-inf`` for a passage
+            without sentences.
 
         Raises:
-            IndexMismatch: it cannot read the retrieval.
+            IndexMismatch: the retrieval has no token codes of its codec.
         """
         asked = retrieval.query_tokens
         if asked is None or not self.reads(retrieval):
             raise IndexMismatch(
-                f"the index has no token codes of {self._codec.name}; ingest with that codec",
+                f"The index has no token codes of {self._codec.name}. Ingest again with that codec.",
                 index=retrieval.index_version,
             )
         places = [i for i, p in enumerate(retrieval.passages) if p.sentences]
@@ -146,10 +148,10 @@ class Pruner:
 
 
 class LateReranker:
-    """A :class:`~posology.seams.Reranker` by the pruner's passage scores.
+    """:class:`~posology.seams.Reranker` by the pruner's passage scores.
 
     Args:
-        pruner: ``None``: the one that is installed with Posology.
+        pruner: scorer of passages; ``None``: the packaged one.
     """
 
     def __init__(self, pruner: Pruner | None = None) -> None:
@@ -157,11 +159,11 @@ class LateReranker:
 
     @property
     def name(self) -> str:
-        """With the digest of what it has learned."""
+        """Return its name, with the digest of the pruner's head."""
         return f"late-{self._pruner.version}"
 
     def __call__(self, retrieval: Retrieval) -> NDArray[np.float32]:
-        """One score a passage, shape ``(len(retrieval.passages),)``; the larger the better.
+        """Return one score a passage, shape ``(len(retrieval.passages),)``; higher is better.
 
         Raises:
             IndexMismatch: the index has no token codes of the pruner's codec.

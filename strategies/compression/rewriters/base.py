@@ -1,4 +1,4 @@
-"""What rewriters share: one call for all passages, and what becomes of the texts that it gives."""
+"""Base of rewriters: make one call for all passages and merge its texts with them."""
 
 from __future__ import annotations
 
@@ -35,52 +35,52 @@ from strategies.evidence import whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Text:
-    """What a model wrote of a passage."""
+    """A model's text of a passage."""
 
-    #: as the model wrote it, e.g. ``P1``
+    #: label as the model wrote it, e.g. ``P1``
     label: str
     text: str
 
 
 class PassageRewriter(ABC):
-    """Asks a model once for shorter texts, one a passage, and shows of them what the passages bear out.
+    """:class:`~posology.seams.Rewriter` that asks a model once for a shorter text of each passage.
 
-    As a :class:`~posology.seams.Rewriter`. A sentence of the reply that stands word for word in its passage is
-    shown as the passage's own, so that it can be quoted; the rest is a summary. What
-    :mod:`strategies.compression.checked` does not let pass is left out, as are passages without a text.
+    A sentence of the reply that is word for word in its passage is shown as the passage's own, so that it can be
+    quoted; the rest is a summary. Sentences that fail :mod:`strategies.compression.checked`, and passages without a
+    text, are omitted.
     """
 
-    #: for the record
+    #: name in records
     name: ClassVar[str]
-    #: share of the words that is asked for where nobody says
+    #: default share of the words to ask for
     default_keep: ClassVar[float]
-    #: the reply's form
+    #: schema of the reply
     schema: ClassVar[type[BaseModel]]
-    #: whether a text of every passage is asked for
+    #: whether the model must write a text of every passage
     of_all: ClassVar[bool]
 
     @abstractmethod
     def render(self, query: Query, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
-        """The messages.
+        """Render the messages.
 
         Args:
-            query: what is asked.
-            excerpts: what is to be shortened.
-            words: that the text of each may have.
+            query: the question.
+            excerpts: the passages to shorten.
+            words: maximum words of each passage's text.
         """
 
     @abstractmethod
     def read(self, reply: BaseModel) -> Iterable[Text]:
-        """The texts of a reply of :attr:`schema`."""
+        """Return the texts of a reply of :attr:`schema`."""
 
     async def __call__(self, task: Task, keep: float | None, complete: Complete) -> Compressed:
-        """Compress the passages of a task; all or nothing takes no call.
+        """Compress the passages of a task; all or nothing makes no call.
 
         Args:
             task: question, passages and model.
-            keep: share of the words that is asked for, 0 to 1; a model may write more or less;
-                ``None``: :attr:`default_keep`.
-            complete: spends.
+            keep: share of the words to ask for, 0 to 1; a model may write more or less; ``None``:
+                :attr:`default_keep`.
+            complete: makes paid calls.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -95,14 +95,14 @@ class PassageRewriter(ABC):
         completion = await complete(call)
         if completion.parsed is None:
             raise UnusableReply(
-                f"the model declined to shorten the passages for {self.name}: choose another "
-                "compressor, or strategy direct",
+                f"{call.model} declined to shorten the passages for {self.name}. Choose another compressor, or "
+                "strategy direct.",
                 provider=call.model.partition(":")[0],
                 model=call.model,
                 request_id=completion.request_id,
                 usage=completion.usage,
             )
-        # of long passages the check takes seconds, in which the event loop has others to serve
+        # for long passages the check takes seconds, which would block the event loop
         merged = await anyio.to_thread.run_sync(self._merged, task.retrieval, completion.parsed)
         return Compressed(
             excerpts=merged.excerpts,
@@ -114,10 +114,10 @@ class PassageRewriter(ABC):
         )
 
     def calls(self, task: Task, keep: float | None) -> tuple[Call, ...]:
-        """The one call that it makes; none where all or nothing is to be left. Blocking.
+        """Return its one call, or none if all or nothing stays. Blocking.
 
-        Its bound on output tokens grows with the words that are asked for; where the task's own bound is
-        smaller, fewer words are asked for.
+        The bound on output tokens grows with the words asked for. If the task's own bound is smaller, fewer words
+        are asked for.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -149,7 +149,7 @@ class PassageRewriter(ABC):
         )
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share that is asked for."""
+        """Return the share asked for."""
         return share_of(keep, self.default_keep)
 
     def _merged(self, retrieval: Retrieval, reply: BaseModel) -> _Merged:
@@ -158,19 +158,19 @@ class PassageRewriter(ABC):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Merged:
-    """What a reply leaves of the passages."""
+    """The excerpts of a reply, with counts of what is missing."""
 
     excerpts: tuple[Excerpt, ...]
-    #: texts under no label of a passage
+    #: texts whose label is no passage's
     unknown: int
-    #: passages that there is no text of
+    #: passages without a text
     missing: int
-    #: sentences that were left out
+    #: sentences that failed the check
     dropped: int
 
     @classmethod
     def of(cls, retrieval: Retrieval, texts: Sequence[Text]) -> _Merged:
-        """Put texts to their passages; several of one passage are one."""
+        """Merge texts with their passages; several texts of one passage are joined."""
         passages = _readable(retrieval)
         written: dict[int, list[str]] = {}
         unknown = dropped = 0
@@ -195,24 +195,24 @@ class _Merged:
         )
 
     def remarks(self, *, of_all: bool) -> Iterable[str]:
-        """What a reader must know of what was left out.
+        """Yield remarks for the reader on what is missing.
 
         Args:
-            of_all: whether a text of every passage was asked for.
+            of_all: whether the model had to write a text of every passage.
         """
         if of_all and self.missing:
-            yield f"The model wrote nothing of {self.missing} of the passages, which were left out."
+            yield f"The model wrote nothing on {self.missing} of the passages; they were left out."
         if self.unknown:
-            yield f"{self.unknown} of the summaries named no passage that was given, and were left out."
+            yield f"{self.unknown} of the summaries named an unknown passage and were left out."
         if self.dropped:
             yield (
-                f"{self.dropped} sentences of summaries were left out: numbers, names or denials in them are "
-                "not those of their passages."
+                f"{self.dropped} sentences of summaries were left out: their numbers, names or negations differ "
+                "from their passages."
             )
 
 
 def _readable(retrieval: Retrieval) -> tuple[Retrieved, ...]:
-    """The passages that are sent: those with any text."""
+    """Return the passages that are sent: those with text."""
     return tuple(one for one in retrieval.passages if one.sentences)
 
 
@@ -221,7 +221,7 @@ def _words(retrieved: Retrieved) -> int:
 
 
 def _excerpt(retrieved: Retrieved, text: str) -> Excerpt:
-    """The sentences of a text that are the passage's own, and as a summary the others."""
+    """Return an excerpt of the text's sentences that are the passage's own, with the others as its summary."""
     own: set[Sentence] = set()
     others = []
     for part in split(text):
@@ -238,7 +238,7 @@ def _excerpt(retrieved: Retrieved, text: str) -> Excerpt:
 
 
 def _copied(words: str, retrieved: Retrieved) -> Sentence | None:
-    """The sentence of a passage that these words are; ``None``: they are none, or a part of one."""
+    """Return the passage's sentence that equals these words, or ``None``."""
     found = locate(words, retrieved.passage.text)
     if not isinstance(found, Span):
         return None

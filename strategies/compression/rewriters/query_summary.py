@@ -1,4 +1,4 @@
-"""The query-aware summary by a model that is paid for: CQSumDP's idea (Laskar et al. 2023)."""
+"""Query-aware summary by a paid model: CQSumDP's idea (Laskar et al. 2023)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from prompts.template import Rendered
 from strategies.compression.rewriters.base import PassageRewriter, Text
 
 NAME = "query_summary"
-#: Share of the words that is asked for where nobody says: LeanContext's tables 1 and 2 show 17 and 10 % left.
+#: Default share of the words to ask for; LeanContext's tables 1 and 2 report 17 and 10 % left.
 DEFAULT_KEEP = 0.2
 
 
 class QuerySummary(PassageRewriter):
-    """Asks for what the passages say on the question; those that say nothing on it are left out.
+    """Rewriter that asks for what the passages say on the question; passages that say nothing on it are omitted.
 
-    The words that are allowed are those of all passages together: how they are spread is the model's choice.
+    The word limit is for all passages together; the model distributes it.
     """
 
     name = NAME
@@ -28,11 +28,11 @@ class QuerySummary(PassageRewriter):
     of_all = False
 
     def render(self, query: Query, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
-        """The question, the passages, and how many words all summaries may have."""
+        """Render the question, the passages and the word limit of all summaries."""
         return render_summarise(query, excerpts, words=sum(words))
 
     def read(self, reply: BaseModel) -> Iterable[Text]:
-        """Each passage's summary."""
+        """Yield each passage's summary."""
         if isinstance(reply, SummaryReply):
             for one in reply.summaries:
                 yield Text(label=one.passage, text=one.summary)

@@ -1,4 +1,4 @@
-"""Semantic compression by a model that is paid for, whatever is asked (Gilbert et al. 2023)."""
+"""Semantic compression by a paid model, regardless of the question (Gilbert et al. 2023)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from prompts.template import Rendered
 from strategies.compression.rewriters.base import PassageRewriter, Text
 
 NAME = "semantic_rewrite"
-#: Share of the words that is asked for where nobody says: LeanContext's tables 1 and 2 show 61 and 31 % left.
+#: Default share of the words to ask for; LeanContext's tables 1 and 2 report 61 and 31 % left.
 DEFAULT_KEEP = 0.4
 
 
 class SemanticRewrite(PassageRewriter):
-    """Asks for every passage in as few words as can hold what it means.
+    """Rewriter that asks for every passage in as few words as preserve its meaning.
 
-    The model is not told the question. The call carries it all the same, for the account.
+    The prompt does not contain the question. The call still carries it, for the ledger.
     """
 
     name = NAME
@@ -29,15 +29,15 @@ class SemanticRewrite(PassageRewriter):
 
     def render(
         self,
-        query: Query,  # noqa: ARG002 - it is written for any question
+        query: Query,  # noqa: ARG002 - independent of the question
         excerpts: Sequence[Excerpt],
         words: Sequence[int],
     ) -> Rendered:
-        """The passages, and how many words each may have."""
+        """Render the passages and the word limit of each."""
         return render_rewrite(excerpts, words=words)
 
     def read(self, reply: BaseModel) -> Iterable[Text]:
-        """Each passage's new wording."""
+        """Yield each passage's new wording."""
         if isinstance(reply, RewriteReply):
             for one in reply.passages:
                 yield Text(label=one.passage, text=one.text)

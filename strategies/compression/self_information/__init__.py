@@ -1,4 +1,4 @@
-"""How much each phrase tells: the self-information of its words, by one language model or another."""
+"""Self-information of phrases: the mean bits of their words, by an n-gram or a causal language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The annotator: phrases, and what their words tell on average."""
+"""Annotator: phrases and the mean self-information of their words."""
 
 from __future__ import annotations
 
@@ -15,73 +15,70 @@ from strategies.compression.wording.phrases import Segments, segment
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: of the phrases and of what is computed of them; raise it when either changes
+#: Version of phrases and their scores; raise it when either changes.
 VERSION = 2
 
 
 class Scorer(Protocol):
-    """A language model that says what each word tells. Blocking."""
+    """Language model that returns the bits of each word. Blocking."""
 
     @property
     def name(self) -> str:
-        """Identity of its method and model."""
+        """Return the identity of its method and model."""
         ...
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Read what is to be scored, where it needs to."""
+        """Train on the texts to be scored, if it trains."""
         ...
 
     def dump(self) -> bytes | None:
-        """What it has learned; ``None``: nothing, its name says it all."""
+        """Return its trained state; ``None``: none, its name identifies it."""
         ...
 
     def restore(self, learned: bytes) -> None:
-        """Take up what :meth:`dump` gave.
+        """Load the state of :meth:`dump`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the bytes have another format.
         """
         ...
 
     def bits(self, texts: Sequence[str], segments: Sequence[Segments]) -> list[NDArray[np.float32]]:
-        """Of each text, the bits of each of its words, in order."""
+        """Return the bits of each word of each text, in order."""
         ...
 
 
 class SelfInformationAnnotator:
-    """Mean self-information of each phrase's words: Selective Context's measure (Li 2023), at ingest.
-
-    As a :class:`~posology.seams.Annotator`.
-    """
+    """:class:`~posology.seams.Annotator` of phrases: the mean self-information of their words (Li 2023)."""
 
     def __init__(self, scorer: Scorer) -> None:
         self._scorer = scorer
 
     @property
     def name(self) -> str:
-        """Of the language model, and of how phrases are found."""
+        """Return the identity of the language model and of the phrases."""
         return f"self-information-{VERSION}:{self._scorer.name}"
 
     def learn(self, passages: Iterable[Passage]) -> None:
-        """Read what is to be annotated; a model that is pre-trained reads none of it."""
+        """Train on the passages to be annotated; a pre-trained model ignores them."""
         self._scorer.learn(passage.text for passage in passages)
 
     def dump(self) -> bytes | None:
-        """What it has learned; ``None``: nothing."""
+        """Return its trained state; ``None``: none."""
         return self._scorer.dump()
 
     def restore(self, learned: bytes) -> None:
-        """Take up what :meth:`dump` gave.
+        """Load the state of :meth:`dump`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the bytes have another format.
         """
         self._scorer.restore(learned)
 
     def __call__(
         self, passages: Sequence[Passage], sentences: Sequence[Sequence[Sentence]]
     ) -> list[Phrases]:
-        """One :class:`~posology.types.Phrases` a passage."""
+        """Return one :class:`~posology.types.Phrases` a passage."""
         texts = [passage.text for passage in passages]
         segments = [segment(text, spans) for text, spans in zip(texts, sentences, strict=True)]
         scored = self._scorer.bits(texts, segments)
@@ -89,46 +86,43 @@ class SelfInformationAnnotator:
 
 
 class NgramScorer:
-    """The n-gram model of the corpus that is ingested: embedded, quick, and it knows the corpus's words.
-
-    As a :class:`Scorer`; until it has learned, no word is known to it.
-    """
+    """:class:`Scorer` by an n-gram model of the ingested corpus; before training it knows no word."""
 
     def __init__(self, *, order: int = ORDER, least: int = LEAST) -> None:
-        """Choose its size.
+        """Set its size.
 
         Args:
             order: words of the longest n-grams, 1 to 3.
-            least: n-grams that came less often are left out.
+            least: minimum count of an n-gram.
         """
         self._order, self._least = order, least
         self._model = learn((), order=order, least=least)
 
     @property
     def name(self) -> str:
-        """``ngram``, the order, and how often an n-gram must have come."""
+        """Return ``ngram`` with the order and the minimum count."""
         return f"ngram-{self._order}-{self._least}"
 
     def learn(self, texts: Iterable[str]) -> None:
         """Count n-grams."""
         found = learn(texts, order=self._order, least=self._least)
-        # what is kept of it is rounded: whoever learns and whoever remembers must say the same
+        # the stored state is rounded: score with the same values as after a restore
         self._model = NgramModel.from_bytes(found.to_bytes())
 
     def dump(self) -> bytes:
-        """The counts, as probabilities."""
+        """Return the model's probabilities."""
         return self._model.to_bytes()
 
     def restore(self, learned: bytes) -> None:
-        """Take up what :meth:`dump` gave.
+        """Load the state of :meth:`dump`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the bytes have another format.
         """
         self._model = NgramModel.from_bytes(learned)
 
     def bits(self, texts: Sequence[str], segments: Sequence[Segments]) -> list[NDArray[np.float32]]:
-        """Of each text, the bits of each of its words, each sentence by itself."""
+        """Return the bits of each word of each text, each sentence by itself."""
         words: list[str] = []
         firsts: list[int] = []
         for text, found in zip(texts, segments, strict=True):
@@ -140,13 +134,13 @@ class NgramScorer:
 
 
 def make_annotator(model: str | None = None) -> SelfInformationAnnotator:
-    """The annotator by a language model. Blocking: a causal model is loaded.
+    """Return the annotator by a language model. Blocking: a causal model is loaded.
 
     Args:
-        model: of Hugging Face, by its name on the hub or its folder; ``None``: the n-gram model.
+        model: hub name or folder of a causal model of Hugging Face; ``None``: the n-gram model.
 
     Raises:
-        ScorerUnavailable: its files cannot be loaded.
+        ScorerUnavailable: the model's files cannot be loaded.
     """
     if model is None:
         return SelfInformationAnnotator(NgramScorer())

@@ -1,4 +1,4 @@
-"""A language model whose answers are kept for good, for one that takes long."""
+"""Cache of a slow language model's scores."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class RememberedScorer:
-    """Asks a language model once for each text, and a memory from then on, in half precision.
+    """Scorer that asks a language model once for each text and caches the bits in half precision.
 
-    As a :class:`~strategies.compression.self_information.annotator.Scorer` of the same name.
+    It is a :class:`~strategies.compression.self_information.annotator.Scorer` with the model's name.
 
     Args:
-        scorer: of a name that says all of what it has learned.
-        memory: of any size.
+        scorer: language model whose name identifies its trained state.
+        memory: cache of any size.
     """
 
     def __init__(self, scorer: Scorer, memory: Memory) -> None:
@@ -33,27 +33,27 @@ class RememberedScorer:
 
     @property
     def name(self) -> str:
-        """The language model's."""
+        """Return the language model's name."""
         return self._scorer.name
 
     def learn(self, texts: Iterable[str]) -> None:
-        """As the language model does."""
+        """Train the language model."""
         self._scorer.learn(texts)
 
     def dump(self) -> bytes | None:
-        """What the language model learned."""
+        """Return the language model's trained state."""
         return self._scorer.dump()
 
     def restore(self, learned: bytes) -> None:
-        """Let the language model take up what it learned.
+        """Load the language model's trained state.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the bytes have another format.
         """
         self._scorer.restore(learned)
 
     def bits(self, texts: Sequence[str], segments: Sequence[Segments]) -> list[NDArray[np.float32]]:
-        """Of each text, the bits of each of its words."""
+        """Return the bits of each word of each text."""
         keys = [self._key(text, found) for text, found in zip(texts, segments, strict=True)]
         known = self._memory.get(list(dict.fromkeys(keys)))
         new = {key: i for i, key in enumerate(keys) if key not in known}
@@ -73,6 +73,6 @@ class RememberedScorer:
         for part in (self.name, text):
             data = part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big") + data)
-        # where sentences are glued together, it is they that part two words
+        # words may differ for one text: sentences without a space between them part words
         digest.update(np.array(found.starts, np.int32).tobytes())
         return digest.digest()

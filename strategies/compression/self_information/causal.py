@@ -16,37 +16,37 @@ from strategies.compression.wording.phrases import Segments
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: tokens of one window at most, whatever the model takes: what is further away tells little
+#: Maximum tokens of a window, regardless of the model's limit: distant context adds little.
 MOST_CONTEXT = 1_024
-#: tokens of one forward pass: with a vocabulary of 50,000, its logits are 0.2 GB
+#: Tokens of one forward pass: with a vocabulary of 50,000, its logits take 0.2 GB.
 TOKENS_A_PASS = 1_024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Window:
-    """Part of a text's tokens that the model reads at once."""
+    """A stretch of a text's tokens that the model reads at once."""
 
     text: int
-    #: its first token
+    #: first token
     start: int
-    #: the first token that is scored in it; those before it are context
+    #: first scored token; those before it are context
     scored: int
     end: int
 
 
 class CausalScorer:
-    """The bits of a word are the sum of its tokens'. Each text is read on its own, its sentences in order.
+    """:class:`~strategies.compression.self_information.annotator.Scorer` by a causal model; see :func:`load`.
 
-    A text that is longer than the model's context is read in windows that overlap by half.
-    As a :class:`~strategies.compression.self_information.annotator.Scorer`; build it with :func:`load`.
+    The bits of a word are the sum of its tokens' bits. Each text is read on its own, its sentences in order. A text
+    longer than the model's context is read in windows that overlap by half.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
-        """Put a model and its tokenizer together.
+        """Combine a model and its tokenizer.
 
         Args:
-            model: of ``AutoModelForCausalLM``, for evaluation.
-            tokenizer: a fast one.
+            model: model of ``AutoModelForCausalLM`` in evaluation mode.
+            tokenizer: fast tokenizer.
             name: identity of both.
         """
         self._model = model
@@ -57,26 +57,28 @@ class CausalScorer:
 
     @property
     def name(self) -> str:
-        """Kind of model, digest of its weights, and its context."""
+        """Return the kind of model, the digest of its weights, and its context length."""
         return f"{self._name}:{self._limit}"
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Nothing: the model was trained before."""
+        """Do nothing: the model is pre-trained."""
 
     def dump(self) -> bytes | None:
-        """Nothing was learned."""
+        """Return ``None``: it has no state of its own."""
         return None
 
     def restore(self, learned: bytes) -> None:
-        """Nothing can be.
+        """Refuse.
 
         Raises:
-            ValueError: whatever it is.
+            ValueError: always.
         """
-        raise ValueError(f"{self.name} does not learn: {len(learned)} bytes are not its own")
+        raise ValueError(
+            f"{self.name} does not learn and has no state to restore (got {len(learned)} bytes)"
+        )
 
     def bits(self, texts: Sequence[str], segments: Sequence[Segments]) -> list[NDArray[np.float32]]:
-        """Of each text, the bits of each of its words."""
+        """Return the bits of each word of each text."""
         if not texts:
             return []
         read = self._tokenizer(
@@ -93,7 +95,7 @@ class CausalScorer:
         ]
 
     def _batches(self, tokens: list[list[int]]) -> Iterator[list[_Window]]:
-        """Windows of about one length together, so that little is padded."""
+        """Yield batches of windows of similar length, to limit padding."""
         windows = sorted(
             (w for i, ids in enumerate(tokens) for w in _windows(i, len(ids), self._limit - 1)),
             key=lambda w: w.end - w.start,
@@ -111,14 +113,14 @@ class CausalScorer:
     def _score(
         self, batch: list[_Window], tokens: list[list[int]]
     ) -> Iterator[NDArray[np.float32]]:
-        """Of each window, the bits of the tokens that are scored in it."""
+        """Yield the bits of each window's scored tokens."""
         import torch
 
         width = 1 + max(w.end - w.start for w in batch)
         ids = torch.full((len(batch), width), self._begin, dtype=torch.long)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
         for row, w in enumerate(batch):
-            # something stands in front, so that the first token has a probability too
+            # a start token in front, so that the first token has a probability
             size = 1 + w.end - w.start
             ids[row, 1:size] = torch.tensor(tokens[w.text][w.start : w.end])
             mask[row, :size] = 1
@@ -132,35 +134,35 @@ class CausalScorer:
 
 
 def load(model: str) -> CausalScorer:
-    """Load a causal language model. Blocking, and it never reaches the network.
+    """Load a causal language model from local files. Blocking.
 
     Args:
-        model: the folder of a model, or a name on the Hugging Face hub whose files are in the local cache.
+        model: folder of a model, or a name on the Hugging Face hub whose files are in the local cache.
 
     Raises:
-        ScorerUnavailable: there are no such files, or they are no causal language model with a fast tokenizer.
+        ScorerUnavailable: the files are missing, or are no causal language model with a fast tokenizer.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = find(model)
     if folder is None:
         raise ScorerUnavailable(
-            f"no language model {model!r} on this machine: give the folder of one, or fetch it once "
-            f"with `hf download {model}`",
+            f"Language model {model!r} is not on this machine. Pass the folder of a model, or run "
+            f"`hf download {model}` once.",
             model=model,
         )
     try:
         with without_progress_bars():
             loaded = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    # damaged files surface as whatever the parser of that file raises
+    # damaged files raise any error of their parser
     except Exception as error:
         raise ScorerUnavailable(
             f"{folder} does not load as a causal language model: {error}", model=model
         ) from error
     if not tokenizer.is_fast:
         raise ScorerUnavailable(
-            f"the tokenizer of {folder} does not say where its tokens are: a fast one is needed",
+            f"The tokenizer of {folder} is not a fast one and gives no token offsets. Choose a model with a fast tokenizer.",
             model=model,
         )
     loaded.eval()  # type: ignore[no-untyped-call]
@@ -168,13 +170,13 @@ def load(model: str) -> CausalScorer:
 
 
 def _limit(config: Any) -> int:
-    """Tokens that the model takes, at most :data:`MOST_CONTEXT`."""
+    """Return the model's context in tokens, at most :data:`MOST_CONTEXT`."""
     stated = [getattr(config, name, None) for name in ("max_position_embeddings", "n_positions")]
     return min([int(n) for n in stated if n] + [MOST_CONTEXT])
 
 
 def _windows(text: int, size: int, limit: int) -> Iterator[_Window]:
-    """Cover a text's tokens; each but the first window begins with half a window of context."""
+    """Yield windows over a text's tokens; each but the first begins with half a window of context."""
     start = scored = 0
     while scored < size:
         end = min(start + limit, size)
@@ -185,7 +187,7 @@ def _windows(text: int, size: int, limit: int) -> Iterator[_Window]:
 def _of_words(
     found: Segments, bits: NDArray[np.float32], offsets: Sequence[tuple[int, int]]
 ) -> NDArray[np.float32]:
-    """Add the tokens of each word up; white space in front of a word is part of it."""
+    """Sum the bits of each word's tokens; white space in front of a word belongs to it."""
     words = np.zeros(len(found.starts), dtype=np.float32)
     if len(words) and len(bits):
         ends = np.fromiter((end for _, end in offsets), dtype=np.int64, count=len(bits))

@@ -1,4 +1,4 @@
-"""Counts of n-grams in bounded memory, whatever the size of the corpus."""
+"""Counts of n-grams in bounded memory, regardless of the corpus's size."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: different keys that a table holds; beyond, the rarest are forgotten
+#: Maximum distinct keys of a table; beyond it, the rarest are dropped.
 MOST_KEYS = 8_000_000
-#: keys that are gathered before they are sorted into the table
+#: Keys that are buffered before they are merged into the table.
 BUFFER = 4_000_000
 
 
 class Counts:
-    """Keys and how often each came, as two sorted arrays: 16 bytes a key.
+    """Keys and their counts, as two sorted arrays: 16 bytes a key.
 
-    When there are more than ``most`` keys, those that came once are forgotten, then those that came
-    twice, as in lossy counting (Manku and Motwani, *Approximate frequency counts over data streams*,
-    2002): what is frequent keeps its count.
+    With more than ``most`` keys, those counted once are dropped, then those counted twice, as in lossy counting
+    (Manku and Motwani, *Approximate frequency counts over data streams*, 2002): frequent keys keep their counts.
     """
 
     def __init__(self, most: int = MOST_KEYS) -> None:
@@ -38,7 +37,7 @@ class Counts:
             self._merge()
 
     def table(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The keys, sorted, and their counts."""
+        """Return the keys, sorted, and their counts."""
         self._merge()
         return self._keys, self._counts
 
@@ -60,7 +59,7 @@ class Counts:
 def add_up(
     keys: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The different keys, sorted, and the sums of their counts."""
+    """Return the distinct keys, sorted, and the sums of their counts."""
     if not len(keys):
         return keys, counts
     order = np.argsort(keys, kind="stable")

@@ -1,9 +1,8 @@
-"""Learns an n-gram model from texts, in one pass and in bounded memory.
+"""Training of the n-gram model, in one pass and in bounded memory.
 
-What bounds it, whatever the size of the corpus: :data:`MOST_WORDS` words are read, evenly enough for a
-language model, since a corpus file is in no order of its words; :data:`MOST_FORMS` different forms are
-numbered; a table of n-grams holds at most :data:`counting.MOST_KEYS` keys. At the
-bounds it takes about 1 GB while it learns.
+Bounds, regardless of the corpus's size: :data:`MOST_WORDS` words are read (a corpus file is in no order of its words,
+so its beginning is representative); :data:`MOST_FORMS` distinct forms are numbered; a table of n-grams holds at most
+:data:`~strategies.compression.self_information.counts.MOST_KEYS` keys. At the bounds, training takes about 1 GB.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strategies.compression.self_information.counts import MOST_KEYS, Counts, add_up
-from strategies.compression.self_information.forms import form
 from strategies.compression.self_information.ngram import (
     BEGIN,
     BITS,
     UNKNOWN,
     Level,
     NgramModel,
+    form,
     ngrams,
 )
 from strategies.compression.self_information.spelling import Spelling
@@ -28,21 +27,21 @@ from strategies.compression.self_information.spelling import Spelling
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: words of the longest n-grams
+#: Default words of the longest n-grams.
 ORDER = 3
-#: an n-gram that came less often is left out
+#: Default minimum count of an n-gram.
 LEAST = 2
-#: words after which nothing more is read: some 500,000 abstracts
+#: Maximum words that are read: some 500,000 abstracts.
 MOST_WORDS = 100_000_000
-#: different forms that are counted; those that come after them are unknown
+#: Maximum distinct forms that are counted; later ones are unknown.
 MOST_FORMS = (1 << BITS) - 2
 
 _MASK = (1 << BITS) - 1
-#: words that are numbered together
+#: Words numbered together.
 _CHUNK = 500_000
-#: words that are remembered with their punctuation
+#: Words cached with their punctuation.
 _REMEMBERED = 500_000
-#: a discount where there are too few n-grams to compute one
+#: Discount if there are too few n-grams to compute one.
 _DISCOUNT = 0.75
 _STOPS = (".", "!", "?", ".)", '."')
 
@@ -55,23 +54,26 @@ def learn(
     most_words: int = MOST_WORDS,
     most_keys: int = MOST_KEYS,
 ) -> NgramModel:
-    """Read texts and count.
+    """Count the n-grams of texts and return the model.
 
     Args:
-        texts: read to their end, or until ``most_words`` were read.
+        texts: texts, read to the end or until ``most_words`` words.
         order: words of the longest n-grams, 1 to 3.
-        least: n-grams that came less often are left out.
-        most_words: words that are read.
-        most_keys: different n-grams of each order that are held.
+        least: minimum count of an n-gram.
+        most_words: maximum words that are read.
+        most_keys: maximum distinct n-grams of each order.
+
+    Raises:
+        ValueError: ``order`` is not 1 to 3.
     """
     if not 1 <= order <= 3:
-        raise ValueError(f"n-grams of {order} words: 1 to 3 are known")
+        raise ValueError(f"order must be 1 to 3 (got n-grams of {order} words)")
     tables = [Counts(most_keys) for _ in range(order - 1)]
     forms = _Forms()
     total = 0
     for words, firsts in _chunks(texts):
         numbers, ends = forms.number(words)
-        # a sentence ends where a word ends with a full stop: abbreviations are too few to matter here
+        # a word with a full stop ends a sentence: abbreviations are too few to matter
         begins = np.union1d(firsts, np.flatnonzero(ends[:-1]) + 1)
         for table, keys in zip(tables, ngrams(numbers, begins, order), strict=True):
             table.add(keys)
@@ -82,17 +84,17 @@ def learn(
 
 
 class _Forms:
-    """The numbers of forms, and how often each came."""
+    """Numbers of forms, and their counts."""
 
     def __init__(self) -> None:
         #: form → number
         self.numbers: dict[str, int] = {}
         self._counts: NDArray[np.int64] = np.zeros(MOST_FORMS + 2, dtype=np.int64)
-        #: word → twice its number, and one more where it ends a sentence
+        #: word → twice its number, plus one if it ends a sentence
         self._known: dict[str, int] = {}
 
     def number(self, words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Number words and count them; and say which end a sentence."""
+        """Number and count words; return the numbers, and which words end a sentence."""
         if len(self._known) > _REMEMBERED:
             self._known.clear()
         for word in dict.fromkeys(words).keys() - self._known.keys():
@@ -110,12 +112,12 @@ class _Forms:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How often each number came, shape ``(len(numbers) + 2,)``."""
+        """Return the count of each number, shape ``(len(numbers) + 2,)``."""
         return self._counts[: len(self.numbers) + 2]
 
 
 def _chunks(texts: Iterable[str]) -> Iterator[tuple[list[str], list[int]]]:
-    """Words of many texts together, and the first word of each text."""
+    """Yield the words of many texts together, and the first word of each text."""
     words: list[str] = []
     firsts: list[int] = []
     for text in texts:
@@ -137,7 +139,7 @@ def _model(
     least: int,
     words: int,
 ) -> NgramModel:
-    # sets are in another order in every process: by count and then by name, equal corpora give equal models
+    # sorted by count and name, because set order differs between processes: equal corpora give equal models
     counts = forms.counts
     names = ["", "", *forms.numbers]
     kept = sorted(
@@ -179,7 +181,7 @@ def _renumber(
 def _contexts_of(
     keys: NDArray[np.int64], times: NDArray[np.int64], longer: NDArray[np.int64], n: int
 ) -> NDArray[np.int64]:
-    """In how many contexts each n-gram was seen; one that begins a sentence has but one, and is counted."""
+    """Return the number of contexts of each n-gram; one that begins a sentence keeps its count."""
     suffixes, contexts = np.unique(longer & ((1 << (BITS * n)) - 1), return_counts=True)
     places = np.minimum(np.searchsorted(suffixes, keys), max(len(suffixes) - 1, 0))
     found = suffixes[places] == keys if len(suffixes) else np.zeros(len(keys), dtype=np.bool_)
@@ -188,7 +190,7 @@ def _contexts_of(
 
 
 def _level(keys: NDArray[np.int64], counts: NDArray[np.int64], kept: NDArray[np.bool_]) -> Level:
-    """Discount, and leave to the shorter context what is taken off or left out."""
+    """Discount counts, and give the discounted and omitted mass to the shorter context."""
     of = keys >> BITS
     firsts = np.flatnonzero(np.diff(of, prepend=-1))
     if not len(keys):
@@ -209,18 +211,18 @@ def _level(keys: NDArray[np.int64], counts: NDArray[np.int64], kept: NDArray[np.
 
 
 def _unigrams(counts: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Of every number; what the discounts take is spread over all, so that none is without."""
+    """Return the probability of every number; the discounted mass is spread evenly, so that none is 0."""
     total = max(int(counts.sum()), 1)
     shares = (counts - _discounts(counts)) / total
     shares[BEGIN] = 0
     shares += (1 - shares.sum()) / (len(counts) - 1)
-    # it is never predicted
+    # the beginning of a sentence is never predicted
     shares[BEGIN] = 0
     return np.asarray(shares, dtype=np.float32)
 
 
 def _discounts(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """What is taken off counts of 0, 1, 2, and 3 or more (Chen and Goodman 1999, equation 26)."""
+    """Return the discounts of counts of 0, 1, 2, and 3 or more (Chen and Goodman 1999, equation 26)."""
     of = np.bincount(np.minimum(counts, 5), minlength=6)
     n1, n2, n3, n4 = (int(n) for n in of[1:5])
     by = [0.0, _DISCOUNT, _DISCOUNT, _DISCOUNT]

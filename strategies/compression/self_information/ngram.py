@@ -1,16 +1,17 @@
-"""A word n-gram model with interpolated modified Kneser-Ney smoothing, in numpy.
+"""N-gram model of words with interpolated modified Kneser-Ney smoothing, in numpy.
 
-Chen and Goodman, *An empirical study of smoothing techniques for language modeling* (1999), section 3:
-the highest order discounts counts, the lower ones discount in how many contexts an n-gram was seen. N-grams
-that came less than ``least`` times are left out and their mass goes to the shorter context, so that
-the probabilities of a context still sum to 1. A word that came less than twice is an unknown word; what it
-tells is that it is one, and the bits of its letters.
+Source: Chen and Goodman, *An empirical study of smoothing techniques for language modeling* (1999), section 3. The
+highest order discounts counts, lower orders discount the number of contexts. N-grams with fewer than ``least``
+occurrences are omitted and their mass goes to the shorter context, so that the probabilities of a context sum to 1. A
+word seen less than twice is unknown: its bits are those of an unknown word plus those of its letters.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
+import re
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -19,36 +20,60 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strategies.compression.self_information.forms import form
 from strategies.compression.self_information.spelling import Spelling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: bits of a word's number: three of them are one key
+#: Bits of a digit when only its place is known.
+DIGIT_BITS = math.log2(10)
+
+_OUTER = "()[]{}\"'“”‘’«».,;:!?*…"
+_DIGIT = re.compile(r"\d")
+#: Bits of a word's number; three numbers form one key.
 BITS = 20
-#: the numbers of unknown words, and of a sentence's beginning
+#: Numbers of unknown words and of a sentence's beginning.
 UNKNOWN, BEGIN = 0, 1
-#: words that are remembered with their punctuation
+#: Words cached with their punctuation.
 _REMEMBERED = 500_000
+
+
+def form(word: str) -> tuple[str, float]:
+    """Return the form that a word is counted as, and the bits beyond the form's.
+
+    Forms are lower case without outer punctuation. Numbers are counted by their shape, ``12.5%`` as ``00.0%``;
+    each of their digits adds :data:`DIGIT_BITS`.
+
+    Args:
+        word: a run of characters without white space.
+
+    Returns:
+        The form, never empty, and the bits to add.
+    """
+    core = word.strip(_OUTER) or word
+    lower = core.lower()
+    if lower.isalpha() or any(map(str.isalpha, lower)):
+        return lower, 0.0
+    shape, digits = _DIGIT.subn("0", lower)
+    return shape, digits * DIGIT_BITS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Level:
-    """The n-grams of one order, of two words or more."""
+    """The n-grams of one order, 2 or more."""
 
-    #: sorted, shape ``(n,)``, int64: the words' numbers, 20 bits each
+    #: the words' numbers, 20 bits each, sorted, shape ``(n,)``, int64
     keys: NDArray[np.int64]
-    #: discounted probability of each
+    #: discounted probability of each n-gram
     shares: NDArray[np.float32]
     #: contexts of these n-grams, sorted, shape ``(m,)``, int64
     contexts: NDArray[np.int64]
-    #: what each leaves to the shorter context
+    #: mass that each context gives to the shorter one
     rests: NDArray[np.float32]
 
 
 class NgramModel:
-    """Bits that each word of a sentence tells. Build it with :func:`learn` or :meth:`from_bytes`."""
+    """Model of the bits of each word of a sentence; built by ``fit.learn`` or :meth:`from_bytes`."""
 
     def __init__(
         self,
@@ -65,32 +90,32 @@ class NgramModel:
         self._levels = tuple(levels)
         self._spelling = spelling
         self._known: dict[str, tuple[int, float]] = {}
-        #: words that it learned from
+        #: words that it was trained on
         self.words = words
 
     @property
     def order(self) -> int:
-        """Words of its longest n-grams."""
+        """Return the words of its longest n-grams."""
         return 1 + len(self._levels)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Forms that it knows, and n-grams of each order from 2."""
+        """Return the number of known forms, and of n-grams of each order from 2."""
         return (len(self._forms), *(len(level.keys) for level in self._levels))
 
     def __contains__(self, shape: str) -> bool:
-        """Whether it knows a form, see :func:`form`."""
+        """Return whether it knows a form, see :func:`form`."""
         return shape in self._numbers
 
     def spelled(self, shape: str) -> float:
-        """Bits of the letters of a form that it does not know."""
+        """Return the bits of the letters of an unknown form."""
         return float(self._spelling.bits([shape])[0])
 
     def bits(self, words: Sequence[str], firsts: Sequence[int]) -> NDArray[np.float32]:
-        """What each word tells after those before it in its sentence.
+        """Return the bits of each word after those before it in its sentence.
 
         Args:
-            words: of one or many sentences, with their punctuation.
+            words: words of one or many sentences, with their punctuation.
             firsts: the first word of each sentence.
 
         Returns:
@@ -126,7 +151,7 @@ class NgramModel:
         return numbers, extra
 
     def to_bytes(self) -> bytes:
-        """All of it, compressed."""
+        """Return the model as compressed bytes."""
         head = {"words": self.words, "order": self.order}
         arrays: dict[str, Any] = {
             "head": np.frombuffer(json.dumps(head).encode(), dtype=np.uint8),
@@ -137,7 +162,7 @@ class NgramModel:
             "spelling": self._spelling.counts,
         }
         for n, level in enumerate(self._levels, start=2):
-            # differences of sorted keys are small, and small numbers compress
+            # differences of sorted keys are small and compress well
             arrays[f"keys{n}"] = np.diff(level.keys, prepend=0)
             arrays[f"shares{n}"] = np.log2(level.shares).astype(np.float16)
             arrays[f"contexts{n}"] = np.diff(level.contexts, prepend=0)
@@ -148,10 +173,10 @@ class NgramModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> NgramModel:
-        """What :meth:`to_bytes` made.
+        """Read the bytes of :meth:`to_bytes`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the bytes have another format.
         """
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
@@ -182,17 +207,17 @@ class NgramModel:
             zlib.error,
             zipfile.BadZipFile,
         ) as error:
-            raise ValueError(f"these are no n-grams: {error}") from error
+            raise ValueError(f"the bytes are no n-grams: {error}") from error
 
 
 def ngrams(
     numbers: NDArray[np.int64], firsts: Sequence[int] | NDArray[np.int64], order: int
 ) -> list[NDArray[np.int64]]:
-    """The n-gram that each word ends, as one key, for each n from 2 to ``order``.
+    """Return the n-gram that ends at each word, as one key, for each n from 2 to ``order``.
 
     Args:
-        numbers: of the words, shape ``(n,)``, each of at most :data:`BITS` bits.
-        firsts: the first word of each sentence; :data:`BEGIN` stands in front of it as often as need be.
+        numbers: numbers of the words, shape ``(n,)``, each of at most :data:`BITS` bits.
+        firsts: the first word of each sentence; it is padded with :data:`BEGIN`.
         order: 1 to 3.
     """
     before = order - 1
@@ -214,10 +239,10 @@ def _found(
     *,
     missing: float,
 ) -> NDArray[np.float32]:
-    """The value of each key, by a sorted table."""
+    """Return the value of each key from a sorted table."""
     if not len(table):
         return np.full(len(keys), missing, dtype=np.float32)
-    # sorted look-ups stay in the cache, which is worth the sorting
+    # sorted look-ups stay in the processor's cache, which is worth the sorting
     order = np.argsort(keys)
     places = np.empty(len(keys), dtype=np.int64)
     places[order] = np.searchsorted(table, keys[order])

@@ -1,4 +1,4 @@
-"""What a word tells that the n-gram model does not know: the bits of its letters."""
+"""Spelling model: the bits of the letters of words that the n-gram model does not know."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: words whose spelling is learned, at most
+#: Maximum words whose spelling is learned.
 MOST_WORDS = 300_000
-#: what is counted as one character, before whose own bits: any that is not of ``_ALPHABET``
+#: Extra bits of a character outside ``_ALPHABET``; all of these count as one character.
 OTHER_BITS = 6.0
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0-'/.,+%()=<>:&"
@@ -22,25 +22,25 @@ _OF_BYTE = np.full(256, _OTHER, dtype=np.int64)
 _OF_BYTE[0] = _EDGE
 for _place, _character in enumerate(_ALPHABET):
     _OF_BYTE[ord(_character)] = 2 + _place
-#: what the shorter context weighs, in occurrences
+#: Weight of the shorter context, in occurrences.
 _PRIOR = 4.0
 
 
 class Spelling:
-    """An interpolated trigram model of characters, with a Dirichlet prior of the shorter context.
+    """Interpolated trigram model of characters, with a Dirichlet prior from the shorter context.
 
-    The prior is of MacKay and Peto (*A hierarchical Dirichlet language model*, 1995). A word's end is a
-    character too, so that the probabilities of all words sum to 1.
+    The prior is from MacKay and Peto (*A hierarchical Dirichlet language model*, 1995). A word's end counts as a
+    character, so that the probabilities of all words sum to 1.
     """
 
     def __init__(self, counts: NDArray[np.uint32] | None = None) -> None:
-        """Take what was counted.
+        """Compute the bits of trigrams from counts.
 
         Args:
-            counts: shape ``(c, c, c)`` for c characters; ``None``: nothing was.
+            counts: counts of trigrams, shape ``(c, c, c)`` for c characters; ``None``: zeros.
         """
         shape = (_CLASSES,) * 3
-        #: what :meth:`learn` counted
+        #: counts of trigrams
         self.counts = np.zeros(shape, dtype=np.uint32) if counts is None else counts.reshape(shape)
         three = self.counts.astype(np.float64)
         two, one = three.sum(axis=0), three.sum(axis=(0, 1))
@@ -54,12 +54,12 @@ class Spelling:
 
     @classmethod
     def learn(cls, words: Sequence[str]) -> Spelling:
-        """Count the characters of words."""
+        """Train on the characters of words."""
         keys, _ = _keys(words[:MOST_WORDS])
         return cls(np.bincount(keys, minlength=_CLASSES**3).astype(np.uint32))
 
     def bits(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """Bits of each word, shape ``(len(words),)``."""
+        """Return the bits of each word, shape ``(len(words),)``."""
         if not words:
             return np.zeros(0, dtype=np.float32)
         keys, firsts = _keys(words)
@@ -67,13 +67,13 @@ class Spelling:
 
 
 def _keys(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The trigrams of all words as numbers, and the first of each word."""
-    # every word is written between edges: two before it, one after
+    """Return the trigrams of all words as numbers, and the first one of each word."""
+    # each word stands between edges: two before it, one after
     joined = "".join(f"\0\0{word}\0" for word in words)
     classes = _OF_BYTE[np.frombuffer(joined.encode("latin-1", errors="replace"), dtype=np.uint8)]
     lengths = np.fromiter((len(word) + 1 for word in words), dtype=np.int64, count=len(words))
     firsts = np.cumsum(lengths) - lengths
-    # the third character of each trigram: all but the two edges in front of each word
+    # the third character of each trigram: all but the two edges before each word
     thirds = np.arange(int(lengths.sum())) + np.repeat(2 * np.arange(1, len(words) + 1), lengths)
     keys = (classes[thirds - 2] * _CLASSES + classes[thirds - 1]) * _CLASSES + classes[thirds]
     return keys, firsts

@@ -1,4 +1,4 @@
-"""What a word is to the words around it, as far as its letters tell: the closed classes of phrases."""
+"""Cues of words, from their letters alone: the closed word classes that phrases are built from."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from strategies.compression.wording.drugs import is_drug
 
 
 class Cue(IntFlag):
-    """What a word may be; a word may be several things."""
+    """Classes of words; a word may have several."""
 
     #: a function word, before which a phrase may begin
     FUNCTION = 1
     #: a number, in digits or words, with what is written together with it: ``50%``, ``p<0.05``
     NUMBER = 2
     NEGATION = 4
-    #: takes back the clause that "that" or "whether" begins, as a negation does
+    #: negates the clause after "that" or "whether", as a negation does
     DOUBT = 8
     #: belongs to the number after it: "below", "exceeding", "least"
     COMPARES = 16
-    #: says what the number after it is: "p", "n", "CI", "ratio"
+    #: names the number after it: "p", "n", "CI", "ratio"
     LABEL = 32
     #: may follow a number's unit: "daily", "per"
     RATE = 64
-    #: between two numbers part of what they say: "to", "of", "and"
+    #: joins two numbers: "to", "of", "and"
     JOINS = 128
     #: no letter and no digit: ``<``, ``=``, ``±``
     SYMBOL = 256
@@ -42,7 +42,7 @@ class Cue(IntFlag):
     TURNS = 8192
     #: a pronoun that begins a clause, unless a preposition stands before it
     RELATIVE = 8388608
-    #: begins a clause that a negation before it can take back
+    #: begins a clause that a preceding negation can govern
     OPENER = 16384
     #: belongs to a negation after it: "did"
     AUXILIARY = 32768
@@ -52,11 +52,11 @@ class Cue(IntFlag):
     BACK = 131072
     #: "of", after "no evidence"
     OF = 262144
-    #: what there may be none of: "evidence"
+    #: noun of "no … of": "evidence"
     EVIDENCE = 524288
-    #: "only", which takes the negation from "not"
+    #: "only": "not only" is no negation
     ONLY = 1048576
-    #: is not parted from what it speaks of: "respectively"
+    #: stays with the words before it: "respectively"
     CLINGS = 2097152
     #: "a" and "an"
     ARTICLE = 4194304
@@ -64,7 +64,7 @@ class Cue(IntFlag):
     UNIT_END = 16777216
     #: "to", also after a unit: "5 mg to 10 mg"
     RANGE = 33554432
-    #: turns round or bounds what its clause says, though it is no negation: "contraindicated", "except"
+    #: reverses or limits its clause without being a negation: "contraindicated", "except"
     REVERSES = 67108864
     #: names a drug, alone or in a compound: "aspirin-treated"
     DRUG = 134217728
@@ -84,7 +84,7 @@ _NUMBERS = words(
     "hundred hundreds thousand thousands million millions billion dozen half halves third thirds "
     "quarter quarters twice thrice once double doubled triple tripled several-fold"
 )
-#: in front of a hyphen these are rather of a name: double-blind, third-generation, half-life
+#: Number words that begin names before a hyphen: double-blind, third-generation, half-life.
 _NO_CARDINALS = words("double triple third quarter half once")
 _NO_FOLDS = words("fold unfold scaffold manifold blindfold")
 _CLASSES: tuple[tuple[Cue, frozenset[str]], ...] = (
@@ -166,7 +166,7 @@ _CLASSES: tuple[tuple[Cue, frozenset[str]], ...] = (
     ),
 )
 
-# whole numbers from here on: flags of the standard library take a microsecond to join
+# plain integers from here on: joining enum flags takes a microsecond
 _TABLE: dict[str, int] = {}
 for _cue, _members in _CLASSES:
     for _member in _members:
@@ -184,12 +184,12 @@ _DASHES = frozenset({"-", "–", "—", "--", "−", "‐", "―"})
 _DIGITS = re.compile(r"\W*\d(?:[\d.,·:/%^×*+±~–−-]*\d)?[%°‰]?")
 _COMPARED = re.compile(r"[<>=≤≥±~≈≦≧⩽⩾≪≫∼∓][-−–+.·]*\d")
 _LETTERS = re.compile(r"[^\W\d_]+")
-#: a unit of more letters than these, which is not in the list, is taken for a name: 17beta-estradiol
+#: Maximum letters of an unlisted unit; a longer one is a name: 17beta-estradiol.
 _UNIT = 3
 
 
 def cue(word: str) -> int:
-    """What a word is, as a sum of :class:`Cue`.
+    """Return the cues of a word, as a sum of :class:`Cue`.
 
     Args:
         word: a run of characters without white space, with its punctuation.
@@ -213,7 +213,7 @@ def cue(word: str) -> int:
 
 
 def _edges(word: str, core: str) -> int:
-    """What the punctuation at a word's ends does; brackets within it, as in ``beta(2)``, do nothing."""
+    """Return the cues of a word's outer punctuation; brackets within it, as in ``beta(2)``, do not count."""
     if word == core:
         return 0
     found = _OPENS if word[0] in "([{" or word[:2] in ('"(', "“(") else 0

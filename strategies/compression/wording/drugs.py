@@ -1,9 +1,9 @@
-"""Whether a word names a drug, by its letters alone: stems, a list of names, and codes of development.
+"""Drug names: recognise a drug by stem, by a list of names, or by a development code.
 
-International non-proprietary names end in stems that say what a substance is ("-pril" inhibits the
-angiotensin-converting enzyme), which the WHO publishes (*The use of stems in the selection of International
-Nonproprietary Names (INN) for pharmaceutical substances*). A name that has none is looked up in a list. Brand
-names are not known. It is a cue for what must not be left out, and rather sees a drug too many.
+International non-proprietary names end in stems for the kind of substance ("-pril" inhibits the
+angiotensin-converting enzyme), published by the WHO (*The use of stems in the selection of International
+Nonproprietary Names (INN) for pharmaceutical substances*). Names without a stem are in a list. Brand names are not
+recognised. Recognised words must not be dropped, so false positives are preferred to false negatives.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib import resources
 
 from posology.text._lexicon import words
 
-#: what names end in
+#: Endings of names.
 _SUFFIXES = words(
     # heart and vessels
     "pril prilat sartan vastatin statine olol alol dipine tiazem pamil zosin thiazide semide lactone renone "
@@ -45,7 +45,7 @@ _SUFFIXES = words(
 )
 _PREFIXES = ("cef", "ceph", "sulfa", "sulpha", "peginterferon")
 
-#: ordinary words, enzymes and cells that end or begin as drugs do
+#: Ordinary words, enzymes and cells that begin or end like drugs.
 _ORDINARY = words(
     "accept intercept percept precept except concept cephalad cephalic cephalus cephalometric cephalometry "
     "cephalometrically cephalocaudal cephalothorax cephalopelvic cephalomedullary cephalin cephalalgia "
@@ -60,10 +60,10 @@ _ORDINARY = words(
 
 
 def is_drug(word: str) -> bool:
-    """Whether a word is the name of a drug or of a class of drugs.
+    """Return whether a word names a drug or a class of drugs.
 
     Args:
-        word: without punctuation at its ends; of a compound ("aspirin-treated") any part may be one.
+        word: a word without outer punctuation; of a compound ("aspirin-treated") any part may be a drug.
     """
     if _CODE.fullmatch(word):
         return not _NO_CODE.match(word)
@@ -74,24 +74,24 @@ def is_drug(word: str) -> bool:
 
 
 _JOINTS = re.compile(r"[-–‐/+,;()\[\]]")
-#: BMS-986165, MK-3475, GSK1120212, CP-690,550
+#: Development codes: BMS-986165, MK-3475, GSK1120212, CP-690,550.
 _CODE = re.compile(
     r"(?:ABBV|ABT|AMG|ARN|ASP|AZD|BAY|BGB|BI|BIBF|BIBR|BIIB|BMS|BMN|CGP|CHIR|CI|CNTO|CP|CX|EMD|EPZ|FG|FK|FTY|GDC|GS|"
     r"GSK|GW|INCB|JNJ|KW|LCZ|LDC|LEE|LY|LU|MDL|MDX|MEDI|MGCD|MK|MLN|NVP|ONO|OSI|PD|PF|PKC|PLX|PNU|PTK|REGN|RG|RO|"
     r"RU|SB|SCH|SKF|SM|SR|STI|SU|TAK|TMC|UCB|UK|VX|WAY|WIN|WY|YM|ZD|ZK)[- ]?\d{3,}(?:[-,]\d+)*[A-Za-z]?"
     r"|[A-Z]{2,4}-\d{4,}[A-Z]?"
 )
-#: trials, years and registers
+#: Codes of trials, years and registers, which are no drugs.
 _NO_CODE = re.compile(
     r"[A-Z]+-?(?:19|20)\d\d$|(?:NCT|ISRCTN|PMID|CRD|ICD|ISO|ATCC|DSM|PMC|DRKS|SMMC|SGC|HT|ZR|CCL|CRL)-?\d"
 )
-#: letters of the shortest name that is known by its stem
+#: Minimum letters of a name that is recognised by its stem.
 _SHORTEST = 6
 
 
 @cache
 def names() -> frozenset[str]:
-    """The listed names, lower case."""
+    """Return the listed names, lower case."""
     text = resources.files(__package__).joinpath("data/drug_names.txt").read_text(encoding="utf-8")
     return words("\n".join(line for line in text.splitlines() if not line.startswith("#")))
 

@@ -1,7 +1,7 @@
-"""The numbers that a text states, with comparison, sign and unit, written so that two texts can be compared.
+"""Figures: the numbers of a text with comparison, sign and unit, normalised so that texts can be compared.
 
-``1,204``, ``1 204`` and ``1204`` are one number, ``5 mg`` and ``5-mg`` one dose, ``< 0.05`` and ``below 0.05`` one
-bound; ``15 mg`` and ``15 mg/kg`` are two.
+``1,204``, ``1 204`` and ``1204`` are equal, as are ``5 mg`` and ``5-mg``, and ``< 0.05`` and ``below 0.05``; ``15 mg``
+and ``15 mg/kg`` differ.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNITS = {
     }.items()
     for name in names.split()
 }
-#: they may be left out: "aged 40 to 75" is "aged 40 to 75 years"
+#: Units that may be omitted: "aged 40 to 75" is "aged 40 to 75 years".
 _TIMES = frozenset({"s", "min", "h", "d", "wk", "mo", "y"})
 _COUNTED = (
     ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
@@ -75,9 +75,9 @@ _COMPARISONS = (
     ("<", re.compile(rf"(?:<|\b(?:{_LESS}))\s*\Z", re.IGNORECASE)),
     (">", re.compile(rf"(?:>|\b(?:{_MORE}))\s*\Z", re.IGNORECASE)),
 )
-#: code points before a number in which its comparison stands
+#: Code points before a number that are searched for its comparison.
 _BEFORE = 24
-#: no digit of a name: IL-6, CD4, H1N1, COVID-19
+#: Numbers, but no digits of names: IL-6, CD4, H1N1, COVID-19.
 _NUMBER = re.compile(
     r"(?<![^\W_])(?<![^\W\d_][-‐‑–])(?<!\d[.,·:])"
     r"(?:\d{1,3}(?:[,\u202f\u2009 ]\d{3})+(?![\d])|\d+)?(?:(?<=\d)[.·]\d+|(?<!\d)[.·]\d+|(?<=\d))"
@@ -98,18 +98,18 @@ _NAME = re.compile(r"(?<!\w)[^\W\d_]+[-‐‑–]?\d[^\W_]*(?:[-/][^\W_]+)*")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """A number as a text states it."""
+    """A number in a text, with its comparison and unit."""
 
     value: Decimal
     #: ``<``, ``≤``, ``>`` or ``≥``; empty: none
     comparison: str = ""
-    #: of its unit the parts, the first what is counted: ``("mg", "kg", "d")``; empty: no known unit
+    #: parts of its unit, the counted one first: ``("mg", "kg", "d")``; empty: no known unit
     unit: tuple[str, ...] = ()
 
     def says(self, other: Figure) -> bool:
-        """Whether it states no other amount than ``other``, as far as both tell.
+        """Return whether it states the same amount as ``other``, as far as both are explicit.
 
-        A length of time may be without its unit, and a rate without the time that it is for.
+        A duration may lack its unit, and a rate its time.
         """
         if (self.value, self.comparison) != (other.value, other.comparison):
             return False
@@ -123,13 +123,13 @@ class Figure:
 
 @lru_cache(maxsize=256)
 def figures(text: str) -> tuple[Figure, ...]:
-    """The numbers of a text, in digits or words, in their order; not those of names as ``IL-6``."""
+    """Return the numbers of a text, in digits or words, in order; not those of names such as ``IL-6``."""
     spans = sorted(
         [(m.start(), m.end()) for m in _NUMBER.finditer(text) if m[0]]
         + [(m.start(), m.end()) for m in _WORD.finditer(text)]
     )
     found = [_figure(text, start, end) for start, end in spans]
-    # of "5, 10 and 20 mg" all are doses
+    # in "5, 10 and 20 mg" all have the unit
     for i in range(len(found) - 2, -1, -1):
         between = text[spans[i][1] : spans[i + 1][0]]
         if not found[i].unit and found[i + 1].unit and _LISTED.fullmatch(between):
@@ -139,7 +139,7 @@ def figures(text: str) -> tuple[Figure, ...]:
 
 @lru_cache(maxsize=256)
 def names(text: str) -> frozenset[str]:
-    """Words of letters and digits, as ``IL-6`` and ``BMS-986165``, in lower case and without hyphens."""
+    """Return the words of letters and digits, such as ``IL-6`` and ``BMS-986165``, lower case, without hyphens."""
     return frozenset(re.sub(r"[-‐‑–]", "", m[0]).lower() for m in _NAME.finditer(text))
 
 
@@ -185,6 +185,6 @@ def _essential(unit: tuple[str, ...]) -> bool:
 
 
 def _parts(denominators: tuple[str, ...]) -> tuple[set[str], set[str]]:
-    """What an amount is for: of body or volume, and of time."""
+    """Divide denominators into those of body or volume and those of time."""
     of = set(denominators)
     return of - _TIMES, of & _TIMES

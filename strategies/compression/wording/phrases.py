@@ -1,13 +1,12 @@
-"""Phrases and clauses: the smallest pieces that a compressor keeps or drops.
+"""Phrases and clauses: the units that a compressor keeps or drops.
 
-A phrase is a run of function words and the run of content words after it, the chinks and chunks of
-Liberman and Church (*Text analysis and word pronunciation in text-to-speech synthesis*, 1992), at most
-:data:`LONGEST` words: no tagger is asked. Selective Context (Li 2023) filters noun phrases of a parser
-instead; what counts here is that a number is never parted from its unit, its comparison or its range, nor a
-negation from what it denies: these are held together whatever their length.
+A phrase is a run of function words and the following run of content words, the chinks and chunks of Liberman and Church
+(*Text analysis and word pronunciation in text-to-speech synthesis*, 1992), at most :data:`LONGEST` words; no tagger is
+needed. Selective Context (Li 2023) filters a parser's noun phrases instead. Here a number stays together with its
+unit, comparison and range, and a negation with what it negates, regardless of length.
 
-A clause ends at a comma, semicolon or colon, at brackets and dashes, and before conjunctions that begin
-one; but not where the next clause could be read without a negation that governs it
+A clause ends at a comma, semicolon or colon, at brackets and dashes, and before conjunctions that begin a clause;
+but not where the next clause could be read without a negation that governs it
 (:func:`posology.text._edges.drops_negation`).
 """
 
@@ -21,15 +20,15 @@ from posology.text._edges import GOVERNING_REACH, NEGATION_REACH, drops_negation
 from posology.types import Sentence
 from strategies.compression.wording.cues import Cue, cue
 
-#: words of a phrase, where nothing holds more of them together
+#: Maximum words of a phrase, unless more are held together.
 LONGEST = 6
-#: words, and code points, at which even what is held together is parted
+#: Maximum words and code points, even of words that are held together.
 MOST_WORDS, MOST_CHARACTERS = 200, 60_000
-#: code points of a word; a longer run is several words
+#: Maximum code points of a word; a longer run is several words.
 MOST_LETTERS = 1_000
 
-#: words after a denial before which no clause begins, unless it is shown that it does not take it back:
-#: more than :data:`NEGATION_REACH`, which counts words of letters only
+#: Words after a negation in which a clause begins only if :func:`drops_negation` allows it: more than
+#: :data:`NEGATION_REACH`, which counts words of letters only.
 _NEAR = NEGATION_REACH + 6
 
 _WORD = re.compile(rf"\S{{1,{MOST_LETTERS}}}")
@@ -47,37 +46,36 @@ _OPENER, _OF, _EVIDENCE, _ONLY = int(Cue.OPENER), int(Cue.OF), int(Cue.EVIDENCE)
 _CLINGS, _RELATIVE = int(Cue.CLINGS), int(Cue.RELATIVE)
 _UNIT_END, _RANGE = int(Cue.UNIT_END), int(Cue.RANGE)
 _DRUG = int(Cue.DRUG)
-#: what makes a phrase one that its clause is not shown without, nor without the phrases beside it
+#: Cues that protect a phrase and the phrases beside it.
 _PROTECTS = int(Cue.NUMBER | Cue.NEGATION | Cue.DOUBT | Cue.SYMBOL | Cue.BACK | Cue.REVERSES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segments:
-    """The words of a passage, and the phrases and clauses that they form."""
+    """The words, phrases and clauses of a passage."""
 
-    #: of each word, in code points of the passage's text
+    #: start and end of each word, in code points of the passage's text
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-    #: the first word of each sentence that has any
+    #: first word of each sentence that has words
     sentences: list[int] = field(default_factory=list)
-    #: the first word of each phrase
+    #: first word of each phrase
     phrases: list[int] = field(default_factory=list)
-    #: the clause of each phrase, from 0, growing
+    #: clause of each phrase, from 0, ascending
     clauses: list[int] = field(default_factory=list)
-    #: whether each phrase holds a negation, a number, a comparison or a drug's name, or stands beside one of
-    #: the former three in its clause
+    #: whether each phrase has a negation, number, comparison or drug name, or is beside one of the first three in
+    #: its clause
     protected: list[bool] = field(default_factory=list)
 
 
 def segment(text: str, sentences: Sequence[Sentence]) -> Segments:
     """Divide the sentences of a passage into phrases.
 
-    Every word, that is every run of characters without white space, is in exactly one phrase, and no
-    phrase is in two sentences.
+    Each word, a run of characters without white space, is in exactly one phrase. No phrase crosses sentences.
 
     Args:
-        text: the passage's.
-        sentences: of :func:`posology.text.sentences.split`.
+        text: the passage's text.
+        sentences: its sentences, from :func:`posology.text.sentences.split`.
     """
     found = Segments()
     clause = -1
@@ -89,14 +87,14 @@ def segment(text: str, sentences: Sequence[Sentence]) -> Segments:
 
 
 def telling(words: Sequence[str]) -> tuple[list[bool], list[bool]]:
-    """What the words of one sentence are to each other, as :func:`segment` sees it.
+    """Return the bonds and the protection of the words of one sentence, consistent with :func:`segment`.
 
     Args:
         words: runs of characters without white space, in order.
 
     Returns:
-        Of each word, whether it is held together with the next; and whether it is of a number, a negation, a
-        doubt, a comparison or a drug's name, without which its clause may not be shown.
+        Whether each word is held together with the next; and whether it is part of a number, negation, doubt,
+        comparison or drug name, without which its clause must not be shown.
     """
     cues = _cues_of(words)
     held, _ = _held(cues)
@@ -122,7 +120,7 @@ def _cues_of(words: Iterable[str]) -> list[int]:
 def _add(
     found: Segments, text: str, sentence: Sentence, spans: list[tuple[int, int]], clause: int
 ) -> int:
-    """Append one sentence, whose first clause is ``clause``; its last clause is returned."""
+    """Append one sentence whose first clause is ``clause``; return its last clause."""
     cues = _cues_of(text[start:end] for start, end in spans)
     held, governs = _held(cues)
     base, begin = len(found.starts), len(found.phrases)
@@ -130,9 +128,9 @@ def _add(
     found.starts.extend(start for start, _ in spans)
     found.ends.extend(end for _, end in spans)
     own = ""
-    #: up to this word a clause may be taken back by a denial before it
+    #: up to this word, a preceding negation may govern a clause
     denied = 0
-    #: of each phrase, what its words are
+    #: cues of each phrase's words
     marks: list[int] = []
     first, content, mark = 0, False, 0
     for i, now in enumerate(cues):
@@ -174,11 +172,11 @@ def _add(
 
 
 def _with_subjects(found: Segments, begin: int) -> None:
-    """Protect what stands on both sides of a protected phrase in its clause: a dose without its drug is a danger.
+    """Protect the neighbours of protected phrases in their clause: a dose without its drug is dangerous.
 
     Args:
-        found: everything so far.
-        begin: the first phrase of the sentence.
+        found: segments so far.
+        begin: first phrase of the sentence.
     """
     own = found.protected[begin:]
     clauses = found.clauses[begin:]
@@ -190,7 +188,7 @@ def _with_subjects(found: Segments, begin: int) -> None:
 
 
 def _is_turn(before: int, now: int) -> bool:
-    """Whether a clause ends between two words."""
+    """Return whether a clause ends between two words."""
     if now & _CLINGS:
         return False
     if before & (_ENDS | _DASH) or now & (_OPENS | _DASH):
@@ -199,10 +197,10 @@ def _is_turn(before: int, now: int) -> bool:
 
 
 def _held(cues: list[int]) -> tuple[bytearray, bool]:
-    """Of each word, whether it is held together with the next; and whether any denial governs a clause."""
+    """Return whether each word is held together with the next, and whether any negation governs a clause."""
     n = len(cues)
     held = bytearray(n)
-    #: whether the word is of a number with its unit
+    #: whether the word is part of a number with its unit
     measure = False
     for i in range(n - 1):
         a, b = cues[i], cues[i + 1]
@@ -217,34 +215,28 @@ def _held(cues: list[int]) -> tuple[bytearray, bool]:
     return held, governs
 
 
-#: without any of these on either side, nothing is held together
+#: Cues without which, on either side, no words are held together.
 _TELLING = int(
     Cue.NUMBER | Cue.SYMBOL | Cue.DASH | Cue.BACK | Cue.LABEL | Cue.RATE | Cue.TIME | Cue.COMPARES
 )
 
 
 def _holds(a: int, b: int, c: int, *, measure: bool, chained: bool) -> bool:
-    """Whether two words are held together by a number, a comparison or a unit.
+    """Return whether a number, a comparison or a unit holds two words together.
 
     Args:
-        a: the word.
-        b: the next.
-        c: the one after that.
-        measure: whether ``a`` is of a number with its unit.
-        chained: whether ``a`` is held by the word before it.
+        a: cues of the word.
+        b: cues of the next.
+        c: cues of the one after that.
+        measure: whether ``a`` is part of a number with its unit.
+        chained: whether ``a`` is held together with the word before it.
     """
     if a & _DASH:
         return bool(b & _NUMBER)
     if b & _DASH:
         return bool(a & _NUMBER and c & _NUMBER)
     if b & _NUMBER:
-        if a & _ENDS:
-            return bool(a & _LABEL or (a & _NUMBER and a & _COMMA))
-        return bool(
-            a & (_LEADS | _NUMBER | _SYMBOL)
-            or (a & _JOINS and chained)
-            or (measure and (b | c) & _RATE)
-        )
+        return _holds_number(a, b, c, measure=measure, chained=chained)
     if a & _ENDS:
         # "5, 10 and 20 mg"; "12 (5%)" has its number in b
         return bool(a & _NUMBER and a & _COMMA and b & _JOINS and c & _NUMBER)
@@ -252,10 +244,24 @@ def _holds(a: int, b: int, c: int, *, measure: bool, chained: bool) -> bool:
         return True
     if a & (_COMPARES | _LABEL) and b & _JOINS and c & _NUMBER:
         return True
-    if not measure:
-        return False
+    return measure and _holds_measure(a, b, c, chained=chained)
+
+
+def _holds_number(a: int, b: int, c: int, *, measure: bool, chained: bool) -> bool:
+    """Return whether a word is held together with the number ``b`` after it."""
+    if a & _ENDS:
+        return bool(a & _LABEL or (a & _NUMBER and a & _COMMA))
+    return bool(
+        a & (_LEADS | _NUMBER | _SYMBOL)
+        or (a & _JOINS and chained)
+        or (measure and (b | c) & _RATE)
+    )
+
+
+def _holds_measure(a: int, b: int, c: int, *, chained: bool) -> bool:
+    """Return whether ``a``, part of a number with its unit, is held together with the word ``b`` after it."""
     if b & _OPENS:
-        # "45% (placebo)", "500 mg (base)": one word that says of what
+        # "45% (placebo)", "500 mg (base)": one word that qualifies the number
         return bool((a & _NUMBER and b & _LABEL) or b & _ENDS)
     if a & _NUMBER and not b & _FUNCTION:
         return True
@@ -268,10 +274,10 @@ def _holds(a: int, b: int, c: int, *, measure: bool, chained: bool) -> bool:
 
 
 def _deny(cues: list[int], held: bytearray, i: int) -> bool:
-    """Hold a negation together with its auxiliary, the words after it, and what begins what it takes back.
+    """Hold a negation together with its auxiliary, the words after it, and the opener of the clause it governs.
 
     Returns:
-        Whether it takes back a clause that follows.
+        Whether it governs a following clause.
     """
     if i + 1 < len(cues) and cues[i + 1] & _ONLY:
         held[i] = 1
@@ -287,7 +293,7 @@ def _deny(cues: list[int], held: bytearray, i: int) -> bool:
     for j in range(i + 1, min(i + 1 + GOVERNING_REACH + _NEAR, last + 1)):
         if cues[j] & _OPENER or (cues[j] & _OF and cues[j - 1] & _EVIDENCE):
             if j - i <= GOVERNING_REACH:
-                # the opener is not left without what it opens
+                # the opener stays with the word that it opens
                 held[i : min(j + 1, last)] = b"\1" * (min(j + 1, last) - i)
             return True
     return False

@@ -1,10 +1,9 @@
-"""Which words stay where every gap is marked: runs of words rather than scattered ones.
+"""Choice of words in runs, because each gap costs a mark of omission.
 
-A model is shown a mark for what is left out, which costs it about two words: by their scores alone, words are
-left so scattered that at 70 % of the words more tokens are sent than at all of them. So a gap has its price.
-Among all choices that leave no clause without what is protected in it, the one is sought with the largest sum
-of scores at a price for words and gaps alike, by dynamic programming over each sentence; and the price at which
-the share is kept, by bisection.
+A mark costs about two words. By their scores alone, 70 % of the words would be so scattered that more tokens are sent
+than for the whole text. So gaps have a price. Among all choices that keep each opened clause's protected words,
+dynamic programming over each sentence finds the largest sum of scores at one price for words and gaps; bisection finds
+the price at which the share is met.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from strategies.compression.wording.words import Words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: what a mark of omission costs, in words: it is three tokens
+#: Cost of a mark of omission in words: it is three tokens.
 MARK = 2.0
 _STEPS = 24
-#: states of a word: kept; dropped from a clause that is shown; dropped with its clause
+#: States of a word: kept, dropped from an opened clause, dropped with its clause.
 _KEPT, _DROPPED, _CLOSED = range(3)
 _STATES = np.arange(3)
 _NEVER = np.float64(-1e18)
@@ -31,21 +30,21 @@ _NEVER = np.float64(-1e18)
 def choose_runs(
     words: Sequence[Words], scores: Sequence[NDArray[np.float32]], share: float
 ) -> list[NDArray[np.bool_]]:
-    """The words that stay, in runs. The more is left, the more words and the fewer gaps.
+    """Choose the words that stay, in runs. A larger share keeps more words with fewer gaps.
 
     Args:
-        words: of each sentence.
-        scores: of each word of each sentence, at least 0; the higher, the rather it stays.
-        share: of all words, how many may stay, 0 to 1, each gap counted as :data:`MARK` of them.
+        words: words of each sentence.
+        scores: score of each word of each sentence, at least 0; higher scores stay.
+        share: maximum share of all words that stays, 0 to 1; each gap counts as :data:`MARK` words.
 
     Returns:
-        Of each sentence, which words stay: of each clause all that is protected or nothing, and whole bonds.
+        Which words of each sentence stay: whole bonds, with all protected words of a clause or none of its words.
 
     Raises:
-        ValueError: the share is not 0 to 1.
+        ValueError: ``share`` is not 0 to 1.
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"a share of words is 0 to 1, not {share}")
+        raise ValueError(f"share must be 0 to 1 (got {share})")
     total = sum(map(len, words))
     if share in (0, 1) or not total:
         return [np.full(len(one), share == 1) for one in words]
@@ -66,11 +65,11 @@ def choose_runs(
 
 
 class Table:
-    """All sentences side by side, padded to the longest: m of at most n words.
+    """All m sentences, padded to the longest of n words.
 
     Args:
-        words: of each sentence.
-        scores: of each word of each sentence.
+        words: words of each sentence.
+        scores: score of each word of each sentence.
     """
 
     def __init__(self, words: Sequence[Words], scores: Sequence[NDArray[np.float32]]) -> None:
@@ -78,7 +77,7 @@ class Table:
         self._scores = np.zeros(self.shape)
         self._there = np.zeros(self.shape, np.bool_)
         self._protected = np.zeros(self.shape, np.bool_)
-        # of each word, whether it is of the same bond or clause as the one before it
+        # whether each word has the same bond or clause as the one before it
         self._bound = np.zeros(self.shape, np.bool_)
         self._within = np.zeros(self.shape, np.bool_)
         for i, (one, own) in enumerate(zip(words, scores, strict=True)):
@@ -90,21 +89,21 @@ class Table:
             self._within[i, 1:n] = one.clause[1:] == one.clause[:-1]
 
     def cost(self, kept: NDArray[np.bool_]) -> float:
-        """Words, and gaps at :data:`MARK` each: between kept words, and between sentences."""
+        """Return the cost in words: kept words, and :data:`MARK` for each gap between them and between sentences."""
         flat = kept[self._there]
         gaps = np.count_nonzero(np.diff(np.concatenate(([True], flat)).astype(np.int8)) < 0)
         return float(np.count_nonzero(flat)) + MARK * float(gaps)
 
     def best(self, price: float) -> NDArray[np.bool_]:
-        """What is kept at a price of a word, shape ``(m, n)``: most scores less the price of words and gaps.
+        """Return the best choice at a price of a word, shape ``(m, n)``: scores minus the price of words and gaps.
 
-        A gap is counted where words are left out behind a kept one of the same sentence.
+        A gap counts if words are dropped after a kept one of the same sentence.
         """
         m, n = self.shape
         came = np.zeros((n, m, 3), np.int8)
         worth = np.zeros((m, 3))
         worth[:, _DROPPED] = _NEVER
-        # of each word, what it is worth to go from one state to another; nothing, where it is not said
+        # reward of each change of state; 0 unless set below
         move = np.zeros((m, 3, 3))
         mark = -price * MARK
         parted = np.where(self._bound, _NEVER, 0.0)
@@ -122,7 +121,7 @@ class Table:
             best = total.max(axis=1)
             best[:, _KEPT] += gain[:, j]
             best[self._protected[:, j], _DROPPED] = _NEVER
-            # past the end of its sentence a row stays as it is
+            # beyond the end of its sentence a row keeps its values
             there = self._there[:, j, None]
             worth = np.where(there, best, worth)
             came[j] = np.where(there, total.argmax(axis=1), _STATES)
@@ -141,7 +140,7 @@ def _fill(
     kept: list[NDArray[np.bool_]],
     left: float,
 ) -> None:
-    """Spend what is left on the best bonds of shown clauses beside what is kept, in place: none needs a new mark."""
+    """Spend the remaining words on the best bonds beside kept words of opened clauses, in place: no new marks."""
     while True:
         best: tuple[float, int, NDArray[np.intp]] | None = None
         for i, (one, own) in enumerate(zip(words, scores, strict=True)):

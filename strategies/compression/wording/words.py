@@ -1,9 +1,9 @@
-"""Words: the smallest pieces that a compressor keeps or drops, and what of them must stay together.
+"""Words: the smallest units that a compressor keeps or drops, and the bonds between them.
 
-What filters single words (TCRA-LLM's semantic compression, 4.2.2; Selective Context at the token level) would
-part a number from its unit and drop the "not" that turns a sentence round, for such words tell little by
-themselves. Here they form bonds, which are kept or dropped whole, and some are protected: no fragment of
-a clause is shown without its negations, its numbers with their units and comparisons, and its drugs' names.
+A filter of single words (TCRA-LLM's semantic compression, 4.2.2; Selective Context at the token level) would separate
+a number from its unit and drop a "not", because such words have little information of their own. Here they form
+bonds, which are kept or dropped whole. Some are protected: no fragment of a clause is shown without its negations, its
+numbers with units and comparisons, and its drug names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from strategies.compression.wording.phrases import segment, telling
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: what is left out of a fragment's end: a mark of omission follows it
+#: Punctuation dropped at a fragment's end, before a mark of omission.
 _DANGLING = ",;:"
 
 
@@ -35,20 +35,20 @@ class Words:
     #: code-point offsets into the passage's text, shape ``(n,)`` each, int32
     starts: NDArray[np.int32]
     ends: NDArray[np.int32]
-    #: words of one number are kept or dropped together; from 0, growing, shape ``(n,)``, int32
+    #: bond of each word, kept or dropped whole; from 0, ascending, shape ``(n,)``, int32
     bond: NDArray[np.int32]
-    #: the clause that each is of, from 0, growing, shape ``(n,)``, int32; no bond crosses clauses
+    #: clause of each word, from 0, ascending, shape ``(n,)``, int32; no bond crosses clauses
     clause: NDArray[np.int32]
-    #: whether its clause may not be shown without it; of all words of a bond or of none; ``(n,)``
+    #: whether its clause must not be shown without it; equal for all words of a bond; shape ``(n,)``
     protected: NDArray[np.bool_]
 
     @classmethod
     def of(cls, text: str, sentence: Sentence) -> Words:
-        """The words of a sentence.
+        """Return the words of a sentence.
 
         Args:
-            text: the passage's.
-            sentence: of :func:`posology.text.sentences.split`.
+            text: the passage's text.
+            sentence: a sentence of :func:`posology.text.sentences.split`.
         """
         found = segment(text, (sentence,))
         starts = np.array(found.starts, np.int32)
@@ -84,7 +84,7 @@ class Words:
 
     @classmethod
     def bare(cls, text: str, sentence: Sentence) -> Words:
-        """The words of a sentence, none of them held or protected: for experiments only."""
+        """Return the words of a sentence without bonds or protection, for experiments only."""
         found = segment(text, (sentence,))
         n = len(found.starts)
         return cls(
@@ -101,15 +101,15 @@ class Words:
 
 
 def spans(text: str, words: Words, kept: NDArray[np.bool_]) -> tuple[Sentence, ...]:
-    """The kept words of a sentence as spans, in order, those in a row as one.
+    """Return the kept words of a sentence as spans, in order, adjacent words joined.
 
-    A span that begins or ends with its sentence takes in the punctuation there; a comma, semicolon or colon
-    at the end of any other is left out.
+    A span at the beginning or end of its sentence includes the punctuation there; other spans drop a comma, semicolon
+    or colon at their end.
 
     Args:
-        text: the passage's.
-        words: of the sentence.
-        kept: shape ``(len(words),)``.
+        text: the passage's text.
+        words: words of the sentence.
+        kept: whether each word is kept, shape ``(len(words),)``.
     """
     edge = np.flatnonzero(np.diff(kept.astype(np.int8), prepend=0, append=0)).tolist()
     found = []
@@ -127,27 +127,27 @@ def spans(text: str, words: Words, kept: NDArray[np.bool_]) -> tuple[Sentence, .
 def choose(
     words: Sequence[Words], scores: Sequence[NDArray[np.float32]], share: float
 ) -> list[NDArray[np.bool_]]:
-    """The words with the highest scores, as many as the share allows, of all sentences together.
+    """Choose the words with the highest scores, within a share of all sentences' words.
 
-    A clause is opened with all of its protected words, and the best of its others, or not at all; bonds go
+    A clause is opened with all of its protected words and the best of its other bonds, or not at all. Bonds are ranked
     by their mean scores.
 
     Args:
-        words: of each sentence.
-        scores: of each word of each sentence; the higher, the rather it stays.
-        share: of all words, how many may stay, 0 to 1.
+        words: words of each sentence.
+        scores: score of each word of each sentence; higher scores stay.
+        share: maximum share of all words that stays, 0 to 1.
 
     Returns:
-        Of each sentence, which words stay.
+        Which words of each sentence stay.
 
     Raises:
-        ValueError: the share is not 0 to 1.
+        ValueError: ``share`` is not 0 to 1.
     """
     if not 0 <= share <= 1:
-        raise ValueError(f"a share of words is 0 to 1, not {share}")
+        raise ValueError(f"share must be 0 to 1 (got {share})")
     kept = [np.zeros(len(one), np.bool_) for one in words]
     left = math.floor(share * sum(len(one) for one in words) + 1e-9)
-    # of each clause what opens it, then its bonds: (minus worth, order, sentence, words, bonds that follow)
+    # opening of each clause, then its bonds: (minus mean score, order, sentence, words, following bonds)
     queue: list[tuple[float, int, int, NDArray[np.intp], list[NDArray[np.intp]]]] = []
     order = 0
     for at, (one, own) in enumerate(zip(words, scores, strict=True)):
@@ -170,7 +170,7 @@ def choose(
 def _clauses(
     words: Words, scores: NDArray[np.float32]
 ) -> list[tuple[NDArray[np.intp], list[NDArray[np.intp]]]]:
-    """Of each clause, what is shown first, that is what is protected and the best bond; and its other bonds."""
+    """Return each clause's opening (its protected words and best other bond) and its remaining bonds."""
     clauses = []
     for clause in _groups(words.clause, np.arange(len(words))):
         needed = clause[words.protected[clause]]
@@ -178,7 +178,7 @@ def _clauses(
         others = [bond for bond in bonds if not words.protected[bond[0]]]
         opening = needed
         if others:
-            # numbers alone say nothing: the bond that tells the most comes with them
+            # numbers alone are meaningless: the best bond comes with them
             best = max(others, key=lambda bond: float(scores[bond].mean()))
             others = [bond for bond in others if bond is not best]
             opening = np.sort(np.concatenate((needed, best)))
@@ -187,7 +187,7 @@ def _clauses(
 
 
 def _groups(numbers: NDArray[np.int32], places: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Places in a row that have the same number."""
+    """Split places into runs of the same number."""
     if not len(places):
         return []
     return np.split(places, np.flatnonzero(np.diff(numbers)) + 1)

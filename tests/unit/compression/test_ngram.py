@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 
 from strategies.compression.self_information.counts import Counts
 from strategies.compression.self_information.fit import learn
-from strategies.compression.self_information.forms import DIGIT_BITS, form
-from strategies.compression.self_information.ngram import BEGIN, BITS, NgramModel, ngrams
+from strategies.compression.self_information.ngram import (
+    BEGIN,
+    BITS,
+    DIGIT_BITS,
+    NgramModel,
+    form,
+    ngrams,
+)
 from strategies.compression.self_information.spelling import OTHER_BITS, Spelling
 
 WORDS = ["aspirin", "lowers", "the", "risk", "of", "stroke", "in", "adults."]
