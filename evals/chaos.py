@@ -35,11 +35,12 @@ from posology.budget.books.audit import Auditor
 from posology.budget.books.reader import Reader
 from posology.budget.ledger.redis import RedisLedger
 from posology.corpus.sample import notes_file, questions
+from posology.published.calls import AttemptOutput
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
-from posology.types import Attempt, Outcome
+from posology.types import Outcome
 
 FAULTS = Faults(latency=(0.5, 1.5), rate_limited=0.02, errors=0.01, cuts=0.005)
 
@@ -161,7 +162,7 @@ async def run_trial(folder: Path, trial: Trial) -> Outcomes:
 
 def compare(
     ledger: list[dict[str, Any]],
-    attempts: list[Attempt],
+    attempts: list[AttemptOutput],
     rows: Counter[str],
     killed: int,
     restarted: int,
@@ -196,9 +197,9 @@ def compare(
     )
 
 
-async def _account(store: JobStore) -> list[Attempt]:
+async def _account(store: JobStore) -> list[AttemptOutput]:
     """Every attempt of every job."""
-    found: list[Attempt] = []
+    found: list[AttemptOutput] = []
     cursor: str | None = None
     while True:
         page = await store.page(cursor=cursor, limit=200)
@@ -209,7 +210,7 @@ async def _account(store: JobStore) -> list[Attempt]:
         cursor = page.next
 
 
-async def _books(store: JobStore, attempts: list[Attempt]) -> Books:
+async def _books(store: JobStore, attempts: list[AttemptOutput]) -> Books:
     """Hold the counters of money against the ledger, and the ledger against the account."""
     audit = await Auditor(store.redis, store.url, DEFAULT_TENANT).verify()
     (*_, total) = await RedisLedger(store.redis, store.url, tenant=DEFAULT_TENANT).balances()

@@ -20,16 +20,17 @@ from rich.text import Text
 from posology.index.search.filters import describe
 from posology.published.answers import (
     AskOutput,
+    CoverageOutput,
     Disagreement,
     Evidence,
     Position,
     Ranked,
     Source,
-    Spending,
     Status,
 )
+from posology.published.calls import Spending, UsageOutput
 from posology.published.tools import IndexOutput, IngestOutput, SearchOutput
-from posology.types import Coverage, Resolution, Usage
+from posology.types import Filters, Resolution
 
 _STYLES = {
     Status.ANSWERED: ("green", "answered"),
@@ -90,7 +91,7 @@ def show_search(console: Console, out: SearchOutput) -> None:
         rerank = "  ".join(safe(i) for i in out.bm25_rerank)
         console.print(Text(f"dense passages re-ranked by BM25:  {rerank}", style="dim"))
     if out.filters:
-        console.print(Text(safe(f"only what is {describe(out.filters)}"), style="dim"))
+        console.print(Text(safe(f"only what is {describe(out.filters.to(Filters))}"), style="dim"))
     console.print(Text(f"index {out.index}   {out.seconds * 1000:.0f} ms", style="dim"))
 
 
@@ -152,7 +153,7 @@ def tokens(spent: Spending) -> str:
     return known if spent.usage_complete else f"{known} + unknown"
 
 
-def _tokens(usage: Usage) -> str:
+def _tokens(usage: UsageOutput) -> str:
     return f"{usage.total_input:,} in + {usage.total_output:,} out"
 
 
@@ -194,7 +195,7 @@ def _position(word: str, position: Position) -> RenderableType:
     return Group(head, *quotes)
 
 
-def _coverage(coverage: Coverage) -> Text:
+def _coverage(coverage: CoverageOutput) -> Text:
     text = (
         f"{coverage.partitions} partitions: {coverage.found} with findings, {coverage.empty} with "
         f"nothing relevant, {coverage.failed} could not be read; {coverage.calls} calls"

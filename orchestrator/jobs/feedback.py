@@ -14,12 +14,13 @@ from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.keys import DEFAULT_TENANT
-from posology.types import Decision, JobState
+from posology.types import JobState
 from strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from posology.published.answers import AskOutput
+    from posology.published.decisions import DecisionOutput
 
 #: shares and scores are kept as so many parts of 1: whole numbers add up exactly, and can be taken back
 WHOLE = 1_000_000
@@ -63,7 +64,7 @@ class Collected:
     cells: tuple[Summed, ...]
 
 
-def cell_of(decision: Decision, result: AskOutput, score: float) -> Cell | None:
+def cell_of(decision: DecisionOutput, result: AskOutput, score: float) -> Cell | None:
     """What an answer teaches the Q-table that was looked at for it.
 
     Nothing where there was none, where another strategy answered than was first decided on, where not all

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from orchestrator.jobs.feedback import WHOLE
 from orchestrator.question.report import spending
 from orchestrator.question.request import JobRequest
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import dollars
 from posology.llm.accounting import Account
-from posology.published.answers import AskOutput, ErrorBody
+from posology.published.answers import AskOutput
+from posology.published.calls import ErrorBody
+from posology.published.decisions import DecisionOutput
 from posology.published.jobs import (
     Cancellation,
     Feedback,
@@ -25,9 +25,7 @@ from posology.published.jobs import (
     Progress,
 )
 from posology.store.keys import at
-from posology.types import Attempt, Decision, JobState, Outcome, Stage
-
-_decision = TypeAdapter(Decision)
+from posology.types import Attempt, JobState, Outcome, Stage
 
 
 def attempts(calls: Mapping[str, str]) -> tuple[Attempt, ...]:
@@ -63,7 +61,9 @@ def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
     return JobOutput(
         **_shared(record, request),
         request=request.model_dump(mode="json"),
-        decision=_decision.validate_json(record["decision"]) if "decision" in record else None,
+        decision=DecisionOutput.model_validate_json(record["decision"])
+        if "decision" in record
+        else None,
         # the account goes on after the result was written, when a late reply tells what it cost
         result=result.model_copy(update={"spending": spent}) if result else None,
         error=error.model_copy(update={"spending": spent}) if error else None,

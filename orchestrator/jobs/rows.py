@@ -12,7 +12,7 @@ from orchestrator.jobs import records
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery, JobCancelled, JobNotFound, PosologyError
-from posology.published.answers import ErrorBody, Spending
+from posology.published.calls import ErrorBody, Spending
 from posology.published.jobs import BatchRow
 from posology.types import JobState
 from strategies import takes_compressor

@@ -14,18 +14,19 @@ from orchestrator.concurrency import few_at_once
 from orchestrator.question.decider import Decider, Left, Means, task_of
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.question.report import error_body
-from policies.affordable import describe
-from policies.specs import POLICIES
-from policies.specs import parse as parse_policy
-from posology.errors import InvalidQuery, UnpricedModel
-from posology.published.decisions import (
+from orchestrator.question.policy_forms import (
     BadRow,
     CompareOutput,
     DifferenceOutput,
     DosePair,
     SideOutput,
 )
+from orchestrator.question.report import error_body
+from policies.affordable import describe
+from policies.specs import POLICIES
+from policies.specs import parse as parse_policy
+from posology.errors import InvalidQuery, UnpricedModel
+from posology.published.decisions import DoseOutput
 from posology.types import Decision, Scope
 from strategies import STRATEGIES, takes_compressor
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from orchestrator.question.request import Request
     from orchestrator.service import Service
     from orchestrator.settings import Settings
-    from posology.published.answers import ErrorBody
+    from posology.published.calls import ErrorBody
     from posology.types import Retrieval
 
 #: questions that are retrieved for at once
@@ -289,8 +290,8 @@ def _difference(pair: Pair) -> DifferenceOutput:
     return DifferenceOutput(
         row=pair.row,
         question=pair.question,
-        first=pair.first.decision.dose,
-        second=pair.second.decision.dose,
+        first=DoseOutput.of(pair.first.decision.dose),
+        second=DoseOutput.of(pair.second.decision.dose),
         first_reason=pair.first.decision.reason,
         second_reason=pair.second.decision.reason,
         first_expected_usd=pair.first.dollars.expected,

@@ -12,18 +12,19 @@ from pydantic import ValidationError
 
 from orchestrator.question.decider import Decider, versions
 from orchestrator.question.embedding import Spend
-from orchestrator.question.report import error_body
-from orchestrator.question.request import JobRequest
-from policies.router import recorded_quote
-from policies.savings import recorded as recorded_saving
-from posology.errors import DecisionChanged, JobNotFound, PosologyError
-from posology.published.decisions import (
+from orchestrator.question.policy_forms import (
     ChangeOutput,
     Replay,
     ReplayedDecision,
     ReplayedJob,
     ReplayOutput,
 )
+from orchestrator.question.report import error_body
+from orchestrator.question.request import JobRequest
+from policies.router import recorded_quote
+from policies.savings import recorded as recorded_saving
+from posology.errors import DecisionChanged, JobNotFound, PosologyError
+from posology.published.decisions import DoseOutput
 from posology.types import Decision, Retrieval, Rung, Situation
 
 if TYPE_CHECKING:
@@ -108,9 +109,9 @@ class Replayer:
         return one
 
     async def _job(self, job: JobOutput) -> ReplayedJob:
-        decision = job.decision
-        if decision is None:
+        if job.decision is None:
             return ReplayedJob(job=job.id, status=Replay.UNDECIDED, policy=None, decisions=())
+        decision = job.decision.to(Decision)
         made = (decision,) if decision.then is None else (decision, decision.then)
         retrieval: Retrieval | None = None
         try:
@@ -146,8 +147,8 @@ class Replayer:
         except PosologyError as error:
             return _failed(decision, error, changed)
         return ReplayedDecision(
-            dose=decision.dose,
-            now=again.dose,
+            dose=DoseOutput.of(decision.dose),
+            now=DoseOutput.of(again.dose),
             differing=differing(decision, again),
             versions=changed,
             features=features,
@@ -315,7 +316,7 @@ def _failed(
 ) -> ReplayedDecision:
     told = error if isinstance(error, PosologyError) else PosologyError(f"its request: {error}")
     return ReplayedDecision(
-        dose=decision.dose,
+        dose=DoseOutput.of(decision.dose),
         now=None,
         differing=(),
         versions=changed,

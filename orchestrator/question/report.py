@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from orchestrator.question.policy_forms import CompareOutput, ReplayOutput
 from posology.errors import BadFile, BadRecord, PosologyError
 from posology.llm.accounting import Account
 from posology.published.answers import (
     Also,
     AskOutput,
     CompressionOutput,
+    CoverageOutput,
     Disagreement,
-    ErrorBody,
-    ErrorOutput,
     Evidence,
+    FiltersOutput,
     Position,
     Ranked,
     Source,
-    Spending,
     Status,
 )
-from posology.published.decisions import CompareOutput, ReplayOutput
+from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending, UsageOutput
+from posology.published.decisions import DecisionOutput, StepOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchOutput, JobOutput, JobPage
 from posology.published.money import (
@@ -61,6 +62,7 @@ from posology.types import (
     Conflict,
     Decision,
     Excerpt,
+    Filters,
     Passage,
     Refusal,
     Retrieval,
@@ -135,16 +137,16 @@ def answer_output(
         dropped_quotes=answer.dropped_quotes if answer else 0,
         notes=outcome.notes,
         conflicts=tuple(_disagreement(c, by_id) for c in answer.conflicts) if answer else (),
-        coverage=outcome.coverage,
+        coverage=None if outcome.coverage is None else CoverageOutput.of(outcome.coverage),
         shown=outcome.shown,
         compression=compression(outcome.compression, spared),
         strategy=outcome.strategy,
-        rungs=outcome.rungs,
-        decision=decision,
+        rungs=tuple(map(StepOutput.of, outcome.rungs)),
+        decision=DecisionOutput.of(decision),
         spending=spending,
         retrieved=retrieved,
         index=index,
-        filters=request.filters or None,
+        filters=filters(request.filters),
         retrieval_seconds=retrieval_seconds,
         seconds=seconds,
     )
@@ -168,7 +170,7 @@ def compression(took: Compression | None, spared: Savings | None) -> Compression
         kept=took.kept,
         sentences=took.sentences,
         seconds=took.seconds,
-        usage=took.usage,
+        usage=None if took.usage is None else UsageOutput.of(took.usage),
         tokens=spared.tokens if spared else None,
         shown_tokens=spared.shown if spared else None,
         saved_usd=spared.saved if spared else None,
@@ -190,7 +192,7 @@ def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) ->
         bm25=retrieval.bm25.ids,
         fused=retrieval.fused.ids,
         index=retrieval.index_version,
-        filters=retrieval.filters or None,
+        filters=filters(retrieval.filters),
         seconds=seconds,
     )
 
@@ -239,12 +241,17 @@ def status(outcome: Answer | Refusal) -> Status:
 def spending(account: Account) -> Spending:
     """What an account holds."""
     return Spending(
-        attempts=account.attempts,
-        usage=account.usage,
+        attempts=tuple(map(AttemptOutput.of, account.attempts)),
+        usage=UsageOutput.of(account.usage),
         usage_complete=all(attempt.usage is not None for attempt in account.attempts),
         cost_usd=account.cost,
         charged_usd=account.charged,
     )
+
+
+def filters(given: Filters) -> FiltersOutput | None:
+    """Return the published form of filters; ``None``: there are none."""
+    return FiltersOutput.of(given) if given else None
 
 
 def evidence(

@@ -1,37 +1,13 @@
-"""Answers, evidence, spending and errors as JSON."""
+"""Answers and their evidence as JSON."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer
-
-from posology.types import (
-    Attempt,
-    Coverage,
-    Decision,
-    Filters,
-    Form,
-    Level,
-    Resolution,
-    Rung,
-    SameAs,
-    Usage,
-)
-
-
-class Published(BaseModel):
-    """Base of everything that leaves the system as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-
-#: dollars as a string of digits, never as a power of ten
-Dollars = Annotated[
-    Decimal, PlainSerializer(lambda amount: f"{amount:f}", return_type=str, when_used="json")
-]
+from posology.published.base import Dollars, Published
+from posology.published.calls import Spending, UsageOutput
+from posology.published.decisions import DecisionOutput, StepOutput
+from posology.types import Form, Level, Resolution, SameAs
 
 
 class Status(StrEnum):
@@ -43,181 +19,227 @@ class Status(StrEnum):
     REFUSED = "refused"
 
 
+class CoverageOutput(Published):
+    """Partitions that BriefContext read."""
+
+    partitions: int
+    """Number of partitions."""
+    found: int
+    """Partitions with findings."""
+    empty: int
+    """Partitions that were read and hold nothing relevant."""
+    failed: int
+    """Partitions that could not be read."""
+    calls: int
+    """Model calls without repetitions: one for each partition, and the reduce."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the answer rests on less than was retrieved."""
+        return self.failed > 0
+
+
+class FiltersOutput(Published):
+    """Filters of the passages; a passage must pass all of them."""
+
+    since: int | None = None
+    """First year of publication; null: any."""
+    until: int | None = None
+    """Last year of publication, inclusive; null: any."""
+    publication_types: tuple[str, ...] = ()
+    """Publication types, one of which must match; empty: all."""
+    journals: tuple[str, ...] = ()
+    """Journals, one of which must match; empty: all."""
+    mesh: tuple[str, ...] = ()
+    """MeSH headings, one of which must match; empty: all."""
+    languages: tuple[str, ...] = ()
+    """Language codes, one of which must match; empty: all."""
+
+
 class Source(Published):
     """A passage, without its text."""
 
     id: str
+    """Id of the passage."""
     pmid: str | None
+    """PubMed id; null: unknown."""
     title: str
+    """Title of the article."""
     journal: str | None
+    """Journal; null: unknown."""
     year: int | None
+    """Year of publication; null: unknown."""
     publication_types: tuple[str, ...]
+    """MEDLINE publication types."""
     retracted: bool
+    """Whether the article was retracted."""
     source: str | None
+    """Collection that the passage comes from; null: unknown."""
     concern: bool = False
-    """an expression of concern was published about it"""
+    """Whether an expression of concern was published about it."""
     doi: str | None = None
+    """DOI; null: unknown."""
     pmcid: str | None = None
+    """PubMed Central id; null: unknown."""
     published: str | None = None
-    """date of publication as far as it is known, ISO 8601"""
+    """Date of publication as far as it is known, ISO 8601."""
     trials: tuple[str, ...] = ()
-    """registration numbers of the trials that it reports"""
+    """Registration numbers of the trials that it reports."""
     parent: str | None = None
-    """id of the article that it is a part of"""
+    """Id of the article that it is a part of; null: it is whole."""
     section: str | None = None
-    """heading of that part"""
+    """Heading of that part; null: none."""
 
 
 class Evidence(Published):
     """A verified quote."""
 
     passage: Source
+    """Passage that contains the quote."""
     start: int
-    """first code point of the quote in the passage's text"""
+    """First code point of the quote in the passage's text."""
     end: int
-    """one past the last code point"""
+    """Code point after the last one of the quote."""
     quote: str
+    """The quote, word for word."""
     context_start: int
-    """first code point of the sentences that the quote stands in"""
+    """First code point of the sentences around the quote."""
     context: str
-    """those sentences, whole, so that nothing around the quote is hidden"""
+    """Whole sentences around the quote, so that nothing near it is hidden."""
 
 
 class Position(Published):
     """One source on one side of a contradiction."""
 
     passage: Source
+    """The source."""
     level: Level
-    """how far its kind of publication carries"""
+    """Evidence level of its publication type."""
     quotes: tuple[str, ...]
-    """verified quotes that put it there"""
+    """Verified quotes that put it on this side."""
 
 
 class Disagreement(Published):
-    """Sources that contradict each other on one claim, and what became of that."""
+    """Sources that contradict each other on one claim, and how that was resolved."""
 
     claim: str
+    """The claim."""
     supporting: tuple[Position, ...]
+    """Sources that support the claim."""
     opposing: tuple[Position, ...]
+    """Sources that oppose the claim."""
     resolution: Resolution
+    """Side that prevailed, or unresolved."""
     how: str
-    """how it was resolved, or why it could not be"""
+    """How it was resolved, or why it could not be."""
 
 
 class Also(Published):
-    """A record that was found and left out, because one that is shown is of the same work."""
+    """A retrieved record that was left out, because a shown one is of the same work."""
 
     id: str
+    """Id of the record."""
     why: SameAs
-    """copy: the same text; version: as of a preprint and its article; trial: the same registered trial"""
+    """Relation: `copy` (the same text), `version` (a preprint and its article) or `trial` (the same registered
+    trial)."""
 
 
 class Ranked(Published):
-    """A retrieved passage and its places in the rankings, counted from 1."""
+    """A retrieved passage and its places in the rankings, from 1; null: not in that ranking."""
 
     passage: Source
+    """The passage."""
     dense: int | None
+    """Place in the dense ranking."""
     bm25: int | None
+    """Place in the BM25 ranking."""
     fused: int | None
+    """Place in the fused ranking."""
     dense_score: float | None
+    """Score in the dense ranking."""
     bm25_score: float | None
+    """Score in the BM25 ranking."""
     fused_score: float | None
+    """Score in the fused ranking."""
     also: tuple[Also, ...] = ()
-    """other records of its work, which it stands for"""
-
-
-class Spending(Published):
-    """What the model calls of a question took."""
-
-    attempts: tuple[Attempt, ...]
-    usage: Usage
-    """of all attempts whose usage is known"""
-    usage_complete: bool
-    """false when an attempt's usage is unknown: it may have been billed"""
-    cost_usd: Dollars | None
-    """null when usage or price of an attempt is unknown"""
-    charged_usd: Dollars
-    """what counts against limits: unknown costs at their bounds"""
+    """Other records of the same work, which this one stands for."""
 
 
 class CompressionOutput(Published):
-    """What compressing the passages took, what it left, and what that saved; of all calls of a ladder together."""
+    """Result and savings of compression, for all calls of a ladder together."""
 
     compressor: str
+    """Name of the compressor."""
     extractive: bool
-    """whether all that was shown are the sources' own words; else models' summaries were, which cannot be quoted"""
+    """Whether only the sources' own words were shown. Otherwise a model wrote summaries, which cannot be quoted."""
     kept: int
-    """sentences that were shown whole"""
+    """Sentences that were shown whole."""
     sentences: int
-    """that there were"""
+    """All sentences."""
     seconds: float
-    """that it took, its own calls included"""
-    usage: Usage | None
-    """of its own calls; null: a provider did not tell"""
+    """Duration of compression in seconds, its own calls included."""
+    usage: UsageOutput | None
+    """Tokens of the compressor's own calls; null: a provider did not report them."""
     tokens: int | None
-    """of the passages' texts, as the model counts them, about; null: not counted, here and below"""
+    """Approximate tokens of the passages' texts, as the model counts them; null: not counted."""
     shown_tokens: int | None
-    """of what was shown of them, about"""
+    """Approximate tokens of the text that was shown; null: not counted."""
     saved_usd: Dollars | None
-    """input that was not paid for, since it was not shown; its own cost is not taken off"""
+    """Dollars of input that was not sent, without the cost of compression; null: not counted."""
     calls_usd: Dollars | None
-    """of its own calls, which are among the question's attempts"""
+    """Dollars of the compressor's own calls, which are among the question's attempts; null: unknown."""
     machine_usd: Dollars | None
-    """of the machine while it compressed, at the configured price; null: not counted"""
+    """Dollars of the machine while it compressed, at the configured price; null: not counted."""
     cost_usd: Dollars | None
-    """of both, as far as they are counted; null: that of its calls is not known"""
+    """Dollars of calls and machine, as far as they are counted; null: the cost of the calls is unknown."""
 
 
 class AskOutput(Published):
-    """An answer or a refusal, with its evidence: what ``posology ask --json`` prints."""
+    """An answer or a refusal, with its evidence: the output of `posology ask --json`."""
 
     status: Status
+    """Answered, unsupported (no quote passed the check) or refused."""
     question: str
+    """The question."""
     form: Form
+    """Form of the answer that was asked for."""
     model: str
+    """Model that answered, as `provider:name`."""
     answer: str | None
-    """null when refused"""
+    """Text of the answer; null: refused."""
     choice: str | None
-    """the verdict, where the question asked for one and the model gave one"""
+    """Verdict, if the question asked for one and the model gave one."""
     refusal: str | None
-    """why not, null when answered"""
+    """Reason of the refusal; null: answered."""
     evidence: tuple[Evidence, ...]
+    """Verified quotes."""
     dropped_quotes: int
-    """quotes that the model gave and that did not pass the check"""
+    """Number of the model's quotes that failed the check."""
     notes: tuple[str, ...]
+    """Remarks for the reader, e.g. that the text is truncated."""
     conflicts: tuple[Disagreement, ...]
-    """contradictions among the sources, resolved or not"""
-    coverage: Coverage | None
-    """how many partitions were read; null for strategies that read all passages in one call"""
+    """Contradictions among the sources, resolved or not."""
+    coverage: CoverageOutput | None
+    """Partitions that were read; null: the strategy reads all passages in one call."""
     shown: float | None = None
-    """share of the words of all retrieved text that the calls showed, repetitions included; null: not counted"""
+    """Share of the words of all retrieved text that the calls showed, repetitions included; null: not counted."""
     compression: CompressionOutput | None = None
-    """null where nothing was compressed"""
+    """Result of compression; null: nothing was compressed."""
     strategy: str
-    rungs: tuple[Rung, ...] = ()
-    """the calls of the ladder that led here, also where it ended in a refusal and the decision was taken anew"""
-    decision: Decision
+    """Strategy that answered."""
+    rungs: tuple[StepOutput, ...] = ()
+    """Steps of the ladder, also if it ended in a refusal and the policy decided again."""
+    decision: DecisionOutput
+    """The chosen dose, and why."""
     spending: Spending
+    """Tokens and dollars of the model calls."""
     retrieved: tuple[Ranked, ...]
+    """Retrieved passages, best first."""
     index: str
-    filters: Filters | None = None
-    """which passages could be found; null: all"""
+    """Name and version of the index."""
+    filters: FiltersOutput | None = None
+    """Filters of the passages; null: none."""
     retrieval_seconds: float
+    """Duration of retrieval in seconds."""
     seconds: float
-
-
-class ErrorBody(Published):
-    """An error as data."""
-
-    type: str
-    message: str
-    exit_code: int
-    details: dict[str, object]
-    spending: Spending | None
-    """what the failed work had spent, where it had begun to spend"""
-
-
-class ErrorOutput(Published):
-    """What any command prints with ``--json`` when it fails."""
-
-    error: ErrorBody
+    """Duration of the whole in seconds."""

@@ -1,151 +1,81 @@
-"""Decisions that were made again, and decisions of two policies beside each other, as JSON."""
+"""Decisions as JSON."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
-from posology.published.answers import Dollars, ErrorBody, Published
-from posology.types import Dose
+from posology.published.base import Published
+from posology.published.calls import UsageOutput
 
 
-class Replay(StrEnum):
-    """What became of deciding again from a record."""
+class StepOutput(Published):
+    """One call of a ladder; it shows more passages than the call before."""
 
-    #: the same decision, to the last word
-    SAME = "same"
-    #: something else was decided, or something else is found now
-    CHANGED = "changed"
-    #: the record does not do for the policy as it is now
-    FAILED = "failed"
-    #: nothing was decided for the job
-    UNDECIDED = "undecided"
-    #: there is no such job (any more)
-    MISSING = "missing"
+    passages: int
+    """Number of passages shown."""
+    first: int
+    """Place of the first of them among the retrieved passages, from 0."""
+    usage: UsageOutput | None
+    """Tokens of the call; null: the provider did not report them."""
+    refused: bool
+    """Whether the reply was that the passages do not answer the question."""
 
 
-class ChangeOutput(Published):
-    """Something that was one thing when it was decided, and is another now."""
+class DoseOutput(Published):
+    """How a question is answered: the strategy, and how much context it gets."""
 
-    name: str
-    recorded: Any
-    """null: the record does not say"""
-    now: Any
-    """null: there is none"""
-
-
-class ReplayedDecision(Published):
-    """One decision of a job, made again from its record."""
-
-    dose: Dose
-    """that was given"""
-    now: Dose | None
-    """that is given from the same record now; null: it cannot be decided"""
-    differing: tuple[str, ...]
-    """what of the decision is another now: dose, reason, steps, …"""
-    versions: tuple[ChangeOutput, ...]
-    """what decides or is decided on, and has another version now"""
-    features: tuple[ChangeOutput, ...]
-    """what retrieving again finds otherwise; empty where it was not asked for"""
-    error: ErrorBody | None
-    """why it cannot be decided; null: it can"""
+    strategy: str
+    """`direct`, `compressed`, `briefcontext`, or `decline`: the remaining budget pays for none."""
+    passages: int | None = None
+    """Number of retrieved passages that are read, best first; null: all."""
+    keep: float | None = None
+    """Share that the compressor keeps, 0 to 1; null: nothing is compressed, or the compressor's own share."""
+    compressor: str | None = None
+    """Name of the compressor; null: nothing is compressed, or the configured one is used."""
+    rungs: tuple[int, ...] = ()
+    """Number of passages in each step of a ladder, made only after a refusal; empty: one call shows all."""
+    overlapping: bool = True
+    """Whether a step repeats the passages of the steps before it."""
+    escalate: bool = False
+    """Whether the policy decides again after the last step is refused."""
 
 
-class ReplayedJob(Published):
-    """What became of deciding again for a job."""
+class OfferOutput(Published):
+    """A dose that was considered, and its price."""
 
-    job: str
-    status: Replay
-    policy: str | None
-    """the policy that decided; null where none did"""
-    decisions: tuple[ReplayedDecision, ...]
-    """the first, and the one after a ladder that was refused to the last"""
-
-
-class ReplayOutput(Published):
-    """What ``posology policy replay --json`` prints."""
-
-    jobs: int
-    """that were looked at"""
-    decisions: int
-    """of these jobs"""
-    counts: dict[Replay, int]
-    """jobs by what became of them"""
-    versions: dict[str, int]
-    """what has another version now, and in how many decisions"""
-    found: tuple[ReplayedJob, ...]
-    """the first jobs that are not the same; of a single job, whatever became of it"""
-    seconds: float
+    dose: DoseOutput
+    """The dose."""
+    worst: Decimal
+    """Dollars needed to begin: the first step of a ladder, else all calls in the worst case."""
+    fits: bool
+    """Whether the remaining budget paid for it."""
 
 
-class SideOutput(Published):
-    """One of two policies, over all questions that were compared."""
+class DecisionOutput(Published):
+    """The dose of a question and the reasons for it: enough to make the same decision again."""
 
+    dose: DoseOutput
+    """The chosen dose."""
     policy: str
-    """as it was asked for"""
-    version: str
-    """equal versions decide alike"""
-    declined: int
-    """questions for which it found nothing affordable"""
-    calls: int
-    """at most, without repairs"""
-    input_tokens: int
-    output_tokens: int
-    low_usd: Dollars
-    expected_usd: Dollars
-    worst_usd: Dollars
-    differing_expected_usd: Dollars
-    """of the questions for which the two give different doses"""
-    differing_worst_usd: Dollars
+    """Policy that decided."""
+    reason: str
+    """Reason, in a sentence."""
+    features: Mapping[str, Any] = {}
+    """Features that the policy used: numbers, strings and truth values."""
+    steps: tuple[str, ...] = ()
+    """Steps of the decision, a sentence each."""
+    remaining: Decimal | None = None
+    """Remaining budget in dollars; null: no limit applied."""
+    offers: tuple[OfferOutput, ...] = ()
+    """Doses that were priced, in the order of consideration."""
+    versions: Mapping[str, str] = {}
+    """Versions of policy, index, prompts, prices and other inputs."""
+    then: DecisionOutput | None = None
+    """Decision after the last step of the ladder was refused; null: none was needed."""
 
-
-class DosePair(Published):
-    """How many questions get which dose from each of two policies."""
-
-    first: str
-    second: str
-    questions: int
-
-
-class DifferenceOutput(Published):
-    """A question that gets different doses."""
-
-    row: int
-    """from 0"""
-    question: str
-    first: Dose
-    second: Dose
-    first_reason: str
-    second_reason: str
-    first_expected_usd: Dollars
-    second_expected_usd: Dollars
-
-
-class BadRow(Published):
-    """A row that could not be compared."""
-
-    row: int
-    error: ErrorBody
-
-
-class CompareOutput(Published):
-    """What ``posology policy compare --json`` prints."""
-
-    first: SideOutput
-    second: SideOutput
-    questions: int
-    """that were compared"""
-    differing: int
-    """of these, those that get different doses"""
-    doses: tuple[DosePair, ...]
-    """most questions first"""
-    differences: tuple[DifferenceOutput, ...]
-    """the first of them"""
-    bad: tuple[BadRow, ...]
-    left_usd: Dollars | None
-    """what each question was given; null: no limit"""
-    prices: str
-    """version of the prices"""
-    index: str | None
-    """null where no question was compared"""
-    seconds: float
+    @property
+    def strategy(self) -> str:
+        """The strategy that answers."""
+        return self.dose.strategy

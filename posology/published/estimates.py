@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from posology.published.answers import Dollars, ErrorBody, Published
+from posology.published.base import Dollars, Published
+from posology.published.calls import ErrorBody
 from posology.published.money import BalanceOutput
 
 

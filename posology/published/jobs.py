@@ -7,8 +7,11 @@ from typing import Any
 
 from pydantic import Field
 
-from posology.published.answers import AskOutput, Dollars, ErrorBody, Published, Spending
-from posology.types import Decision, Form
+from posology.published.answers import AskOutput
+from posology.published.base import Dollars, Published
+from posology.published.calls import ErrorBody, Spending
+from posology.published.decisions import DecisionOutput
+from posology.types import Form
 from posology.types.jobs import JobState
 
 
@@ -92,7 +95,7 @@ class JobOutput(JobSummary):
 
     request: dict[str, Any]
     """as it was submitted"""
-    decision: Decision | None
+    decision: DecisionOutput | None
     result: AskOutput | None
     """null until it has succeeded"""
     error: ErrorBody | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 
 from posology.budget.spending.periods import Grouping
-from posology.published.answers import Dollars, Published
+from posology.published.base import Dollars, Published
 from posology.types.money import Scope
 
 

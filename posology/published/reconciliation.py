@@ -9,7 +9,7 @@ from posology.budget.reconcile.measures import Kind
 from posology.budget.reconcile.names import Naming
 from posology.budget.reconcile.report import Group, Requests
 from posology.budget.reconcile.rows import File
-from posology.published.answers import Published
+from posology.published.base import Published
 
 
 class ComparedPeriod(Published):

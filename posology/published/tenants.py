@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from posology.published.answers import Dollars, Published
+from posology.published.base import Dollars, Published
 from posology.published.money import BalanceOutput
 
 

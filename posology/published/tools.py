@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from posology.published.answers import Dollars, Published, Ranked
-from posology.types import Filters
+from posology.published.answers import FiltersOutput, Ranked
+from posology.published.base import Dollars, Published
 
 
 class SearchOutput(Published):
@@ -23,7 +23,7 @@ class SearchOutput(Published):
     bm25: tuple[str, ...]
     fused: tuple[str, ...]
     index: str
-    filters: Filters | None = None
+    filters: FiltersOutput | None = None
     """which passages could be found; null: all"""
     seconds: float
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from posology.published.answers import Dollars, Published
+from posology.published.base import Dollars, Published
 from posology.published.money import BalanceOutput
 from posology.published.policies import QTableOutput
 

@@ -13,9 +13,10 @@ from orchestrator.question.report import ask_output, error_body
 from orchestrator.settings import Settings
 from posology.errors import AuthenticationFailed, PosologyError, ProviderOverloaded
 from posology.llm.accounting import Account
-from posology.published.answers import AskOutput, ErrorBody, Status
+from posology.published.answers import AskOutput, Status
+from posology.published.calls import AttemptOutput, ErrorBody
 from posology.testing.model import ScriptedModel
-from posology.types import Attempt, Call, Completion, Finish, Outcome, Stage, Usage
+from posology.types import Call, Completion, Finish, Outcome, Stage, Usage
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
 from tests.integration import conftest as real
@@ -37,7 +38,7 @@ class Told:
 
     out: AskOutput | None
     error: ErrorBody | None
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[AttemptOutput, ...]
 
     @property
     def calls(self) -> Counter[tuple[Stage, Outcome]]:
@@ -59,8 +60,14 @@ async def in_process(script: ScriptedModel, shelf: Shelf | None = None, **fields
     try:
         report = await pipeline(script, shelf).run(asked, account, tenant="t")
     except PosologyError as error:
-        return Told(out=None, error=error_body(error, None), attempts=account.attempts)
-    return Told(out=ask_output(report), error=None, attempts=account.attempts)
+        return Told(
+            out=None,
+            error=error_body(error, None),
+            attempts=tuple(map(AttemptOutput.of, account.attempts)),
+        )
+    return Told(
+        out=ask_output(report), error=None, attempts=tuple(map(AttemptOutput.of, account.attempts))
+    )
 
 
 def through_units(bench: Bench, copies: int) -> Ask:

@@ -26,11 +26,11 @@ from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
 from orchestrator.question.pipeline import Pipeline
+from orchestrator.question.policy_forms import Replay, ReplayOutput
 from orchestrator.question.replay import Present, Replayer, each, of_batch
 from orchestrator.settings import Settings
 from policies.qtable import ACTIONS, QTable
 from posology.errors import DecisionChanged
-from posology.published.decisions import Replay, ReplayOutput
 from posology.published.jobs import JobOutput
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes

@@ -1,25 +1,135 @@
-"""What is published as JSON."""
+"""Published forms: complete, stable as JSON, and without internal types."""
 
 from __future__ import annotations
 
+import ast
 import json
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from pydantic import TypeAdapter
 
-from posology.published import answers, decisions, estimates, jobs, money, tenants
-from posology.published.answers import Published
+from posology import published
+from posology.published.answers import CoverageOutput, FiltersOutput
+from posology.published.base import Published
+from posology.published.calls import AttemptOutput, UsageOutput
+from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput
+from posology.types import (
+    Attempt,
+    Coverage,
+    Decision,
+    Dose,
+    Filters,
+    Offer,
+    Outcome,
+    PromptId,
+    Rung,
+    Stage,
+    Usage,
+)
 
-FORMS = [
-    form
-    for module in (answers, decisions, estimates, jobs, money, tenants)
-    for form in vars(module).values()
-    if isinstance(form, type) and issubclass(form, Published)
+MODULES = [
+    import_module(f"{published.__name__}.{found.name}")
+    for found in pkgutil.iter_modules(published.__path__)
 ]
+FORMS = sorted(
+    {
+        form
+        for module in MODULES
+        for form in vars(module).values()
+        if isinstance(form, type) and issubclass(form, Published)
+    },
+    key=lambda form: form.__name__,
+)
 AMOUNTS = [(form, name) for form in FORMS for name in form.model_fields if name.endswith("_usd")]
+USAGE = Usage(input=3, cache_read=2, output=1, reasoning=5)
+DOSE = Dose(strategy="direct", rungs=(2, 4), keep=0.5, escalate=True)
+DECISION = Decision(
+    dose=DOSE,
+    policy="router",
+    reason="why",
+    features={"a.b": 0.5, "c": True, "d": None},
+    steps=("one",),
+    remaining=Decimal("0.000001"),
+    offers=(Offer(dose=DOSE, worst=Decimal("1E-9"), fits=False),),
+    versions={"index": "i@1"},
+)
+PAIRS: list[tuple[Any, type[Published]]] = [
+    (USAGE, UsageOutput),
+    (DOSE, DoseOutput),
+    (Coverage(partitions=3, found=1, empty=1, failed=1, calls=4), CoverageOutput),
+    (Rung(passages=4, first=2, usage=USAGE, refused=True), StepOutput),
+    (Filters(since=2010, mesh=("Aspirin",)), FiltersOutput),
+    (DECISION, DecisionOutput),
+    (Decision(dose=DOSE, policy="p", reason="r", then=DECISION), DecisionOutput),
+    (
+        Attempt(
+            id="a",
+            call=1,
+            attempt=2,
+            stage=Stage.ANSWER,
+            model="openai:x",
+            prompt=PromptId(name="answer", digest="00"),
+            outcome=Outcome.OK,
+            error=None,
+            usage=USAGE,
+            cost=Decimal("1E-7"),
+            started=1.5,
+            latency=0.25,
+            request_id=None,
+            reserved=Decimal("0.10"),
+        ),
+        AttemptOutput,
+    ),
+]
 
 
 @pytest.mark.parametrize(("form", "name"), AMOUNTS)
 def test_no_amount_is_a_power_of_ten(form: type[Published], name: str) -> None:
     made = form.model_construct(None, **{name: Decimal("1E-9")})
     assert json.loads(made.model_dump_json(include={name})) == {name: "0.000000001"}
+
+
+@pytest.mark.parametrize(("value", "form"), PAIRS)
+def test_a_published_form_is_the_json_of_its_value_and_leads_back(
+    value: Any, form: type[Published]
+) -> None:
+    made = form.of(value)
+    assert made.model_dump_json().encode() == TypeAdapter(type(value)).dump_json(value)
+    assert made.to(type(value)) == value
+    assert form.model_validate_json(made.model_dump_json()) == made
+
+
+def types_in(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for part in get_args(annotation):
+        yield from types_in(part)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_internal_dataclass_is_published(form: type[Published]) -> None:
+    for name, field in form.model_fields.items():
+        assert not [kind for kind in types_in(field.annotation) if is_dataclass(kind)], name
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_field_is_described(form: type[Published]) -> None:
+    for name, field in form.model_fields.items():
+        text = field.description or ""
+        assert text, name
+        assert "``" not in text, name
+        assert ":class:" not in text, name
+
+
+def test_published_forms_know_nothing_above_the_types() -> None:
+    for module in MODULES:
+        assert module.__file__ is not None
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("posology"):
+                assert (node.module or "").startswith(("posology.published", "posology.types"))

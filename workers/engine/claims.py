@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from orchestrator.jobs import tenants
 from orchestrator.jobs.store import JobStore
 from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded
-from posology.published.answers import AskOutput, ErrorBody
+from posology.published.answers import AskOutput
+from posology.published.calls import ErrorBody
 from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Decision, Extraction, Partition

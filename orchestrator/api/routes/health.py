@@ -15,7 +15,7 @@ from orchestrator.api.documents import fails, shows
 from orchestrator.api.routes.jobs import answered
 from orchestrator.jobs import metrics
 from posology.errors import StoreUnavailable
-from posology.published.answers import Published
+from posology.published.base import Published
 
 router = APIRouter(tags=["operations"])
 

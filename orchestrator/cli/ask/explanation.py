@@ -15,9 +15,11 @@ from orchestrator.cli.terminal import cost, safe, tokens
 from policies.affordable import describe
 from policies.savings import dollars
 from posology.index.search.filters import describe as describe_filters
-from posology.published.answers import AskOutput, CompressionOutput, Spending
+from posology.published.answers import AskOutput, CompressionOutput
+from posology.published.calls import Spending
+from posology.published.decisions import DecisionOutput, OfferOutput, StepOutput
 from posology.published.jobs import JobOutput
-from posology.types import Decision, Filters, Offer, Rung
+from posology.types import DECLINE, Dose, Filters
 
 #: what is told of what a policy looked at: feature → in words; the others are in the record
 _LOOKED_AT: Mapping[str, str] = {
@@ -41,12 +43,12 @@ class _Story:
 
     question: str
     #: ``None``: nothing was decided
-    decision: Decision | None
+    decision: DecisionOutput | None
     #: what it came to, a sentence
     end: str
     #: the policy and strategy that were asked for
     asked: str
-    rungs: tuple[Rung, ...]
+    rungs: tuple[StepOutput, ...]
     #: ``None``: nothing was compressed
     compression: CompressionOutput | None
 
@@ -67,12 +69,13 @@ def why_job(console: Console, job: JobOutput) -> None:
 
 
 def why_answer(console: Console, out: AskOutput) -> None:
-    """The story of an answer that no job gave."""
+    """Show how an answer of this process came about."""
+    within = filters_in_words(out.filters.to(Filters) if out.filters else None)
     told = _Story(
         question=out.question,
         decision=out.decision,
         end=f"{out.status} by {out.strategy}; {_spent(out.spending)}.",
-        asked=f"{out.decision.policy}{filters_in_words(out.filters)}, by {out.model}",
+        asked=f"{out.decision.policy}{within}, by {out.model}",
         rungs=out.rungs,
         compression=out.compression,
     )
@@ -114,7 +117,9 @@ def _rows(story: _Story) -> Iterator[tuple[str, RenderableType]]:
     yield "versions", "\n".join(versions) or "not in the record"
 
 
-def _decided(decision: Decision, *, found: bool = True) -> Iterator[tuple[str, RenderableType]]:
+def _decided(
+    decision: DecisionOutput, *, found: bool = True
+) -> Iterator[tuple[str, RenderableType]]:
     if found:
         yield "found", _retrieved(decision)
     steps = decision.steps or (decision.reason,)
@@ -127,16 +132,16 @@ def _decided(decision: Decision, *, found: bool = True) -> Iterator[tuple[str, R
         yield "left", f"${decision.remaining:f}"
     if decision.offers:
         yield "prices", _offers(decision.offers)
-    if decision.declined:
+    if decision.strategy == DECLINE:
         cheapest = min((offer.worst for offer in decision.offers), default=None)
         least = "" if cheapest is None else f"; the cheapest way costs ${cheapest:f} at worst"
         yield "decided", Text(f"declined: nothing that is left pays for an answer{least}", "red")
     else:
-        said = f"{describe(decision.dose)}, by the policy {decision.policy}"
+        said = f"{describe(decision.dose.to(Dose))}, by the policy {decision.policy}"
         yield "decided", Text(safe(said), style="bold")
 
 
-def _retrieved(decision: Decision) -> str:
+def _retrieved(decision: DecisionOutput) -> str:
     passages = decision.features.get("passages")
     if passages is None:
         return "The record does not say what was found."
@@ -162,7 +167,7 @@ def _looked_at(features: Mapping[str, Any]) -> Iterator[str]:
         yield f"and {parts} features more (--json)"
 
 
-def _offers(offers: tuple[Offer, ...]) -> Table:
+def _offers(offers: tuple[OfferOutput, ...]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("dose")
     table.add_column("at worst", justify="right")
@@ -170,11 +175,11 @@ def _offers(offers: tuple[Offer, ...]) -> Table:
     for offer in offers:
         fits = Text("fits", style="green") if offer.fits else Text("too dear", style="yellow")
         first = " to begin" if offer.dose.rungs else ""
-        table.add_row(Text(safe(describe(offer.dose))), f"${offer.worst:f}{first}", fits)
+        table.add_row(Text(safe(describe(offer.dose.to(Dose)))), f"${offer.worst:f}{first}", fits)
     return table
 
 
-def _rung(number: int, rung: Rung) -> Text:
+def _rung(number: int, rung: StepOutput) -> Text:
     used = rung.usage
     took = (
         "tokens unknown" if used is None else f"{used.total_input:,} in + {used.total_output:,} out"
@@ -206,7 +211,7 @@ def _end_of_job(job: JobOutput) -> str:
     spent = _spent(job.spending)
     if job.result is not None:
         return f"{job.result.status} by {job.result.strategy}; {spent}."
-    if job.decision is not None and job.decision.declined:
+    if job.decision is not None and job.decision.strategy == DECLINE:
         return f"The job has {job.state}, since it was declined; {spent}."
     if job.error is not None:
         return f"{job.state}: {job.error.type}: {job.error.message}; {spent}."

@@ -14,6 +14,7 @@ from orchestrator.cli.ask.explanation import why_job
 from orchestrator.cli.terminal import money, safe
 from policies.affordable import describe
 from posology.published.jobs import JobOutput
+from posology.types import Dose
 
 #: dollars, from ample to what pays for nothing; the steps between are where one more dose becomes too dear
 CAPS = tuple(map(Decimal, ("0.1", "0.01", "0.0048", "0.0042", "0.0001")))
@@ -42,6 +43,6 @@ def _table(jobs: Sequence[JobOutput]) -> Table:
     for name in ("it may cost", "dose", "it did cost"):
         table.add_column(name, justify="left" if name == "dose" else "right")
     for cap, job in zip(CAPS, jobs, strict=True):
-        given = describe(job.decision.dose) if job.decision else "undecided"
+        given = describe(job.decision.dose.to(Dose)) if job.decision else "undecided"
         table.add_row(money(cap), safe(given), money(job.charged_usd))
     return table

@@ -27,7 +27,7 @@ from orchestrator.settings import Settings, load_settings
 if TYPE_CHECKING:
     from orchestrator.cli.jobs.files import Questions
     from orchestrator.question.comparison import Side
-    from posology.published.decisions import CompareOutput
+    from orchestrator.question.policy_forms import CompareOutput
 
 SideArgument = Annotated[
     str,

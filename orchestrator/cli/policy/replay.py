@@ -28,9 +28,9 @@ from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
+    from orchestrator.question.policy_forms import ReplayedJob, ReplayOutput
     from orchestrator.question.replay import Present
     from posology.index.store import Index
-    from posology.published.decisions import ReplayedJob, ReplayOutput
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,8 +84,8 @@ def replay(
     The exit status is 15 where a decision is another one or cannot be made again, and 1 where jobs are gone.
     """
     from orchestrator.cli.policy.replay_view import show_replay
+    from orchestrator.question.policy_forms import Replay
     from orchestrator.question.replay import changed
-    from posology.published.decisions import Replay
 
     if bool(jobs) == (batch is not None):
         raise typer.BadParameter("name jobs, or a batch with --batch")
@@ -120,8 +120,8 @@ def replay(
 async def _run(store: JobStore, tenant: str, wanted: _Wanted) -> ReplayOutput:
     from orchestrator.cli.policy.replay_view import show_replayed
     from orchestrator.jobs.batches import Batches
+    from orchestrator.question.policy_forms import Replay
     from orchestrator.question.replay import Replayer, each, of_batch
-    from posology.published.decisions import Replay
 
     started, console = time.perf_counter(), Console()
     told = 0

@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.terminal import money, safe
-from policies.affordable import describe
-from posology.published.decisions import (
+from orchestrator.question.policy_forms import (
     ChangeOutput,
     CompareOutput,
     Replay,
@@ -17,6 +16,8 @@ from posology.published.decisions import (
     ReplayOutput,
     SideOutput,
 )
+from policies.affordable import describe
+from posology.types import Dose
 
 _STYLES = {
     Replay.SAME: "green",
@@ -38,7 +39,7 @@ def show_replayed(console: Console, job: ReplayedJob) -> None:
     """One job: a line where it is the same, else what changed."""
     head = Text.assemble(safe(job.job), "  ", (_SAID[job.status], _STYLES[job.status]))
     if job.status is Replay.SAME:
-        doses = ", then ".join(describe(one.dose) for one in job.decisions)
+        doses = ", then ".join(describe(one.dose.to(Dose)) for one in job.decisions)
         head.append(f": {safe(doses)}")
     console.print(head, soft_wrap=True)
     for number, one in enumerate(job.decisions):
@@ -82,7 +83,7 @@ def show_compare(console: Console, out: CompareOutput) -> None:
             (one.first, one.first_reason, one.first_expected_usd),
             (one.second, one.second_reason, one.second_expected_usd),
         ):
-            line = f"    {describe(dose)}, about {money(dollars)}: {reason}"
+            line = f"    {describe(dose.to(Dose))}, about {money(dollars)}: {reason}"
             console.print(Text(safe(line), style="dim"), soft_wrap=True)
     left = out.differing - len(out.differences)
     if left:
@@ -113,7 +114,9 @@ def _told(one: ReplayedDecision, *, second: bool) -> list[str]:
     if one.error is not None:
         lines.append(f"{one.error.type}: {one.error.message}")
     elif one.now is not None and one.now != one.dose:
-        lines.append(f"it was {describe(one.dose)}, and is {describe(one.now)} now")
+        lines.append(
+            f"it was {describe(one.dose.to(Dose))}, and is {describe(one.now.to(Dose))} now"
+        )
     if one.differing:
         lines.append(f"differs in {', '.join(one.differing)}")
     lines += [f"version of {_change(change)}" for change in one.versions]

@@ -17,7 +17,8 @@ from posology.published.jobs import BatchRow
 if TYPE_CHECKING:
     from orchestrator.question.estimates.costs import Estimate
     from orchestrator.question.estimates.rows import Estimated
-    from posology.types import Attempt
+    from posology.published.calls import AttemptOutput
+from posology.types import Dose
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +83,7 @@ def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) 
         if answer.result.question != one.request.query.text:
             raise _others(path, answer.row)
         # a smaller dose than this may have been all that there was money for
-        decided = one.decided if answer.result.decision.dose == one.dose else None
+        decided = one.decided if answer.result.decision.dose.to(Dose) == one.dose else None
         estimate = decided or one.of(answer.result.strategy)
         if estimate is None:
             raise BadFile(
@@ -135,7 +136,7 @@ def accuracy(strategy: str, compared: Sequence[Compared]) -> StrategyAccuracy:
     )
 
 
-def _repeated(attempts: Sequence[Attempt], calls: int) -> bool:
+def _repeated(attempts: Sequence[AttemptOutput], calls: int) -> bool:
     """Whether there were more attempts than calls and their repairs take."""
     return any(a.attempt > 1 for a in attempts) or len({a.call for a in attempts}) > 2 * calls
 

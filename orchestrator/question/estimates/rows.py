@@ -26,7 +26,7 @@ from orchestrator.spending import balance_fields
 from policies.specs import parse as parse_policy
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import InvalidQuery, UnpricedModel
-from posology.published.answers import ErrorBody
+from posology.published.calls import ErrorBody
 from posology.published.estimates import (
     Accuracy,
     BadQuestion,

@@ -13,7 +13,9 @@ from redis.asyncio import Redis
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from posology.errors import PosologyError
-from posology.published.answers import AskOutput, ErrorBody, Spending, Status
+from posology.published.answers import AskOutput, Status
+from posology.published.calls import ErrorBody, Spending, UsageOutput
+from posology.published.decisions import DecisionOutput
 from posology.store import keys
 from posology.store.connection import connect
 from posology.types import (
@@ -255,10 +257,10 @@ def answer(text: str = "It helps.") -> AskOutput:
         conflicts=(),
         coverage=None,
         strategy="direct",
-        decision=DIRECT,
+        decision=DecisionOutput.of(DIRECT),
         spending=Spending(
             attempts=(),
-            usage=Usage(),
+            usage=UsageOutput(),
             usage_complete=True,
             cost_usd=Decimal(0),
             charged_usd=Decimal(0),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from orchestrator.jobs.feedback import WHOLE, Cell, Summed, cell_of, collect, give
 from orchestrator.question.request import FeedbackRequest
 from posology.errors import JobNotFound, JobNotSucceeded
+from posology.published.decisions import DecisionOutput
 from posology.published.jobs import JobOutput
 from posology.store import keys
 from posology.types import Decision, Dose, JobState
@@ -214,7 +215,7 @@ def test_the_copy_is_the_sum_of_what_stands(
 
 def taught(decision: Decision, **result: Any) -> Cell | None:
     given_ = {"strategy": decision.strategy, "shown": 0.3} | result
-    return cell_of(decision, answer().model_copy(update=given_), 0.5)
+    return cell_of(DecisionOutput.of(decision), answer().model_copy(update=given_), 0.5)
 
 
 def test_an_answer_teaches_what_was_done_and_what_came_of_it() -> None:

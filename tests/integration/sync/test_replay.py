@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.question.decider import Decider
 from orchestrator.question.pipeline import Pipeline
+from orchestrator.question.policy_forms import Replay, ReplayedJob
 from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import JobRequest, Request
@@ -24,7 +25,6 @@ from posology.index.sync.sync import sync
 from posology.llm.accounting import Account
 from posology.llm.stack import build
 from posology.published.answers import AskOutput
-from posology.published.decisions import Replay, ReplayedJob
 from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.testing import ScriptedModel, by_bytes

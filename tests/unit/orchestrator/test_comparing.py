@@ -18,11 +18,11 @@ from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.rows import read_rows
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
+from orchestrator.question.policy_forms import CompareOutput
 from orchestrator.question.request import Request
 from orchestrator.settings import Settings
 from policies.qtable import QTable
 from posology.errors import InvalidQuery
-from posology.published.decisions import CompareOutput
 from posology.query import make_query
 from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import DECLINE

@@ -9,8 +9,17 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from orchestrator.cli.terminal import money, safe, show_answer
-from posology.published.answers import AskOutput, Disagreement, Position, Source, Spending, Status
-from posology.types import Coverage, Decision, Dose, Form, Level, Resolution, Usage
+from posology.published.answers import (
+    AskOutput,
+    CoverageOutput,
+    Disagreement,
+    Position,
+    Source,
+    Status,
+)
+from posology.published.calls import Spending, UsageOutput
+from posology.published.decisions import DecisionOutput, DoseOutput
+from posology.types import Form, Level, Resolution
 
 
 @pytest.mark.parametrize(
@@ -96,11 +105,17 @@ def answer(resolution: Resolution) -> AskOutput:
                 how="a trial carries further",
             ),
         ),
-        coverage=Coverage(partitions=5, found=2, empty=2, failed=1, calls=6),
+        coverage=CoverageOutput(partitions=5, found=2, empty=2, failed=1, calls=6),
         strategy="briefcontext",
-        decision=Decision(dose=Dose(strategy="briefcontext"), policy="fixed", reason="asked"),
+        decision=DecisionOutput(
+            dose=DoseOutput(strategy="briefcontext"), policy="fixed", reason="asked"
+        ),
         spending=Spending(
-            attempts=(), usage=Usage(), usage_complete=True, cost_usd=None, charged_usd=Decimal(0)
+            attempts=(),
+            usage=UsageOutput(),
+            usage_complete=True,
+            cost_usd=None,
+            charged_usd=Decimal(0),
         ),
         retrieved=(),
         index="i",

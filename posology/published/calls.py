@@ -1,0 +1,127 @@
+"""Model calls, what they cost, and errors, as JSON."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from posology.published.base import Dollars, Published
+from posology.types import Outcome, Stage
+
+
+class UsageOutput(Published):
+    """Tokens of one or more calls, in disjoint buckets."""
+
+    input: int = 0
+    """Input tokens neither read from nor written to a prompt cache."""
+    cache_read: int = 0
+    """Input tokens read from a prompt cache."""
+    cache_write_5m: int = 0
+    """Input tokens written to a cache that lives five minutes."""
+    cache_write_1h: int = 0
+    """Input tokens written to a cache that lives an hour."""
+    output: int = 0
+    """Visible output tokens."""
+    reasoning: int = 0
+    """Hidden output tokens, billed like output."""
+
+    @property
+    def total_input(self) -> int:
+        """All input tokens, cached or not."""
+        return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
+
+    @property
+    def total_output(self) -> int:
+        """All output tokens, visible or not."""
+        return self.output + self.reasoning
+
+
+class PromptOutput(Published):
+    """The template of a call's messages."""
+
+    name: str
+    """File name of the template, without suffix."""
+    digest: str
+    """First 16 hex digits of the SHA-256 of the template."""
+
+
+class AttemptOutput(Published):
+    """One attempt at one model call, successful or not."""
+
+    id: str
+    """Id of the attempt; the provider received it."""
+    call: int
+    """Number of the call within the run, from 1."""
+    attempt: int
+    """Number of the attempt within the call, from 1."""
+    stage: Stage
+    """Purpose of the call."""
+    model: str
+    """Model, as `provider:name`."""
+    prompt: PromptOutput
+    """Template of the messages."""
+    outcome: Outcome
+    """How the attempt ended; `lost`: its process died, billing status unknown."""
+    error: str | None
+    """Class of the error; null: the attempt succeeded."""
+    usage: UsageOutput | None
+    """Tokens; null: unknown, so possibly billed."""
+    cost: Decimal | None
+    """Cost in dollars; null: unknown, because usage or price is."""
+    started: float
+    """Start, in POSIX seconds."""
+    latency: float
+    """Duration in seconds."""
+    request_id: str | None
+    """Id of the request at the provider; null: none was received."""
+    strategy: str = ""
+    """Strategy that made the call; empty: none."""
+    input_bound: int = 0
+    """Maximum input tokens."""
+    max_tokens: int = 0
+    """Maximum output tokens."""
+    reserved: Decimal = Decimal(0)
+    """Dollars that were reserved: the maximum cost."""
+    prices: str = ""
+    """Version of the prices."""
+
+    @property
+    def charged(self) -> Decimal:
+        """Dollars that count against limits: the cost, or the bound of an unknown cost."""
+        return self.reserved if self.cost is None else self.cost
+
+
+class Spending(Published):
+    """Tokens and dollars of the model calls of a question."""
+
+    attempts: tuple[AttemptOutput, ...]
+    """All attempts, in order."""
+    usage: UsageOutput
+    """Tokens of all attempts with known usage."""
+    usage_complete: bool
+    """Whether every attempt's usage is known; if not, an attempt may have been billed on top."""
+    cost_usd: Dollars | None
+    """Cost in dollars; null: usage or price of an attempt is unknown."""
+    charged_usd: Dollars
+    """Dollars that count against limits: unknown costs at their bounds."""
+
+
+class ErrorBody(Published):
+    """An error as data."""
+
+    type: str
+    """Class of the error."""
+    message: str
+    """What is wrong, and what to do."""
+    exit_code: int
+    """Exit status of the command line for this error."""
+    details: dict[str, object]
+    """Fields of the error."""
+    spending: Spending | None
+    """Spending until the error; null: the work had not begun to spend."""
+
+
+class ErrorOutput(Published):
+    """The output of any command with `--json` that fails."""
+
+    error: ErrorBody
+    """The error."""
