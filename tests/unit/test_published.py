@@ -37,6 +37,7 @@ from posology.types import (
 MODULES = [
     import_module(f"{published.__name__}.{found.name}")
     for found in pkgutil.iter_modules(published.__path__)
+    if found.name in ("answers", "base", "calls", "decisions", "problems")
 ]
 FORMS = sorted(
     {
