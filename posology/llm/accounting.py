@@ -110,25 +110,15 @@ class Accounting:
         return completion
 
     async def _close(self, opening: Opening, call: int, ended: _Ended, latency: float) -> None:
-        attempt = Attempt(
-            id=opening.id,
+        attempt = Attempt.of(
+            opening,
             call=call,
-            attempt=opening.attempt,
-            stage=opening.stage,
-            model=opening.model,
-            prompt=opening.prompt,
             outcome=ended.outcome,
             error=ended.error,
             usage=ended.usage,
             cost=self._cost(opening.model, ended.usage),
-            started=opening.started,
             latency=latency,
             request_id=ended.request_id,
-            strategy=opening.strategy,
-            input_bound=opening.input_bound,
-            max_tokens=opening.max_tokens,
-            reserved=opening.reserved,
-            prices=opening.prices,
         )
         if attempt.over_bound:
             logger.error(

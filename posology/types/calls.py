@@ -169,79 +169,95 @@ class Outcome(StrEnum):
     #: a reply came and was (or may have been) billed, but could not be used
     UNUSABLE = "unusable"
     CANCELLED = "cancelled"
-    #: the process that made it ended before it could tell: billed or not, nobody knows
+    #: the process ended before the attempt was settled: billing status unknown
     LOST = "lost"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Opening:
-    """An attempt that is about to be sent: what the account knows of it if nothing more comes."""
+class AttemptPlan:
+    """The part of an attempt that is known before it is sent."""
 
-    #: ours, chosen before sending; the provider is told it
+    #: chosen before sending; sent to the provider as well
     id: str
-    #: the call's number; ``None`` at a call's first attempt, which gets the next one
-    call: int | None
     #: 1 for a call's first attempt
     attempt: int
     stage: Stage
     model: str
     prompt: PromptId
-    #: the call's content: equal calls have equal keys
-    key: str
     #: POSIX seconds
     started: float
     strategy: str = ""
-    #: tokens that go in, at most
+    #: maximum input tokens
     input_bound: int = 0
-    #: tokens that come out, at most
+    #: maximum output tokens
     max_tokens: int = 0
-    #: dollars that it can cost, at most
+    #: dollars set aside: the maximum cost
     reserved: Decimal = Decimal(0)
-    #: which prices those are
+    #: version of the prices
     prices: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
-    """The account of one attempt at one call, whether or not it succeeded."""
+class Opening(AttemptPlan):
+    """An attempt that is about to be sent."""
 
-    #: ours, chosen before sending; the provider was told it
-    id: str
+    #: the call's number; ``None`` at a call's first attempt, which gets the next one
+    call: int | None
+    #: the call's content: equal calls have equal keys
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt(AttemptPlan):
+    """The account of one attempt at one call, successful or not."""
+
     #: groups the attempts at one call: 1 for a run's first call, and so on
     call: int
-    #: 1 for a call's first attempt
-    attempt: int
-    stage: Stage
-    model: str
-    prompt: PromptId
     outcome: Outcome
     #: the error's class name, ``None`` when the attempt succeeded
     error: str | None
-    #: ``None``: not known, so possibly billed
+    #: ``None``: unknown, so possibly billed
     usage: Usage | None
     #: dollars; ``None``: unknown, because usage or price is
     cost: Decimal | None
-    #: POSIX seconds
-    started: float
     #: seconds
     latency: float
     request_id: str | None
-    strategy: str = ""
-    #: tokens that could go in, at most
-    input_bound: int = 0
-    #: tokens that could come out, at most
-    max_tokens: int = 0
-    #: dollars that were set aside: what it could cost at most
-    reserved: Decimal = Decimal(0)
-    #: which prices those are
-    prices: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        opening: Opening,
+        *,
+        call: int,
+        outcome: Outcome,
+        error: str | None,
+        usage: Usage | None,
+        cost: Decimal | None,
+        latency: float,
+        request_id: str | None,
+    ) -> Attempt:
+        """Return the account of an opened attempt that has ended."""
+        return cls(
+            **{name: getattr(opening, name) for name in _PLAN},
+            call=call,
+            outcome=outcome,
+            error=error,
+            usage=usage,
+            cost=cost,
+            latency=latency,
+            request_id=request_id,
+        )
 
     @property
     def charged(self) -> Decimal:
-        """Dollars that count against limits: the cost, or the bound where nobody knows it."""
+        """Dollars that count against limits: the cost, or the bound if the cost is unknown."""
         return self.reserved if self.cost is None else self.cost
 
     @property
     def over_bound(self) -> bool:
-        """Whether it cost more than it could: then the bound was none."""
+        """Whether the cost exceeds the bound, which was then wrong."""
         return self.cost is not None and self.cost > self.reserved
+
+
+_PLAN = tuple(field.name for field in fields(AttemptPlan))

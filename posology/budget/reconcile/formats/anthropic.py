@@ -10,19 +10,18 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from posology.budget.reconcile.formats.tabular import pick
 from posology.budget.reconcile.formats.values import (
     Bad,
+    counts_of,
     dollars_only,
     each_result,
-    moment,
     money,
+    period_of,
+    pick,
     plain,
     rounding,
     section,
-    span,
     text,
-    whole,
 )
 from posology.budget.reconcile.measures import Kind, Measure
 from posology.budget.reconcile.rows import Number, Row
@@ -82,21 +81,12 @@ def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
     Raises:
         Bad: it cannot be read.
     """
-    start = pick(cells, _START)
-    if start is None:
-        raise Bad(f"no column of the time: one of {', '.join(_START)}")
-    end = pick(cells, _END)
-    at = span(moment(cells[start], start), moment(cells[end], end) if end else None, start)
+    at = period_of(cells, _START, _END)
     name = pick(cells, _MODEL)
     model = text(cells[name], name) if name else None
     column = pick(cells, _COST)
     if column is None:
-        counts = {
-            measure: value
-            for measure, names in _COUNTS.items()
-            if (found := pick(cells, names)) and (value := whole(cells[found], found)) is not None
-        }
-        yield _usage(*at, model, counts)
+        yield _usage(*at, model, counts_of(cells, _COUNTS))
         return
     paid = money(cells[column], column)
     if paid is None:
@@ -147,17 +137,12 @@ def _of_result(result: Mapping[str, Any], start: float, end: float) -> Row:
             figures={Measure.COST: plain(cents * _CENT)},
         )
     written = section(result.get("cache_creation"), "cache_creation")
-    flat: dict[str, Any] = dict(result)
+    flat = {name: value for name, value in result.items() if value is not None}
     for lifetime in ("5m", "1h"):
         name = f"ephemeral_{lifetime}_input_tokens"
-        flat[f"cache_creation_{name}"] = written.get(name)
-    counts = {
-        measure: value
-        for measure, names in _COUNTS.items()
-        if (found := next((n for n in names if flat.get(n) is not None), None))
-        and (value := whole(flat[found], found)) is not None
-    }
-    return _usage(start, end, model, counts)
+        if written.get(name) is not None:
+            flat[f"cache_creation_{name}"] = written[name]
+    return _usage(start, end, model, counts_of(flat, _COUNTS))
 
 
 def _usage(start: float, end: float, model: str | None, counts: Mapping[Measure, int]) -> Row:

@@ -11,16 +11,16 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from posology.budget.reconcile.formats.tabular import pick
 from posology.budget.reconcile.formats.values import (
     Bad,
+    counts_of,
     dollars_only,
     each_result,
-    moment,
     money,
+    period_of,
+    pick,
     rounding,
     section,
-    span,
     text,
     whole,
 )
@@ -108,18 +108,10 @@ def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
     Raises:
         Bad: it cannot be read.
     """
-    start = pick(cells, _START)
-    if start is None:
-        raise Bad(f"no column of the time: one of {', '.join(_START)}")
-    end = pick(cells, _END)
-    at = span(moment(cells[start], start), moment(cells[end], end) if end else None, start)
+    at = period_of(cells, _START, _END)
     name = pick(cells, _MODEL)
     model = text(cells[name], name) if name else None
-    counts = {
-        measure: value
-        for measure, names in _COUNTS.items()
-        if (column := pick(cells, names)) and (value := whole(cells[column], column)) is not None
-    }
+    counts = counts_of(cells, _COUNTS)
     column, item, currency = pick(cells, _AMOUNT), pick(cells, _ITEM), pick(cells, _CURRENCY)
     paid = money(cells[column], column) if column else None
     if counts or paid is None:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from posology.budget.reconcile.formats.tabular import pick
-from posology.budget.reconcile.formats.values import Bad, moment, money, rounding, text, whole
+from posology.budget.reconcile.formats.values import Bad, moment, money, pick, rounding, text, whole
 from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.rows import Number, RequestRow
 

@@ -29,11 +29,6 @@ def normal(column: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", column.strip().lower()).strip("_")
 
 
-def pick(columns: Mapping[str, object], names: tuple[str, ...]) -> str | None:
-    """The first of some synonyms that is a column."""
-    return next((name for name in names if name in columns), None)
-
-
 def read(stream: TextIO, path: str) -> tuple[tuple[str, ...], Iterator[Line]]:
     """The columns of a file, and its rows as they are asked for.
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
+from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.rows import Row
 
 DAY = 86_400.0
@@ -31,6 +32,11 @@ _DATE = re.compile(r"([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})")
 
 class Bad(ValueError):
     """Why a record cannot be read."""
+
+
+def pick(columns: Mapping[str, object], names: tuple[str, ...]) -> str | None:
+    """Return the first of some synonyms that is a column."""
+    return next((name for name in names if name in columns), None)
 
 
 def whole(value: Any, name: str) -> int | None:
@@ -116,6 +122,36 @@ def span(start: float, end: float | None, name: str) -> tuple[float, float]:
     if not start < end <= midnight:
         raise Bad(f"{name}: a row of more than one UTC day, or of none: export it by days")
     return start, end
+
+
+def period_of(
+    cells: Mapping[str, str], starts: tuple[str, ...], ends: tuple[str, ...]
+) -> tuple[float, float]:
+    """Return the start and end of a row of a CSV file, POSIX seconds.
+
+    Raises:
+        Bad: a time is missing or cannot be read.
+    """
+    start = pick(cells, starts)
+    if start is None:
+        raise Bad(f"no column with the time: use one of {', '.join(starts)}")
+    end = pick(cells, ends)
+    return span(moment(cells[start], start), moment(cells[end], end) if end else None, start)
+
+
+def counts_of(
+    cells: Mapping[str, Any], columns: Mapping[Measure, tuple[str, ...]]
+) -> dict[Measure, int]:
+    """Return the counts that a row has, each from the first of its columns' synonyms.
+
+    Raises:
+        Bad: a count cannot be read.
+    """
+    return {
+        measure: value
+        for measure, names in columns.items()
+        if (column := pick(cells, names)) and (value := whole(cells[column], column)) is not None
+    }
 
 
 def text(value: Any, name: str) -> str | None:
