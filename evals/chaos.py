@@ -27,6 +27,7 @@ import anyio.to_thread
 
 from evals.fanout import MODEL, provider
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
@@ -117,7 +118,9 @@ async def run_trial(folder: Path, trial: Trial) -> Outcomes:
     """Do it, and compare."""
     index, asked, answers = folder / "index", folder / "rows.jsonl", folder / "answers.jsonl"
     with notes_file() as notes:
-        await anyio.to_thread.run_sync(lambda: run_ingest([notes], Settings(), place=str(index)))
+        await anyio.to_thread.run_sync(
+            lambda: run_ingest([notes], Settings(), Target(place=str(index)))
+        )
     write_rows(asked, trial)
     with LoadStub(trial.faults, seed=7) as stub:
         options = StackOptions(

@@ -20,6 +20,7 @@ from evals import pooled
 from orchestrator.training.artefacts import pruner_cases
 from orchestrator.training.artefacts.gold import rows as read
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.index.schema import FORMAT, SPLITTER
 from posology.index.store import Index
@@ -182,7 +183,9 @@ def _index(
         index = Index.open_or_create(
             folder / "index", embedder.name, embedder.dim, annotator=annotator.name, codec=codec
         )
-        report = ingest([corpus], index, embedder, annotator=annotator, codec=codec)
+        report = ingest(
+            [corpus], index, RowSource(embedder=embedder, annotator=annotator, codec=codec)
+        )
         if report.bad:
             raise RuntimeError(f"{report.bad} abstracts could not be read")
         (folder / "complete").touch()

@@ -32,6 +32,7 @@ import anyio
 from anyio import to_thread
 
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.models import Models
 from orchestrator.question.estimates.accuracy import Compared, accuracy
 from orchestrator.question.estimates.costs import make_estimator
@@ -135,7 +136,7 @@ async def _all(folder: Path, given: argparse.Namespace) -> int:
     settings = Settings.model_validate({"POSOLOGY_PRICES": str(prices)})
     place = str(folder / "index")
     with sample.notes_file() as notes:
-        await to_thread.run_sync(lambda: run_ingest([notes], settings, place=place))
+        await to_thread.run_sync(lambda: run_ingest([notes], settings, Target(place=place)))
     print("| questions | strategy | | expected | actual | ratio | p5 | p50 | p95 "
           "| within | low/actual | worst/actual |")  # fmt: skip
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")

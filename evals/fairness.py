@@ -26,6 +26,7 @@ import anyio.to_thread
 
 from evals.fanout import MODEL, provider
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -77,7 +78,7 @@ async def a_stack(folder: Path, stub: LoadStub, threads: int) -> AsyncIterator[J
     )
     encoder = str(save_tiny_encoder(folder / "encoder"))
     await anyio.to_thread.run_sync(
-        lambda: run_ingest([rows], Settings(), place=str(index), embedder=encoder)
+        lambda: run_ingest([rows], Settings(), Target(place=str(index), embedder=encoder))
     )
     options = StackOptions(
         environment=os.environ,

@@ -19,6 +19,7 @@ import anyio
 import anyio.to_thread
 
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.question.request import JobRequest
 from orchestrator.service import open_service
@@ -120,7 +121,9 @@ async def _run(latency: float, runs: int) -> None:
     with tempfile.TemporaryDirectory() as temporary, notes_file() as notes:
         folder = Path(temporary)
         index = folder / "index"
-        await anyio.to_thread.run_sync(lambda: run_ingest([notes], Settings(), place=str(index)))
+        await anyio.to_thread.run_sync(
+            lambda: run_ingest([notes], Settings(), Target(place=str(index)))
+        )
         with LoadStub(Faults(latency=(latency, latency))) as stub:
             variables = provider(stub) | {"POSOLOGY_CONCURRENCY": str(PARTITIONS)}
             settings = Settings.model_validate(variables)

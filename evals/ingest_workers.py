@@ -41,9 +41,10 @@ from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestProgress
+from posology.index.build.rows import RowSource
 from posology.index.embedders import load
 from posology.index.schema import TABLE
-from posology.index.shards.collector import ShardMaker
+from posology.index.shards.collector import ShardRowBuilder
 from posology.index.store import Index
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator
@@ -116,11 +117,8 @@ def _ingest(
         place, embedder.name, embedder.dim, annotator=annotator.name, codec=codec
     )
     with RedisShards(url, str(place), lease=_LEASE) as queue:
-        maker = ShardMaker(index, queue)
-        ingest(
-            [rows], index, embedder, annotator=annotator, codec=codec, batch=shard, making=maker,
-            progress=progress, finish=False,
-        )  # fmt: skip
+        maker = ShardRowBuilder(index, queue)
+        ingest([rows], index, RowSource(embedder=embedder, annotator=annotator, codec=codec, batch=shard, builder=maker), progress=progress, finish=False)  # fmt: skip
         maker.close()
 
 

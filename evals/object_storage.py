@@ -25,6 +25,7 @@ import numpy as np
 
 from orchestrator.training.artefacts.gold import pubmedqa
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.places import Place, s3_options
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
@@ -98,7 +99,7 @@ async def measure(
     embedder = HashEmbedder(dim=DIM)
     started = time.perf_counter()
     index = Index.create(place, embedder.name, embedder.dim)
-    ingest([notes], index, embedder)
+    ingest([notes], index, RowSource(embedder=embedder))
     build = time.perf_counter() - started
     started = time.perf_counter()
     index = Index.open(place)

@@ -26,6 +26,7 @@ import numpy as np
 from posology.budget.prices.book import PriceBook, packaged
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.index.schema import FORMAT, SPLITTER
@@ -240,7 +241,9 @@ def _build(
     index = Index.open_or_create(
         where / "index", embedder.name, embedder.dim, annotator=annotator.name, codec=coding
     )
-    report = ingest([corpus], index, embedder, annotator=annotator, codec=coding)
+    report = ingest(
+        [corpus], index, RowSource(embedder=embedder, annotator=annotator, codec=coding)
+    )
     if report.bad:
         raise RuntimeError(f"{report.bad} paragraphs could not be read")
     (where / "complete").touch()

@@ -19,6 +19,7 @@ import anyio.to_thread
 
 from evals.fanout import a_request, a_stack
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.corpus.sample import notes_file
@@ -101,7 +102,9 @@ async def _run(jobs: int, concurrency: int) -> None:
     with tempfile.TemporaryDirectory() as temporary, notes_file() as notes:
         folder = Path(temporary)
         index = folder / "index"
-        await anyio.to_thread.run_sync(lambda: run_ingest([notes], Settings(), place=str(index)))
+        await anyio.to_thread.run_sync(
+            lambda: run_ingest([notes], Settings(), Target(place=str(index)))
+        )
         with LoadStub(Faults(latency=(LATENCY, LATENCY))) as stub:
             async with a_stack(folder / "stack", index, stub, concurrency=concurrency) as store:
                 await _measure(store, stub, jobs)

@@ -1,4 +1,4 @@
-"""Literature's vectors, where they are bought: by the tenant who pays for the ingest, estimated before."""
+"""Bought vectors of passages: cost estimate, and calls that a tenant pays for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
-from anyio.from_thread import start_blocking_portal
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from orchestrator.budget import open_purse
 from orchestrator.question.embedding import remembering
@@ -37,40 +37,41 @@ if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.models import Models
     from posology.index.store import Index
+    from posology.seams import Complete
 
-#: records that are estimated together
+#: records estimated together
 LOT = 512
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Payer:
-    """Who pays for an ingest."""
+    """The tenant that pays for an ingest, and its limit."""
 
     #: ``None``: as configured
     tenant: str | None = None
-    #: dollars for all calls of this run; ``None``: the tenant's limits alone
+    #: dollars for all calls of this run; ``None``: only the tenant's limits apply
     cap: Decimal | None = None
-    #: lists every attempt
+    #: account of every attempt
     account: Account = field(default_factory=Account)
-    #: whether passages' own vectors are given, so that those of sentences alone are bought
+    #: whether passage vectors are given, so that only sentence vectors are bought
     given: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestEstimate:
-    """What the vectors of an ingest will cost, as far as they were not bought before."""
+    """Cost estimate of the vectors of an ingest that were not bought before."""
 
     embedder: str
     tenant: str
-    #: that are new, or have changed
+    #: new or changed passages
     passages: int = 0
     calls: int = 0
-    #: tokens, at best guess
+    #: estimated input tokens
     input: int = 0
     dollars: Dollars = field(default_factory=Dollars)
-    #: dollars; ``None``: no limit
+    #: limit of the run in dollars; ``None``: no limit
     cap: Decimal | None = None
-    #: dollars that the tenant has left, by scope, where there is a limit
+    #: remaining budget of the tenant in dollars, by scope with a limit
     left: tuple[tuple[str, Decimal], ...] = ()
 
 
@@ -78,17 +79,17 @@ class IngestEstimate:
 def paying(
     embedder: OpenAIEmbedder, settings: Settings, models: Models, payer: Payer
 ) -> Iterator[Bought]:
-    """An embedder that pays for what it is asked, for blocking code, while this is open. Blocking.
+    """Open an embedder that buys vectors, for blocking code. Blocking.
 
     Args:
-        embedder: whose vectors are bought; what was bought before comes from the memory that settings name.
-        settings: say how providers are reached, and where money is counted.
-        models: of this process.
-        payer: who pays.
+        embedder: the embedder; vectors bought before come from the configured cache.
+        settings: the configuration.
+        models: the models of this process.
+        payer: the tenant that pays.
 
     Raises:
-        UnpricedModel: nobody knows what the model costs.
-        MissingKey: the provider needs a key that is not set.
+        UnpricedModel: the model has no known price.
+        MissingKey: the provider's API key is not set.
     """
     paid = remembering(embedder, settings)
     assert isinstance(paid, OpenAIEmbedder)
@@ -103,36 +104,55 @@ def paying(
         journal = LedgerJournal(purse.ledger, payer.account, cap=payer.cap)
         complete = portal.call(connections.complete, paid.model, journal)
         connections.prices.worst(paid.model, input_tokens=1, output_tokens=0)
+        purchase = _Purchase(portal, paid, complete, tenant)
+        yield Bought(paid, purchase.buy, given=payer.given)
 
-        scopes: list[anyio.CancelScope] = []
 
-        async def encode(texts: Sequence[str]) -> NDArray[np.float32] | None:
-            with anyio.CancelScope() as scope:
-                scopes.append(scope)
-                return await paid.encode(texts, complete, tenant=tenant)
-            # only whoever waits no more has it cancelled
-            return None
+class _Purchase:
+    """Buys vectors through an event loop in another thread; the calling thread waits.
 
-        def stop() -> None:
-            for scope in scopes:
-                scope.cancel()
+    Args:
+        portal: to the event loop.
+        embedder: encodes texts.
+        complete: sends calls, and pays for them.
+        tenant: whose vectors are cached.
+    """
 
-        def buy(texts: Sequence[str]) -> NDArray[np.float32]:
-            scopes.clear()
-            under_way = portal.start_task_soon(encode, texts)
-            try:
-                vectors = under_way.result()
-            except BaseException:
-                # Ctrl-C in this thread: calls under way are cancelled, settled and listed as such, before their
-                # connections and the ledger are closed
-                if not under_way.done():
-                    portal.call(stop)
-                    wait([under_way])
-                raise
-            assert vectors is not None
-            return vectors
+    def __init__(
+        self, portal: BlockingPortal, embedder: OpenAIEmbedder, complete: Complete, tenant: str
+    ) -> None:
+        self._portal = portal
+        self._embedder = embedder
+        self._complete = complete
+        self._tenant = tenant
+        self._scopes: list[anyio.CancelScope] = []
 
-        yield Bought(paid, buy, given=payer.given)
+    def buy(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the vectors of texts."""
+        self._scopes.clear()
+        in_flight = self._portal.start_task_soon(self._encode, texts)
+        try:
+            vectors = in_flight.result()
+        except BaseException:
+            # Ctrl-C in this thread: calls in flight are cancelled, settled and listed as such, before their connections
+            # and the ledger are closed
+            if not in_flight.done():
+                self._portal.call(self._cancel)
+                wait([in_flight])
+            raise
+        assert vectors is not None
+        return vectors
+
+    async def _encode(self, texts: Sequence[str]) -> NDArray[np.float32] | None:
+        with anyio.CancelScope() as scope:
+            self._scopes.append(scope)
+            return await self._embedder.encode(texts, self._complete, tenant=self._tenant)
+        # cancelled, so the caller no longer waits
+        return None
+
+    def _cancel(self) -> None:
+        for scope in self._scopes:
+            scope.cancel()
 
 
 async def estimate(
@@ -142,17 +162,17 @@ async def estimate(
     models: Models,
     payer: Payer,
 ) -> IngestEstimate:
-    """What an ingest will cost. Nothing is spent.
+    """Estimate the cost of an ingest. Nothing is spent.
 
     Args:
-        changed: the records that are to be encoded, some at a time, see :func:`changed_of`; read while others wait.
-        embedder: whose vectors are bought.
-        settings: say where money is counted.
-        models: of this process.
-        payer: who pays.
+        changed: chunks of the records to encode, see :func:`changed_of`; they are read in this thread.
+        embedder: the embedder whose vectors are bought.
+        settings: the configuration.
+        models: the models of this process.
+        payer: the tenant that pays.
 
     Raises:
-        UnpricedModel: nobody knows what the model costs.
+        UnpricedModel: the model has no known price.
     """
     paid = remembering(embedder, settings)
     assert isinstance(paid, OpenAIEmbedder)
@@ -173,41 +193,41 @@ async def estimate(
 
 
 def changed_of(paths: Sequence[Path], index: Index | None) -> Iterator[Sequence[Record]]:
-    """The records of files that an index lacks, or has with another content, some at a time. Blocking.
+    """Yield chunks of the records that are new to an index, or have changed. Blocking.
 
     Args:
-        paths: files and folders; they are read once more for it.
-        index: its passages that have not changed are left out. ``None``: there is none yet.
+        paths: files and folders, which are read completely.
+        index: the index; ``None``: there is none yet.
     """
     for records in _lots(_records(paths)):
         yield _changed(records, index)
 
 
 def estimate_lines(found: IngestEstimate) -> Iterator[str]:
-    """What is said of an estimate before anything is spent."""
+    """Yield an estimate as lines of text."""
     from orchestrator.cli.terminal import money
 
     calls = "1 call" if found.calls == 1 else f"{found.calls:,} calls"
     yield (
-        f"{found.passages:,} passages are new or have changed: {calls} to {found.embedder}, "
-        f"about {found.input:,} tokens; what was bought before is not bought again"
+        f"{found.passages:,} new or changed passages: {calls} to {found.embedder}, "
+        f"about {found.input:,} tokens; cached vectors are not bought again"
     )
     if not found.dollars.worst:
-        yield "nothing is to be paid for"
+        yield "no cost"
         return
     yield f"{money(found.dollars.expected)} expected, {money(found.dollars.worst)} at worst"
     for scope, amount in found.left:
-        yield f"{scope} of {found.tenant}: {money(amount)} left{_fits(found, amount)}"
+        yield f"{scope} budget of {found.tenant}: {money(amount)} remaining{_fits(found, amount)}"
     if found.cap is not None:
         yield f"--max-cost: {money(found.cap)}{_fits(found, found.cap)}"
 
 
 def _fits(found: IngestEstimate, amount: Decimal) -> str:
     if amount >= found.dollars.worst:
-        return ": the worst fits"
+        return ": covers the worst case"
     if amount >= found.dollars.expected:
-        return ": the expected fits, the worst does not"
-    return ": not even the expected fits; what it pays for is kept"
+        return ": covers the expected cost, not the worst case"
+    return ": does not cover the expected cost; vectors bought until then are kept"
 
 
 def _records(paths: Sequence[Path]) -> Iterator[Record]:

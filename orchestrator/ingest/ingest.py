@@ -1,4 +1,4 @@
-"""Ingest as the command runs it: with the configured embedder, and a progress bar."""
+"""Ingest as the command runs it: with the configured models, and a progress bar."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from orchestrator.ingest.embedding import Payer
-from orchestrator.ingest.shards.processes import Spread
-from orchestrator.ingest.writer import writing
+from orchestrator.ingest.writer import Target, open_writer
 from orchestrator.settings import Settings
 from posology.corpus.files import count_rows, expand
 from posology.index.build.ingest import ingest
@@ -28,43 +26,27 @@ from posology.index.build.report import IngestProgress, IngestReport
 def run_ingest(
     paths: Sequence[Path],
     settings: Settings,
+    target: Target | None = None,
     *,
-    place: str | None = None,
-    embedder: str | None = None,
     vectors: Path | None = None,
-    payer: Payer | None = None,
-    spread: Spread | None = None,
     console: Console | None = None,
 ) -> IngestReport:
-    """Ingest files, making the index if there is none. Blocking.
+    """Ingest files, creating the index if there is none. Blocking.
 
     Args:
         paths: files and folders.
-        settings: see :func:`orchestrator.ingest.writer.writing`.
-        place: the index.
-        embedder: as :func:`posology.index.embedders.load` takes it.
+        settings: the configuration.
+        target: the index, and who computes and pays for its vectors; ``None``: as configured.
         vectors: see :func:`posology.index.build.ingest.ingest`.
-        payer: pays for vectors that are bought; ``None``: the configured tenant.
-        spread: workers that encode; ``None``: this process does.
-        console: draws a progress bar; ``None``: none.
+        console: shows a progress bar; ``None``: no bar.
 
     Raises:
-        PosologyError: nothing can be ingested; what is wrong with single records is in the report.
+        PosologyError: nothing can be ingested; faults of single records are in the report.
     """
-    who = replace(payer or Payer(), given=vectors is not None)
-    with (
-        writing(settings, place=place, embedder=embedder, payer=who, spread=spread) as ready,
-        Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            disable=console is None,
-        ) as bar,
-    ):
-        # counting reads the files once more, which takes about a hundredth of encoding them
+    target = target or Target()
+    target = replace(target, payer=replace(target.payer, given=vectors is not None))
+    with open_writer(settings, target) as writer, _bar(console) as bar:
+        # counting reads the files once more, at about a hundredth of the cost of encoding them
         total = 0 if console is None else sum(_rows(path) for path in paths)
         task = bar.add_task("ingest", total=total)
 
@@ -75,17 +57,19 @@ def run_ingest(
                 description=Path(now.path).name,
             )
 
-        return ingest(
-            paths,
-            ready.index,
-            ready.embedder,
-            annotator=ready.annotator,
-            codec=ready.codec,
-            vectors=vectors,
-            progress=advance,
-            batch=ready.batch,
-            making=ready.making,
-        )
+        return ingest(paths, writer.index, writer.source, vectors=vectors, progress=advance)
+
+
+def _bar(console: Console | None) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=console is None,
+    )
 
 
 def _rows(path: Path) -> int:

@@ -1,91 +1,80 @@
-"""What commands need that write an index: the index, and what makes its rows."""
+"""Opening an index for writing: the index, and the models that its rows are computed with."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from orchestrator.ingest.embedding import Payer, paying
 from orchestrator.ingest.shards.processes import SHARD, Spread, spreading
 from orchestrator.models import Models
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
-from posology.index.build.ingest import BATCH
-from posology.index.build.rows import Making
+from posology.index.build.rows import RowSource
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.paid.embedder import OpenAIEmbedder
 from posology.index.store import Index
-from posology.seams import Annotator, Embedder, TokenCodec
+from posology.seams import Embedder
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """The index that a command writes, and who computes and pays for its vectors."""
+
+    #: address of the index; ``None``: as configured
+    place: str | None = None
+    #: as :func:`posology.index.embedders.load` takes it; ``None``: as configured
+    embedder: str | None = None
+    #: pays for bought vectors
+    payer: Payer = field(default_factory=Payer)
+    #: workers that encode; ``None``: this process does
+    spread: Spread | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Writing:
-    """An index, and what makes its rows."""
+class Writer:
+    """An index, and the models that its rows are computed with."""
 
     index: Index
-    embedder: Embedder
-    annotator: Annotator
-    #: ``None``: no token codes are kept
-    codec: TokenCodec | None
-    #: workers; ``None``: this process
-    making: Making | None
-    #: records that are encoded and committed together
-    batch: int
+    source: RowSource
 
 
 @contextmanager
-def writing(
-    settings: Settings,
-    *,
-    place: str | None,
-    embedder: str | None,
-    payer: Payer | None,
-    spread: Spread | None,
-) -> Iterator[Writing]:
-    """Make ready for writing an index, which is made if there is none. Blocking.
+def open_writer(settings: Settings, target: Target) -> Iterator[Writer]:
+    """Open an index for writing, or create it. Blocking.
+
+    Passages are annotated by the configured language model. Token codes are stored if the settings ask for them and
+    the packaged codec is for this embedder.
 
     Args:
-        settings: say where the index is, and which embedder, where the arguments do not; by which language
-            model the passages are annotated, and whether token codes are kept: they are where the packaged
-            codec is for this embedder; and for how long old versions are kept.
-        place: the index.
-        embedder: as :func:`posology.index.embedders.load` takes it.
-        payer: pays for vectors that are bought; ``None``: the configured tenant.
-        spread: workers that encode; ``None``: this process does.
+        settings: the configuration.
+        target: the index, and who computes and pays for its vectors.
 
     Raises:
-        PosologyError: nothing can be written; no index is made where vectors cannot be bought.
+        PosologyError: the index cannot be written; none is created if vectors cannot be bought.
     """
-    name = embedder or settings.embedder
+    name = target.embedder or settings.embedder
     encoder = load_embedder(name, options=settings.embedding)
     annotator = make_annotator(settings.self_information)
     codec = LateCodec.packaged() if settings.token_codes else None
     with ExitStack() as stack:
-        ready: Embedder = encoder
+        embedder: Embedder = encoder
         if isinstance(encoder, OpenAIEmbedder):
             models = Models(name, settings.embedding)
-            ready = stack.enter_context(paying(encoder, settings, models, payer or Payer()))
+            embedder = stack.enter_context(paying(encoder, settings, models, target.payer))
         index = Index.open_or_create(
-            index_place(settings, place),
+            index_place(settings, target.place),
             encoder.name,
             encoder.dim,
             annotator=annotator.name,
             codec=codec,
         )
         index.keep = settings.kept_versions
-        making = (
-            None
-            if spread is None
-            else stack.enter_context(spreading(spread, settings, index, embedder=name))
-        )
-        yield Writing(
-            index=index,
-            embedder=ready,
-            annotator=annotator,
-            codec=codec,
-            making=making,
-            batch=BATCH if spread is None else SHARD,
-        )
+        source = RowSource(embedder=embedder, annotator=annotator, codec=codec)
+        if target.spread is not None:
+            workers = spreading(target.spread, settings, index, embedder=name)
+            source = replace(source, builder=stack.enter_context(workers), batch=SHARD)
+        yield Writer(index=index, source=source)

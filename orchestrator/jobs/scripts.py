@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
 
 from posology.budget.ledger import scripts as money
+from posology.store.lua import lua
 from posology.types.jobs import OVER, TRANSITIONS
 
 #: upper bounds of the latency histogram, seconds
@@ -30,7 +30,4 @@ def _constants() -> str:
 @cache
 def source(name: str) -> str:
     """The whole text of a script."""
-    folder = files("orchestrator.jobs") / "lua"
-    library = (folder / "_lib.lua").read_text(encoding="utf-8")
-    script = (folder / f"{name}.lua").read_text(encoding="utf-8")
-    return money.library() + _constants() + library + script
+    return money.library() + _constants() + lua("orchestrator.jobs", "_lib", name)

@@ -1,10 +1,11 @@
-"""The side of an index that readers see: its published versions."""
+"""Reading side of an index: its published versions."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from posology.index.sync.order import place
 from posology.index.tokens import fitting
 from posology.index.versions import KEEP_VERSIONS, Published, at, published
 from posology.index.view import View
-from posology.published.tools import IndexOutput
 from posology.types import Ranking, Retrieved
 
 if TYPE_CHECKING:
@@ -26,10 +26,50 @@ if TYPE_CHECKING:
 
     from posology.seams import TokenCodec
 
-#: seconds after which a reader looks whether there is a newer version
+#: seconds after which a reader checks for a newer version
 FRESH = 5.0
-#: old versions that are held open at one time
+#: old versions kept open at a time
 OLD_VIEWS = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexInfo:
+    """Facts about an index."""
+
+    uri: str
+    #: name and version, e.g. ``index@17``
+    version: str
+    passages: int
+    #: passages marked as retracted
+    retracted: int
+    embedder: str
+    #: length of a vector
+    dim: int
+    #: version of the storage format
+    format: int
+    splitter: int
+    #: ISO 8601, UTC
+    created: str
+    #: kind of the vectors' index; ``None``: they are searched without one
+    vector_index: str | None
+    #: measured recall of the approximate index; ``None``: the search is exact, or it was not measured
+    recall: float | None
+    #: partitions of the approximate index that a search reads
+    probes: int | None
+    #: partitions of the approximate index
+    partitions: int | None
+    annotator: str | None
+    codec: str | None
+    #: when the newest version was published, ISO 8601, UTC
+    published: str | None
+    #: readable versions
+    versions: int
+    #: files applied by syncs
+    files: int
+    #: name of the last applied file
+    last_file: str | None
+    #: names of files that are applied and not published
+    unfinished: tuple[str, ...]
 
 
 class Reader:
@@ -38,9 +78,9 @@ class Reader:
     def __init__(self, uri: str, connection: Any, table: Any, meta: Meta) -> None:
         self.uri = uri
         self.meta = meta
-        #: LanceDB's, for what else is kept beside the passages
+        #: LanceDB's, for the tables beside the passages
         self.connection = connection
-        #: for how long a version can be read after it was replaced
+        #: how long a version stays readable after it is replaced
         self.keep = KEEP_VERSIONS
         self._view: View | None = None
         self._reading = table
@@ -49,10 +89,10 @@ class Reader:
         self._process = os.getpid()
 
     def require(self, embedder_name: str, dim: int) -> None:
-        """Refuse an embedder whose vectors are not this index's.
+        """Check that an embedder is the one that the index was made with.
 
         Raises:
-            IndexMismatch: naming both embedders.
+            IndexMismatch: it is another; the message names both.
         """
         if (embedder_name, dim) != (self.meta.embedder, self.meta.dim):
             raise IndexMismatch(
@@ -63,10 +103,10 @@ class Reader:
             )
 
     def require_annotator(self, name: str | None) -> None:
-        """Refuse an annotator whose phrases are not this index's; only writing needs one.
+        """Check that an annotator is the one that the index was made with; only writing needs one.
 
         Raises:
-            IndexMismatch: naming both annotators.
+            IndexMismatch: it is another; the message names both.
         """
         if name != self.meta.annotator:
             raise IndexMismatch(
@@ -77,12 +117,12 @@ class Reader:
             )
 
     def require_codec(self, codec: TokenCodec | None) -> None:
-        """Refuse a codec whose codes are not this index's; only writing needs one.
+        """Check that a codec is the one that the index was made with; only writing needs one.
 
-        One for another embedder counts as none, as in :meth:`create`.
+        A codec of another embedder counts as none, as in :meth:`~posology.index.store.Index.create`.
 
         Raises:
-            IndexMismatch: naming both codecs.
+            IndexMismatch: it is another; the message names both.
         """
         fit = fitting(codec, self.meta.embedder)
         name = None if fit is None else fit.name
@@ -95,16 +135,16 @@ class Reader:
 
     @property
     def name(self) -> str:
-        """The last part of its address."""
+        """Return the last part of the index's address."""
         return Path(self.uri).name or "index"
 
     @property
     def version(self) -> str:
-        """Name and version, e.g. ``index@17``."""
+        """Return name and version, e.g. ``index@17``."""
         return self.view().version
 
     def view(self) -> View:
-        """The newest published version, to read from; looks for one at most every :data:`FRESH` seconds."""
+        """Return the newest published version; checks for one at most every :data:`FRESH` seconds."""
         self._same_process()
         now = time.monotonic()
         view = self._view
@@ -120,34 +160,34 @@ class Reader:
         return view
 
     def view_at(self, version: int | str | None) -> View:
-        """A published version, to read from.
+        """Return a published version.
 
         Args:
-            version: its number, or as an answer names it, ``index@17``; ``None``, or one of an index of another
+            version: its number, or its name in an answer, ``index@17``; ``None``, or a version of an index of another
                 name: the newest.
 
         Raises:
-            VersionGone: its time is over, or it never was published.
+            VersionGone: it was removed, or never published.
         """
         view = self.view()
         number = _number(version, self.name) if isinstance(version, str) else version
         if number is None or number == view.number:
             return view
-        # whether it is still there is looked up each time, as the newest is
+        # its existence is checked each time, as for the newest
         table = self._open()
         at(table, number, uri=self.uri, name=self.name, keep=self.keep)
-        # several threads ask: what one of them keeps another may drop at once
+        # another thread may drop at once what this one keeps
         if (kept := self._old.get(number)) is None:
             kept = self._view_of(table)
             self._old = dict([*self._old.items(), (number, kept)][-OLD_VIEWS:])
         return kept
 
     def versions(self) -> tuple[Published, ...]:
-        """The versions that can be read, oldest first."""
+        """Return the readable versions, oldest first."""
         return published(self._open(), self.uri)
 
     def count(self) -> int:
-        """How many passages there are."""
+        """Return the number of passages."""
         return self.view().count()
 
     def fetch(self, ids: Sequence[str]) -> tuple[Retrieved, ...]:
@@ -166,14 +206,14 @@ class Reader:
         """See :meth:`View.bm25`."""
         return self.view().bm25(text, k, retracted=retracted)
 
-    def info(self) -> IndexOutput:
-        """What there is to say of it, in its published form."""
+    def info(self) -> IndexInfo:
+        """Return facts about the index."""
         view = self.view()
         known = self.versions()
         files = applied_files(self.connection, self.uri)
         with translated(self.uri):
             kind, found = vector_index(self._reading), built(self._reading)
-        return IndexOutput(
+        return IndexInfo(
             uri=self.uri,
             version=view.version,
             passages=view.count(),
@@ -197,7 +237,7 @@ class Reader:
         )
 
     def warm(self) -> None:
-        """Read the indices into memory, so that the first question does not wait for it."""
+        """Read the search indices into memory, so that the first question does not wait."""
         self.view()
         with translated(self.uri):
             for index in self._reading.list_indices():
@@ -206,7 +246,7 @@ class Reader:
     def _open(self) -> Any:
         table = open_table(self.connection, self.uri)
         if table is None:
-            raise IndexMissing(f"the index at {self.uri} is gone", index=self.uri)
+            raise IndexMissing(f"the index at {self.uri} was removed", index=self.uri)
         return table
 
     def _view_of(self, table: Any) -> View:
@@ -216,7 +256,7 @@ class Reader:
     def _same_process(self) -> None:
         if os.getpid() != self._process:
             raise IndexFault(
-                "the index was opened before this process was forked: open it here",
+                "the index was opened before this process was forked: open it in this process",
                 index=self.uri,
             )
 

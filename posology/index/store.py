@@ -1,4 +1,4 @@
-"""The index: passages, vectors and full text in one LanceDB table."""
+"""Index: passages, vectors and full text in one LanceDB table."""
 
 from __future__ import annotations
 
@@ -25,8 +25,14 @@ from posology.index.schema import (
     read_meta,
     to_arrow,
 )
-from posology.index.sync.notices import Notices, Said, mark, quoted
-from posology.index.sync.settlement import Settled, settle
+from posology.index.sync.notices import (
+    Notices,
+    NoticesBySource,
+    Settled,
+    mark,
+    quoted,
+    settle,
+)
 from posology.index.tokens import fitting
 from posology.index.versions import expire, publish, published
 from posology.index.view import View
@@ -34,25 +40,24 @@ from posology.index.view import View
 if TYPE_CHECKING:
     from posology.seams import TokenCodec
 
-#: parts of one article that are looked at when it is read again
+#: maximum number of parts of one article
 MOST_PARTS = 100_000
 
 
 class Index(Reader):
     """Passages that can be searched. Blocking: call it from a worker thread.
 
-    Build it with :meth:`create`, :meth:`open` or :meth:`open_or_create`, and in each process
-    anew: LanceDB does not survive a fork.
+    Make it with :meth:`create`, :meth:`open` or :meth:`open_or_create`, in each process again: LanceDB does not
+    survive a fork.
     """
 
     def __init__(self, place: Place, connection: Any, table: Any, meta: Meta) -> None:
         super().__init__(place.uri, connection, table, meta)
-        #: where it lies, with what it takes to reach it there
+        #: address of the index, with its credentials
         self.place = place
-        #: hold it over several writes, which then build on the newest version; each write takes it
-        #: by itself too
+        #: hold it across several writes, which then build on the newest version; each write also takes it by itself
         self.lock = WriteLock(place, taken=self._catch_up)
-        #: what is written; what readers see is another handle
+        #: handle for writing; readers use another one
         self._table = table
         self._staging = False
         self._notices: Notices | None = None
@@ -67,20 +72,20 @@ class Index(Reader):
         annotator: str | None = None,
         codec: TokenCodec | None = None,
     ) -> Self:
-        """A new, empty index.
+        """Create an empty index.
 
         Args:
             uri: a folder, made if need be, or an address on object storage (``s3://…``), as a
-                :class:`~posology.index.places.Place` where it takes credentials.
-            embedder_name: of the embedder that will make all its vectors.
+                :class:`~posology.index.places.Place` if it needs credentials.
+            embedder_name: the embedder of all its vectors.
             dim: length of these vectors.
-            annotator: name of the annotator of all its passages; ``None``: none annotates them.
-            codec: compresses all its tokens' vectors; ``None``, or one for another embedder: none are kept.
+            annotator: name of the annotator of all its passages; ``None``: they are not annotated.
+            codec: compresses all token vectors; ``None``, or a codec of another embedder: none are stored.
 
         Raises:
-            IndexFault: there is one already.
+            IndexFault: there is an index already.
             IndexLocked: another process is writing there.
-            ConfigurationError: it is no place, or there are no credentials for it.
+            ConfigurationError: the address is invalid, or its credentials are missing.
         """
         place = Place.of(uri)
         where = place.uri
@@ -98,7 +103,9 @@ class Index(Reader):
         with WriteLock(place):
             connection = connect(place)
             if open_table(connection, where) is not None:
-                raise IndexFault(f"{where} holds an index already", index=where)
+                raise IndexFault(
+                    f"{where} already holds an index: choose another place", index=where
+                )
             with translated(where):
                 table = connection.create_table(TABLE, schema=arrow_schema(meta))
                 prepare(table)
@@ -107,11 +114,11 @@ class Index(Reader):
 
     @classmethod
     def open(cls, uri: str | Path | Place) -> Self:
-        """An index that is there.
+        """Open an index.
 
         Raises:
             IndexMissing: there is none.
-            IndexMismatch: it is of another format.
+            IndexMismatch: its format is another version's.
             IndexFault: it cannot be read.
         """
         place = Place.of(uri)
@@ -134,7 +141,7 @@ class Index(Reader):
         meta = read_meta(table.schema)
         if meta is None or (meta.format, meta.splitter) != (FORMAT, SPLITTER):
             raise IndexMismatch(
-                f"the index at {where} was made by another version of Posology: build it anew",
+                f"the index at {where} was made by another version of Posology: build a new one",
                 index=where,
             )
         return cls(place, connection, table, meta)
@@ -149,7 +156,7 @@ class Index(Reader):
         annotator: str | None = None,
         codec: TokenCodec | None = None,
     ) -> Self:
-        """The index at ``uri``, made if there is none.
+        """Open the index at ``uri``, or create it.
 
         Raises:
             IndexMismatch: it was made with another embedder, annotator or codec.
@@ -164,17 +171,17 @@ class Index(Reader):
         return index
 
     def digests(self, ids: Sequence[str]) -> dict[str, str]:
-        """See :meth:`View.digests`; as of the last write, published or not."""
+        """See :meth:`View.digests`; of the last write, published or not."""
         return self._view_of(self._open()).digests(ids)
 
     def upsert(self, rows: Sequence[Row]) -> None:
-        """Write passages in one commit, each in place of the one that has its id.
+        """Write passages in one commit; each replaces the one with its id.
 
         Of two rows with one id, the later wins.
 
         Raises:
             IndexLocked: another process is writing.
-            IndexFault: it cannot be written, as when the disk is full; then nothing has been.
+            IndexFault: nothing was written, e.g. because the disk is full.
         """
         latest = {row.passage.id: row for row in rows}
         if not latest:
@@ -186,15 +193,15 @@ class Index(Reader):
             merge.when_not_matched_insert_all().execute(table)
 
     def delete(self, ids: Iterable[str], *, but: Iterable[str] = (), parts: bool = True) -> int:
-        """Remove passages, and the parts of articles of these ids; what is not there is no error.
+        """Remove passages, and the parts of articles, with these ids; unknown ids are ignored.
 
         Args:
             ids: of passages or articles.
-            but: of passages that stay.
-            parts: whether the parts of articles go.
+            but: ids of passages to keep.
+            parts: whether to remove the parts of articles, too.
 
         Returns:
-            How many passages are gone.
+            The number of removed passages.
 
         Raises:
             IndexLocked: another process is writing.
@@ -205,61 +212,61 @@ class Index(Reader):
         return self._remove(which if kept == "NULL" else f"{which} AND id NOT IN ({kept})")
 
     def parts(self, article: str) -> list[str]:
-        """Ids of the passages whose parent this is, as of the last write."""
+        """Return the ids of an article's passages, of the last write."""
         with translated(self.uri):
             query = self._open().search().where(f"parent IN ({quoted([article])})").select(["id"])
             found: list[str] = query.limit(MOST_PARTS).to_arrow()["id"].to_pylist()
         return found
 
-    def warn(self, said: Said) -> int:
-        """Keep what was published about passages, for those that are here and those that will be.
+    def warn(self, given: NoticesBySource) -> int:
+        """Store notices, and mark the passages that they fit, now and later.
 
         Args:
-            said: by whom, then of what, see :mod:`posology.index.sync.notices`. It takes the place of all that each of
-                them said before.
+            given: notices by source and target, see :mod:`posology.index.sync.notices`. They replace all earlier
+                notices of their sources.
 
         Returns:
-            How many passages here are warned of otherwise than before.
+            The number of passages whose marks changed.
 
         Raises:
             IndexLocked: another process is writing.
         """
         with self.staged(), translated(self.uri):
             notices = self._noticed()
-            said = notices.news(said)
-            if not said:
+            news = notices.news(given)
+            if not news:
                 return 0
-            then = notices.known.after(said)
-            # the rows first: a crash in between leaves the notices as they were, and this is done again
+            then = notices.known.after(news)
+            # rows first: after a crash in between the notices are unchanged, and this is repeated
             targets = notices.known.differing(then)
             marked = mark(self._table, targets, then) if targets else 0
-            notices.keep(said)
+            notices.keep(news)
         return marked
 
     def newest(self) -> View:
-        """All that has been written, published or not."""
+        """Return the last write, published or not."""
         return self._view_of(self._open())
 
     @property
-    def said(self) -> Said:
-        """By whom, then of what, what was published about passages; as of the last write."""
+    def notices(self) -> NoticesBySource:
+        """Return all notices, of the last write."""
         with self.lock:
-            return self._noticed().known.said
+            return self._noticed().known.by_source
 
-    def correct(self, said: Said) -> None:
-        """Keep that this is all that was published about passages; rows say so when they are written, or settled.
+    def correct(self, notices: NoticesBySource) -> None:
+        """Replace all notices; rows are marked accordingly when they are written or settled.
 
         Raises:
             IndexLocked: another process is writing.
         """
         with self.staged():
-            self._noticed().replace(said)
+            self._noticed().replace(notices)
 
     def settle(self, holds: Callable[[str, str], bool]) -> Settled:
-        """Look at every row: remove those that do not belong here, and have the others say what notices say.
+        """Remove rows that do not belong in the index, and correct the marks of the others.
 
         Args:
-            holds: whether the passage of this id, with this digest, belongs here.
+            holds: returns whether the passage with this id and digest belongs in the index.
 
         Raises:
             IndexLocked: another process is writing.
@@ -269,16 +276,16 @@ class Index(Reader):
 
     @contextmanager
     def staged(self, *, syncing: bool = False) -> Iterator[None]:
-        """Several writes that readers see together, at the end; none of them when the block raises.
+        """Publish the writes of a block together, at its end; none of them if the block raises.
 
-        Then what was written stays where the next write finds it, and comes to light with that.
+        Writes of a block that raised are published together with the next writes.
 
         Args:
-            syncing: whoever writes publishes by itself, and goes on where a sync was broken off.
+            syncing: whether the caller publishes by itself, and resumes an interrupted sync.
 
         Raises:
             IndexLocked: another process is writing.
-            IndexUnfinished: a sync was broken off.
+            IndexUnfinished: a sync was interrupted.
         """
         with self.lock:
             outermost = not self._staging
@@ -294,7 +301,7 @@ class Index(Reader):
                 self.publish()
 
     def publish(self) -> int:
-        """Let readers see all that has been written; returns the version's number.
+        """Publish all writes, and return the version's number.
 
         Raises:
             IndexLocked: another process is writing.
@@ -305,7 +312,7 @@ class Index(Reader):
         return number
 
     def compact(self) -> None:
-        """Keep a long run of upserts quick.
+        """Compact the table, so that a long run of upserts stays quick.
 
         Raises:
             IndexLocked: another process is writing.
@@ -320,12 +327,12 @@ class Index(Reader):
         approximate_from: int = APPROXIMATE_FROM,
         step: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Make the index quick after writing; what was written can be found before, too.
+        """Update the search indices after writing; written passages can be found before, too.
 
         Args:
-            exact_from: rows from which the vectors are held decoded in memory.
-            approximate_from: rows from which the search for vectors is approximate.
-            step: told what is done, whenever something is: see :func:`~posology.index.maintenance.tune`.
+            exact_from: rows from which the vectors are kept decoded in memory.
+            approximate_from: rows from which vector search is approximate.
+            step: called with each finished step, see :func:`~posology.index.maintenance.tune`.
 
         Raises:
             IndexLocked: another process is writing.
@@ -342,12 +349,12 @@ class Index(Reader):
                 self._notices.tidy()
 
     def _catch_up(self) -> None:
-        """Go on from what others have written: an upsert over an older version doubles ids."""
+        """Continue from the newest version: an upsert over an older one doubles ids."""
         with translated(self.uri):
             self._table.checkout_latest()
         self._view = self._notices = None
         if not published(self._table, self.uri):
-            # whoever made the index died before it was published: else readers would see each commit
+            # the index was created, but its creator died before publishing: else readers would see each commit
             publish(self._table, self.uri)
 
     def _noticed(self) -> Notices:
@@ -357,7 +364,7 @@ class Index(Reader):
 
     def _remove(self, which: str) -> int:
         with self.staged(), translated(self.uri):
-            # a deletion of nothing would be a version of its own
+            # deleting nothing would still make a version
             found = int(self._table.count_rows(which))
             if found:
                 self._table.delete(which)

@@ -1,4 +1,4 @@
-"""Runs Lua scripts: each changes one tenant's keys in one step."""
+"""Runs Lua scripts: each changes the keys of one prefix in one step."""
 
 from __future__ import annotations
 

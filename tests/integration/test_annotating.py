@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.errors import IndexFault, IndexMismatch, ScorerUnavailable
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestProgress
+from posology.index.build.rows import RowSource
 from posology.index.learned import Learned, keep_learned, read_learned
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder
@@ -70,7 +72,9 @@ def told(index: Index, i: int) -> Phrases:
 def test_passages_come_back_with_their_phrases(tmp_path: Path, embedder: HashEmbedder) -> None:
     index = make(tmp_path / "index", embedder)
     report = ingest(
-        [write(tmp_path / "a.jsonl", *range(30))], index, embedder, annotator=Annotator()
+        [write(tmp_path / "a.jsonl", *range(30))],
+        index,
+        RowSource(embedder=embedder, annotator=Annotator()),
     )
     assert (report.written, report.bad) == (30, 1)
     (found,) = index.fetch(["n:7"])
@@ -94,14 +98,22 @@ def test_what_was_learned_is_kept_and_used_by_the_next_ingest(
     tmp_path: Path, embedder: HashEmbedder
 ) -> None:
     index = make(tmp_path / "index", embedder)
-    ingest([write(tmp_path / "a.jsonl", *range(20))], index, embedder, annotator=Annotator())
+    ingest(
+        [write(tmp_path / "a.jsonl", *range(20))],
+        index,
+        RowSource(embedder=embedder, annotator=Annotator()),
+    )
     kept = read_learned(index.connection)
     assert kept is not None
     # with the bad record: what counts is the size of the files
     assert (kept.annotator, kept.passages) == (Annotator().name, 21)
     # another process, another machine
     later, again = Index.open(index.uri), Annotator()
-    ingest([write(tmp_path / "b.jsonl", *range(20, 50))], later, embedder, annotator=again)
+    ingest(
+        [write(tmp_path / "b.jsonl", *range(20, 50))],
+        later,
+        RowSource(embedder=embedder, annotator=again),
+    )
     assert (again.learned, again.restored) == ([], 1)
     alone = Annotator()
     alone.restore(kept.data)
@@ -112,11 +124,15 @@ def test_what_was_learned_is_kept_and_used_by_the_next_ingest(
 
 def test_it_learns_anew_from_a_much_larger_corpus(tmp_path: Path, embedder: HashEmbedder) -> None:
     index = make(tmp_path / "index", embedder)
-    ingest([write(tmp_path / "trial.jsonl", 1, 2, 3)], index, embedder, annotator=Annotator())
+    ingest(
+        [write(tmp_path / "trial.jsonl", 1, 2, 3)],
+        index,
+        RowSource(embedder=embedder, annotator=Annotator()),
+    )
     before = told(index, 2).information
     annotator = Annotator()
     paths = [tmp_path / "trial.jsonl", write(tmp_path / "all.jsonl", *range(10, 60))]
-    ingest(paths, index, embedder, annotator=annotator)
+    ingest(paths, index, RowSource(embedder=embedder, annotator=annotator))
     # what is in the index already stays as it is, and is not read again
     assert (annotator.learned, annotator.restored) == ([50], 0)
     kept = read_learned(index.connection)
@@ -130,11 +146,11 @@ def test_nothing_is_learned_where_nothing_is_to_be_read(
 ) -> None:
     index = make(tmp_path / "index", embedder)
     path = write(tmp_path / "a.jsonl", 1, 2)
-    ingest([path], index, embedder, annotator=Annotator())
+    ingest([path], index, RowSource(embedder=embedder, annotator=Annotator()))
     annotator = Annotator()
-    assert ingest([path], index, embedder, annotator=annotator).unchanged == 2
+    assert ingest([path], index, RowSource(embedder=embedder, annotator=annotator)).unchanged == 2
     assert (annotator.learned, annotator.restored) == ([], 0)
-    ingest([tmp_path / "none.jsonl"], index, embedder, annotator=annotator)
+    ingest([tmp_path / "none.jsonl"], index, RowSource(embedder=embedder, annotator=annotator))
     assert annotator.learned == []
 
 
@@ -165,11 +181,13 @@ def test_an_ingest_that_was_broken_off_goes_on_with_the_same_model(
             return super().__call__(passages, sentences)
 
     with pytest.raises(KeyboardInterrupt):
-        ingest(paths, broken, embedder, annotator=Breaks(), batch=5, progress=stop)
+        ingest(
+            paths, broken, RowSource(embedder=embedder, annotator=Breaks(), batch=5), progress=stop
+        )
     resumed = Annotator()
-    ingest(paths, broken, embedder, annotator=resumed, batch=5)
+    ingest(paths, broken, RowSource(embedder=embedder, annotator=resumed, batch=5))
     assert (resumed.learned, resumed.restored) == ([], 1)
-    ingest(paths, whole, embedder, annotator=Annotator(), batch=7)
+    ingest(paths, whole, RowSource(embedder=embedder, annotator=Annotator(), batch=7))
     for i in range(70):
         one, other = told(broken, i), told(whole, i)
         assert one.starts.tolist() == other.starts.tolist()
@@ -183,13 +201,13 @@ def test_another_annotator_or_none_is_refused(tmp_path: Path, embedder: HashEmbe
     other = SelfInformationAnnotator(NgramScorer(order=2))
     for annotator, name in ((other, other.name), (None, "nothing")):
         with pytest.raises(IndexMismatch, match=f"by {Annotator().name}, not by {name}"):
-            ingest([path], index, embedder, annotator=annotator)
+            ingest([path], index, RowSource(embedder=embedder, annotator=annotator))
     plain = Index.create(tmp_path / "plain", embedder.name, embedder.dim)
     with pytest.raises(IndexMismatch, match="annotated by nothing, not by self-information"):
-        ingest([path], plain, embedder, annotator=Annotator())
+        ingest([path], plain, RowSource(embedder=embedder, annotator=Annotator()))
     with pytest.raises(IndexMismatch, match="annotated by nothing"):
         Index.open_or_create(plain.uri, embedder.name, embedder.dim, annotator="x")
-    ingest([path], plain, embedder)
+    ingest([path], plain, RowSource(embedder=embedder))
     assert plain.fetch(["n:1"])[0].phrases is None
     assert index.count() == 0
 
@@ -200,7 +218,11 @@ def test_a_damaged_model_is_named(tmp_path: Path, embedder: HashEmbedder) -> Non
     keep_learned(index.connection, damaged)
     keep_learned(index.connection, damaged)
     with pytest.raises(IndexFault, match="keeps of self-information-2:ngram-3-2 is damaged"):
-        ingest([write(tmp_path / "a.jsonl", 1)], index, embedder, annotator=Annotator())
+        ingest(
+            [write(tmp_path / "a.jsonl", 1)],
+            index,
+            RowSource(embedder=embedder, annotator=Annotator()),
+        )
     assert read_learned(index.connection) == damaged
 
 
@@ -209,18 +231,18 @@ def test_the_command_annotates_by_n_grams_or_by_the_model_that_is_named(
 ) -> None:
     path = write(tmp_path / "a.jsonl", 1, 2)
     by_ngrams, by_model = tmp_path / "ngrams", tmp_path / "model"
-    run_ingest([path], Settings(), place=str(by_ngrams), embedder=str(tiny_encoder))
+    run_ingest([path], Settings(), Target(place=str(by_ngrams), embedder=str(tiny_encoder)))
     assert Index.open(by_ngrams).meta.annotator == "self-information-2:ngram-3-2"
     model = str(save_tiny_language_model(tmp_path / "gpt"))
     settings = Settings(POSOLOGY_SELF_INFORMATION=model)
-    run_ingest([path], settings, place=str(by_model), embedder=str(tiny_encoder))
+    run_ingest([path], settings, Target(place=str(by_model), embedder=str(tiny_encoder)))
     index = Index.open(by_model)
     assert str(index.meta.annotator).startswith("self-information-2:gpt2:")
     assert read_learned(index.connection) is None
     # it knows nothing of English: every letter is news
     assert told(index, 1).information.min() > 15
     with pytest.raises(IndexMismatch):
-        run_ingest([path], Settings(), place=str(by_model), embedder=str(tiny_encoder))
+        run_ingest([path], Settings(), Target(place=str(by_model), embedder=str(tiny_encoder)))
     nobody = Settings(POSOLOGY_SELF_INFORMATION="nobody/has-this")
     with pytest.raises(ScorerUnavailable):
-        run_ingest([path], nobody, place=str(by_model), embedder=str(tiny_encoder))
+        run_ingest([path], nobody, Target(place=str(by_model), embedder=str(tiny_encoder)))

@@ -23,6 +23,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.redis_server import find_server
 from posology.llm.providers.table import variables
@@ -223,7 +224,7 @@ def test_a_worker_works(
         # the other kind works without one
         rows = tmp_path / "rows.jsonl"
         rows.write_text('{"id": "t:1", "text": "Aspirin lowered the risk of stroke."}\n')
-        run_ingest([rows], Settings(), place=str(place), embedder=str(tiny_encoder))
+        run_ingest([rows], Settings(), Target(place=str(place), embedder=str(tiny_encoder)))
     command, environment = _service(compose, name, redis, place)
     environment["POSOLOGY_EMBEDDER"] = str(tiny_encoder)
     check = compose["services"][name]["healthcheck"]["test"]

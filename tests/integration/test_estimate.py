@@ -23,6 +23,7 @@ from typer.testing import CliRunner, Result
 from orchestrator.api.app import create_app
 from orchestrator.cli.app import app
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.models import Models
 from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.rows import Estimates, read_rows
@@ -54,7 +55,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "".join(json.dumps({"id": f"t:{n}", "text": t}) + "\n" for n, t in enumerate(texts)),
         encoding="utf-8",
     )
-    run_ingest([rows], Settings(), place=str(folder / "index"), embedder=str(tiny_encoder))
+    run_ingest([rows], Settings(), Target(place=str(folder / "index"), embedder=str(tiny_encoder)))
     return folder / "index"
 
 
@@ -286,7 +287,7 @@ async def test_sample_questions_cost_what_was_estimated(tmp_path: Path) -> None:
     settings = Settings.model_validate({"POSOLOGY_PRICES": str(prices)})
     place = str(tmp_path / "index")
     with notes_file() as notes:
-        await anyio.to_thread.run_sync(lambda: run_ingest([notes], settings, place=place))
+        await anyio.to_thread.run_sync(lambda: run_ingest([notes], settings, Target(place=place)))
     lines = [
         json.dumps({"question": q.query.text, "form": q.query.form,
                     "options": {o.label: o.text for o in q.query.options} or None})

@@ -8,6 +8,7 @@ import pytest
 
 from posology.errors import BadFile
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder
 from posology.text.quotes import Claimed, verify
@@ -45,9 +46,9 @@ def test_an_article_that_is_read_again_loses_the_parts_that_are_gone(
     tmp_path: Path, index: Index, embedder: HashEmbedder
 ) -> None:
     path = write(tmp_path / "a.nxml", sections("asked", "counted", "told"))
-    assert ingest([path], index, embedder).written == 3
+    assert ingest([path], index, RowSource(embedder=embedder)).written == 3
     write(path, sections("asked", "weighed"))
-    report = ingest([path], index, embedder)
+    report = ingest([path], index, RowSource(embedder=embedder))
     assert (report.written, report.unchanged) == (1, 1)
     assert embedder.embedded == 4
     assert [(p.id, p.section) for p in passages(index)] == [
@@ -60,9 +61,9 @@ def test_an_article_that_breaks_off_loses_nothing(
     tmp_path: Path, index: Index, embedder: HashEmbedder
 ) -> None:
     path = write(tmp_path / "a.nxml", sections("asked", "counted"))
-    ingest([path], index, embedder)
+    ingest([path], index, RowSource(embedder=embedder))
     path.write_text(path.read_text()[:-60])
-    report = ingest([path], index, embedder)
+    report = ingest([path], index, RowSource(embedder=embedder))
     assert [type(bad) for bad in report.bad_files] == [BadFile]
     assert len(passages(index)) == 2
 
@@ -75,13 +76,13 @@ def test_a_retracted_record_of_pubmed_flags_its_full_text(
     updates = tmp_path / "updates"
     record = pubmed_files.write(updates, 1, [Citation(pmid=71, text="So.", retracted=True)])
     for path in (record, text) if record_first else (text, record):
-        ingest([path], index, embedder)
+        ingest([path], index, RowSource(embedder=embedder))
     assert {p.id: p.retracted for p in passages(index)} == dict.fromkeys(
         ("pmcid:PMC70#1", "pmcid:PMC70#2", "pmid:71"), True
     )
     # and its revision takes that back
     record = pubmed_files.write(updates, 2, [Citation(pmid=71, text="So.")])
-    ingest([record], index, embedder)
+    ingest([record], index, RowSource(embedder=embedder))
     assert not any(p.retracted for p in passages(index))
 
 
@@ -97,11 +98,11 @@ def test_a_notice_flags_all_parts_until_it_is_taken_back(
     other = tmp_path / "notice.nxml"
     other.write_text(jats(meta=link, kind="retraction", ids={"pmc": "90"}))
     for path in [other, trial] if notice_first else [trial, other]:
-        ingest([path], index, embedder)
+        ingest([path], index, RowSource(embedder=embedder))
     flags = {p.id: p.retracted for p in passages(index)}
     assert flags == {"pmcid:PMC70#1": True, "pmcid:PMC70#2": True, "pmcid:PMC90#1": False}
     other.write_text(jats(meta="", kind="letter", ids={"pmc": "90"}))
-    ingest([other], index, embedder)
+    ingest([other], index, RowSource(embedder=embedder))
     assert not any(p.retracted for p in passages(index))
 
 
@@ -114,7 +115,7 @@ def test_every_format_of_a_folder_is_read_and_its_quotes_verify(
         name, content = next(iter(files.items()))
         (folder / f"{kind.replace(' ', '-')}-{name}").write_bytes(content)
     (folder / "README.txt").write_text("No literature.")
-    report = ingest([folder], index, embedder)
+    report = ingest([folder], index, RowSource(embedder=embedder))
     assert report.files == len(SAMPLES)
     assert not report.bad_files
     found = passages(index)

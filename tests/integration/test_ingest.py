@@ -28,6 +28,7 @@ from posology.index import reader
 from posology.index.build import batches
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestProgress
+from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
@@ -77,7 +78,7 @@ def test_files_and_folders_are_read_and_what_is_wrong_is_reported(
     write(folder / "b.jsonl.gz", *(record(i) for i in range(2, 7)))
     seen: list[IngestProgress] = []
     paths = [folder, tmp_path / "none.jsonl"]
-    report = ingest(paths, index, embedder, batch=2, progress=seen.append)
+    report = ingest(paths, index, RowSource(embedder=embedder, batch=2), progress=seen.append)
     assert (report.written, report.unchanged, report.bad, report.files) == (7, 0, 2, 2)
     assert [(b.path, b.line) for b in report.bad_records] == [(str(a), 2), (str(a), 5)]
     assert [f.path for f in report.bad_files] == [str(tmp_path / "none.jsonl")]
@@ -92,9 +93,9 @@ def test_a_second_time_nothing_is_embedded_and_bad_records_are_reported_again(
 ) -> None:
     good = write(tmp_path / "good.jsonl", *map(record, range(4)))
     bad = write(tmp_path / "bad.jsonl", record(4), "{oops", record(5))
-    first = ingest([good, bad], index, embedder)
+    first = ingest([good, bad], index, RowSource(embedder=embedder))
     version = index.version
-    again = ingest([good, bad], index, embedder)
+    again = ingest([good, bad], index, RowSource(embedder=embedder))
     assert (again.written, again.unchanged, again.bad) == (0, 6, 1)
     assert str(again.bad_records[0]) == str(first.bad_records[0])
     assert embedder.embedded == 6
@@ -105,9 +106,9 @@ def test_only_what_changed_is_embedded_again(
     tmp_path: Path, index: Index, embedder: HashEmbedder
 ) -> None:
     path = write(tmp_path / "a.jsonl", *map(record, range(4)))
-    ingest([path], index, embedder)
+    ingest([path], index, RowSource(embedder=embedder))
     write(path, record(0), record(1, text="Something else."), record(2), record(3), record(4))
-    report = ingest([path], index, embedder)
+    report = ingest([path], index, RowSource(embedder=embedder))
     assert (report.written, report.unchanged) == (2, 3)
     assert embedder.embedded == 6
     assert index.fetch(["n:1"])[0].passage.text == "Something else."
@@ -120,7 +121,7 @@ def test_the_last_record_of_an_id_is_kept(
     a = write(tmp_path / "a.jsonl", record(0), "{oops", record(0, text="Second."), record(1))
     b = write(tmp_path / "b.jsonl", record(0, text="Third."))
     for batch in (1, 10):
-        report = ingest([a, b], index, embedder, batch=batch)
+        report = ingest([a, b], index, RowSource(embedder=embedder, batch=batch))
         assert report.good == 4
         assert index.count() == 2
         assert index.fetch(["n:0"])[0].passage.text == "Third."
@@ -132,13 +133,13 @@ def test_the_later_file_wins_also_when_an_earlier_one_alone_is_read_again(
     a = write(tmp_path / "a's.jsonl", record(0), record(1))
     b = write(tmp_path / "b's.jsonl", record(0, text="Later."), "{oops")
     c = write(tmp_path / "c.jsonl", record(1, text="Last."))
-    ingest([a, b, c], index, embedder)
+    ingest([a, b, c], index, RowSource(embedder=embedder))
     os.utime(a, ns=(1, 1))
-    report = ingest([a, b, c], index, embedder)
+    report = ingest([a, b, c], index, RowSource(embedder=embedder))
     assert (report.good, report.bad) == (4, 1)
     assert [r.passage.text for r in index.fetch(["n:0", "n:1"])] == ["Later.", "Last."]
     embedded = embedder.embedded
-    assert ingest([a, b, c], index, embedder).unchanged == 4
+    assert ingest([a, b, c], index, RowSource(embedder=embedder)).unchanged == 4
     assert embedder.embedded == embedded
 
 
@@ -147,7 +148,7 @@ def test_the_later_file_wins_also_after_a_crash_between_the_two(
 ) -> None:
     a = write(tmp_path / "a.jsonl", record(0))
     b = write(tmp_path / "b.jsonl", record(0, text="Later."))
-    ingest([a, b], index, embedder)
+    ingest([a, b], index, RowSource(embedder=embedder))
     os.utime(a, ns=(1, 1))
 
     def crash(done: IngestProgress) -> None:
@@ -155,8 +156,8 @@ def test_the_later_file_wins_also_after_a_crash_between_the_two(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ingest([a, b], index, embedder, batch=1, progress=crash)
-    ingest([a, b], index, embedder)
+        ingest([a, b], index, RowSource(embedder=embedder, batch=1), progress=crash)
+    ingest([a, b], index, RowSource(embedder=embedder))
     assert index.fetch(["n:0"])[0].passage.text == "Later."
 
 
@@ -168,7 +169,7 @@ def test_long_records_make_small_batches(
     long = [record(i, text="word " * 2_000) for i in range(5, 11)]
     seen: list[int] = []
     path = write(tmp_path / "a.jsonl", *short, *long)
-    ingest([path], index, embedder, progress=lambda p: seen.append(p.written))
+    ingest([path], index, RowSource(embedder=embedder), progress=lambda p: seen.append(p.written))
     assert seen == [8, 11, 11]
     assert index.count() == 11
 
@@ -177,10 +178,12 @@ def test_an_ingest_goes_on_from_what_was_written_since_the_index_was_opened(
     tmp_path: Path, index: Index, embedder: HashEmbedder
 ) -> None:
     opened = Index.open(index.uri)
-    ingest([write(tmp_path / "a.jsonl", record(0))], opened, embedder)
-    ingest([write(tmp_path / "b.jsonl", record(0, text="Other."))], index, embedder)
+    ingest([write(tmp_path / "a.jsonl", record(0))], opened, RowSource(embedder=embedder))
+    ingest(
+        [write(tmp_path / "b.jsonl", record(0, text="Other."))], index, RowSource(embedder=embedder)
+    )
     # what it knew of n:0 is older than b
-    report = ingest([write(tmp_path / "c.jsonl", record(0))], opened, embedder)
+    report = ingest([write(tmp_path / "c.jsonl", record(0))], opened, RowSource(embedder=embedder))
     assert report.written == 1
     fresh = Index.open(index.uri)
     assert fresh.count() == 1
@@ -194,12 +197,12 @@ def test_a_truncated_file_is_kept_as_far_as_it_goes_and_completed_later(
     path = write(tmp_path / "a.jsonl.gz", *lines)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1_000])
-    report = ingest([path], index, embedder)
+    report = ingest([path], index, RowSource(embedder=embedder))
     assert [type(f) for f in report.bad_files] == [BadFile]
     assert 0 < report.written == index.count() < 2_000
     assert report.bad_files[0].line == report.written
     path.write_bytes(whole)
-    rest = ingest([path], index, embedder)
+    rest = ingest([path], index, RowSource(embedder=embedder))
     assert (rest.written, rest.unchanged) == (2_000 - report.written, report.written)
     assert rest.bad_files == ()
     assert index.count() == 2_000
@@ -208,7 +211,7 @@ def test_a_truncated_file_is_kept_as_far_as_it_goes_and_completed_later(
 def test_an_empty_file_is_no_error(tmp_path: Path, index: Index, embedder: HashEmbedder) -> None:
     path = tmp_path / "a.jsonl"
     path.touch()
-    assert ingest([path], index, embedder).good == 0
+    assert ingest([path], index, RowSource(embedder=embedder)).good == 0
 
 
 def test_a_mark_that_cannot_be_written_is_a_typed_error(
@@ -222,7 +225,7 @@ def test_a_mark_that_cannot_be_written_is_a_typed_error(
 
     monkeypatch.setattr(type(index._table), "merge_insert", full)
     with pytest.raises(IndexFault, match="No space left"):
-        ingest([path], index, embedder)
+        ingest([path], index, RowSource(embedder=embedder))
 
 
 KILLED = """
@@ -257,7 +260,7 @@ def test_what_kill_9_interrupts_goes_on_where_it_was(
         while int(output.readline()) < 50:
             pass
         with pytest.raises(IndexLocked):
-            ingest([corpus], Index.open(where), embedder)
+            ingest([corpus], Index.open(where), RowSource(embedder=embedder))
         time.sleep(0.05)
         writer.send_signal(signal.SIGKILL)
     assert writer.wait() == -signal.SIGKILL
@@ -266,13 +269,13 @@ def test_what_kill_9_interrupts_goes_on_where_it_was(
     assert killed.count() == 0  # readers see what is whole
     committed = len(killed.digests([f"n:{i}" for i in range(200)]))
     assert 50 <= committed < 199
-    report = ingest([corpus], killed, embedder, batch=10)
+    report = ingest([corpus], killed, RowSource(embedder=embedder, batch=10))
     # a batch may have been written without the note that it was: it is found to be unchanged
     assert report.written == embedder.embedded == 199 - committed
     assert report.unchanged == committed
     assert [bad.line for bad in report.bad_records] == [56]
 
-    ingest([corpus], index, embedder)
+    ingest([corpus], index, RowSource(embedder=embedder))
     ids = [f"n:{i}" for i in range(200) if i != 55]
     assert killed.count() == index.count() == 199
     assert content(killed, ids) == content(index, ids)
@@ -300,14 +303,14 @@ def test_given_vectors_belong_to_the_lines_that_are_not_blank(
     vectors = unit(3)
     np.save(tmp_path / "v.npy", vectors.astype(np.float16))
     for written in (2, 0):
-        report = ingest([path], index, embedder, vectors=tmp_path / "v.npy")
+        report = ingest([path], index, RowSource(embedder=embedder), vectors=tmp_path / "v.npy")
         assert report.written == written
     first, second = index.fetch(["n:0", "n:1"])
     assert first.vector == pytest.approx(vectors[0], abs=1e-3)
     assert second.vector == pytest.approx(vectors[2], abs=1e-3)
     assert second.sentence_vectors.shape == (2, 64)
     # without them the embedder's own vectors take their place
-    assert ingest([path], index, embedder).written == 2
+    assert ingest([path], index, RowSource(embedder=embedder)).written == 2
     assert index.fetch(["n:0"])[0].vector != pytest.approx(vectors[0], abs=1e-3)
 
 
@@ -317,20 +320,20 @@ def test_vectors_that_do_not_fit_are_refused_before_anything_is_written(
     path = write(tmp_path / "a.jsonl.gz", record(0), record(1))
     np.save(tmp_path / "v.npy", unit(3))
     with pytest.raises(InputError, match=r"2 records and .* 3 vectors"):
-        ingest([path], index, embedder, vectors=tmp_path / "v.npy")
+        ingest([path], index, RowSource(embedder=embedder), vectors=tmp_path / "v.npy")
     np.save(tmp_path / "w.npy", unit(2, dim=32))
     with pytest.raises(InputError, match="64"):
-        ingest([path], index, embedder, vectors=tmp_path / "w.npy")
+        ingest([path], index, RowSource(embedder=embedder), vectors=tmp_path / "w.npy")
     other = write(tmp_path / "b.jsonl", record(2))
     with pytest.raises(InputError, match="one corpus file, not with 2"):
-        ingest([path, other], index, embedder, vectors=tmp_path / "v.npy")
+        ingest([path, other], index, RowSource(embedder=embedder), vectors=tmp_path / "v.npy")
     assert index.count() == 0
 
 
 def test_an_embedder_of_another_name_is_refused(tmp_path: Path, index: Index) -> None:
     other = HashEmbedder(dim=32)
     with pytest.raises(IndexMismatch, match="hash-64"):
-        ingest([write(tmp_path / "a.jsonl", record(0))], index, other)
+        ingest([write(tmp_path / "a.jsonl", record(0))], index, RowSource(embedder=other))
     with pytest.raises(IndexMismatch, match="hash-32"):
         Retriever(index, other)
 
@@ -338,7 +341,11 @@ def test_an_embedder_of_another_name_is_refused(tmp_path: Path, index: Index) ->
 @pytest.fixture
 def filled(tmp_path: Path, index: Index, embedder: HashEmbedder) -> Index:
     fake = record(90, title="aspirin aspirin", text="Aspirin aspirin.", retracted=True)
-    ingest([write(tmp_path / "filled.jsonl", *map(record, range(70)), fake)], index, embedder)
+    ingest(
+        [write(tmp_path / "filled.jsonl", *map(record, range(70)), fake)],
+        index,
+        RowSource(embedder=embedder),
+    )
     return index
 
 
@@ -382,7 +389,7 @@ async def test_small_indices_give_what_they_have(
     nothing = await retriever.retrieve(query, 16)
     assert nothing.passages == ()
     assert nothing.dense.hits == nothing.bm25_rerank.hits == ()
-    ingest([write(tmp_path / "a.jsonl", record(0), record(1))], index, embedder)
+    ingest([write(tmp_path / "a.jsonl", record(0), record(1))], index, RowSource(embedder=embedder))
     assert len((await retriever.retrieve(query, 16)).passages) == 2
     assert (await retriever.retrieve(query, 16, "bm25")).passages == ()
 
@@ -435,7 +442,7 @@ async def test_a_retriever_takes_up_what_is_written_meanwhile(
             write(tmp_path / "b.jsonl", record(99, text="Colchicine.")),
         ],
         filled,
-        embedder,
+        RowSource(embedder=embedder),
     )
     after = await retriever.retrieve(query, 3, "bm25")
     assert before.passages == ()

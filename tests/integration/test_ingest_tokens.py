@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.errors import IndexMismatch
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestProgress
+from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
@@ -61,7 +63,11 @@ def codes(index: Index, *numbers: int) -> list[tuple[list[int], bytes] | None]:
 async def test_a_retrieval_holds_the_codes_and_the_questions_tokens(
     tmp_path: Path, index: Index, embedder: HashEmbedder, codec: TruncatingCodec
 ) -> None:
-    ingest([write(tmp_path / "a.jsonl", *range(1, 30))], index, embedder, codec=codec)
+    ingest(
+        [write(tmp_path / "a.jsonl", *range(1, 30))],
+        index,
+        RowSource(embedder=embedder, codec=codec),
+    )
     question = make_query("Did aspirin help 5 patients?")
     found = await Retriever(index, embedder).retrieve(question, 6)
     assert found.codec == codec.name
@@ -82,7 +88,7 @@ async def test_a_retrieval_holds_the_codes_and_the_questions_tokens(
 
 async def test_an_index_without_codes_says_so(tmp_path: Path, embedder: HashEmbedder) -> None:
     index = Index.create(tmp_path / "plain", embedder.name, embedder.dim)
-    ingest([write(tmp_path / "a.jsonl", 1, 2)], index, embedder)
+    ingest([write(tmp_path / "a.jsonl", 1, 2)], index, RowSource(embedder=embedder))
     found = await Retriever(index, embedder).retrieve(make_query("aspirin"), 2)
     assert found.codec is None
     assert found.query_tokens is not None
@@ -92,7 +98,9 @@ async def test_an_index_without_codes_says_so(tmp_path: Path, embedder: HashEmbe
 def test_a_codec_for_another_embedder_is_left_out(tmp_path: Path, embedder: HashEmbedder) -> None:
     codec = TruncatingCodec("another")
     index = Index.open_or_create(tmp_path / "plain", embedder.name, embedder.dim, codec=codec)
-    report = ingest([write(tmp_path / "a.jsonl", 1, 2)], index, embedder, codec=codec)
+    report = ingest(
+        [write(tmp_path / "a.jsonl", 1, 2)], index, RowSource(embedder=embedder, codec=codec)
+    )
     assert report.written == 2
     assert codec.calls == []
     assert index.info().codec is None
@@ -105,7 +113,7 @@ def test_another_codec_or_none_is_refused_before_anything_is_written(
     path = write(tmp_path / "a.jsonl", 1)
     for other in (TruncatingCodec(embedder.name, width=3), None):
         with pytest.raises(IndexMismatch, match="keeps the token codes of truncating-12, not of"):
-            ingest([path], index, embedder, codec=other)
+            ingest([path], index, RowSource(embedder=embedder, codec=other))
     assert index.count() == 0
 
 
@@ -114,14 +122,14 @@ def test_an_ingest_that_was_broken_off_leaves_the_same_codes(
 ) -> None:
     paths = [write(tmp_path / "a.jsonl", *range(1, 9)), write(tmp_path / "b.jsonl", *range(9, 20))]
     whole = Index.create(tmp_path / "whole", embedder.name, embedder.dim, codec=codec)
-    ingest(paths, whole, embedder, codec=codec)
+    ingest(paths, whole, RowSource(embedder=embedder, codec=codec))
 
     def stop(_: IngestProgress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ingest(paths, index, embedder, codec=codec, batch=4, progress=stop)
-    ingest(paths, index, embedder, codec=codec, batch=4)
+        ingest(paths, index, RowSource(embedder=embedder, codec=codec, batch=4), progress=stop)
+    ingest(paths, index, RowSource(embedder=embedder, codec=codec, batch=4))
     index.compact()
     assert codes(index, *range(1, 20)) == codes(whole, *range(1, 20))
     counts = [0 if one is None else sum(one[0]) for one in codes(index, *range(1, 20))]
@@ -132,11 +140,11 @@ def test_an_ingest_that_was_broken_off_leaves_the_same_codes(
 def test_a_changed_passage_has_new_codes(
     tmp_path: Path, index: Index, embedder: HashEmbedder, codec: TruncatingCodec
 ) -> None:
-    ingest([write(tmp_path / "a.jsonl", 1)], index, embedder, codec=codec)
+    ingest([write(tmp_path / "a.jsonl", 1)], index, RowSource(embedder=embedder, codec=codec))
     before = codes(index, 1)
     changed = {"id": "n:1", "title": "", "text": "Nothing helped."}
     (tmp_path / "b.jsonl").write_text(json.dumps(changed) + "\n")
-    ingest([tmp_path / "b.jsonl"], index, embedder, codec=codec)
+    ingest([tmp_path / "b.jsonl"], index, RowSource(embedder=embedder, codec=codec))
     assert before != codes(index, 1)
     (after,) = codes(index, 1)
     assert after is not None
@@ -151,8 +159,8 @@ def test_given_vectors_leave_the_codes_as_they_are(
     vector[0, 7] = 1.0
     np.save(tmp_path / "v.npy", vector)
     plain = Index.create(tmp_path / "plain", embedder.name, embedder.dim, codec=codec)
-    ingest([path], plain, embedder, codec=codec)
-    ingest([path], index, embedder, codec=codec, vectors=tmp_path / "v.npy")
+    ingest([path], plain, RowSource(embedder=embedder, codec=codec))
+    ingest([path], index, RowSource(embedder=embedder, codec=codec), vectors=tmp_path / "v.npy")
     assert index.fetch(["n:3"])[0].vector.tolist() == vector[0].tolist()
     assert codes(index, 3) == codes(plain, 3) != [None]
 
@@ -163,7 +171,7 @@ def test_the_command_keeps_codes_where_the_codec_is_the_embedders(
 ) -> None:
     path = write(tmp_path / "a.jsonl", 1, 2)
     coded, plain, tiny = (str(tmp_path / name) for name in ("coded", "plain", "tiny"))
-    run_ingest([path], Settings(), place=coded)
+    run_ingest([path], Settings(), Target(place=coded))
     index, codec = Index.open(coded), LateCodec.packaged()
     assert (index.meta.codec, index.meta.codec_width) == (codec.name, codec.width)
     (found,) = index.fetch(["n:2"])
@@ -172,10 +180,10 @@ def test_the_command_keeps_codes_where_the_codec_is_the_embedders(
     assert (found.tokens.counts > 0).all()
     assert len(found.tokens.counts) == 3
     without = Settings(POSOLOGY_TOKEN_CODES=False)
-    run_ingest([path], without, place=plain)
-    run_ingest([path], Settings(), place=tiny, embedder=str(tiny_encoder))
+    run_ingest([path], without, Target(place=plain))
+    run_ingest([path], Settings(), Target(place=tiny, embedder=str(tiny_encoder)))
     assert [Index.open(place).info().codec for place in (plain, tiny)] == [None, None]
     with pytest.raises(IndexMismatch, match=f"codes of {codec.name}, not of nothing"):
-        run_ingest([path], without, place=coded)
+        run_ingest([path], without, Target(place=coded))
     with pytest.raises(IndexMismatch, match=f"codes of nothing, not of {codec.name}"):
-        run_ingest([path], Settings(), place=plain)
+        run_ingest([path], Settings(), Target(place=plain))

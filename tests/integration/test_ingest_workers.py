@@ -24,6 +24,7 @@ from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.shards.processes import WORKER, Spread
 from orchestrator.ingest.shards.queue import RedisShards
 from orchestrator.ingest.shards.store import INGEST, RUNS, WORKERS, run_of
+from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
@@ -64,7 +65,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(corpus: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a single process makes of it."""
     place = tmp_path_factory.mktemp("alone") / "index"
-    run_ingest([corpus], Settings(), place=str(place), embedder=str(tiny_encoder))
+    run_ingest([corpus], Settings(), Target(place=str(place), embedder=str(tiny_encoder)))
     return place
 
 
@@ -118,7 +119,7 @@ def _settings(url: str) -> Settings:
 
 def _ingest(corpus: Path, place: Path, encoder: Path, url: str) -> IngestReport:
     return run_ingest(
-        [corpus], _settings(url), place=str(place), embedder=str(encoder), spread=Spread()
+        [corpus], _settings(url), Target(place=str(place), embedder=str(encoder), spread=Spread())
     )
 
 
@@ -218,7 +219,9 @@ def test_workers_of_the_command_alone(
 ) -> None:
     place = tmp_path / "index"
     report = run_ingest(
-        [corpus], Settings(), place=str(place), embedder=str(tiny_encoder), spread=Spread(workers=2)
+        [corpus],
+        Settings(),
+        Target(place=str(place), embedder=str(tiny_encoder), spread=Spread(workers=2)),
     )
     assert report.written == RECORDS + 1
     _same(alone, place)
@@ -240,7 +243,7 @@ def test_workers_with_another_embedder_end_the_ingest(
 
 
 def test_without_workers_the_ingest_ends(redis_url: str, tmp_path: Path) -> None:
-    with RedisShards(redis_url, str(tmp_path), lease=2.0, patience=0.3) as queue:
+    with RedisShards(redis_url, str(tmp_path), lease=2.0, wait_timeout=0.3) as queue:
         queue.offer("aa")
         with pytest.raises(NoWorkers) as nobody:
             queue.wait("aa")

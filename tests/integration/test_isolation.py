@@ -18,6 +18,7 @@ from redis.exceptions import NoPermissionError
 
 from orchestrator.api.app import create_app
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.store import keys
 from posology.store.connection import connect
@@ -293,7 +294,7 @@ async def test_an_estimate_goes_by_ones_own_calls_alone(
     rows.write_text('{"id": "t:1", "text": "Aspirin lowered the risk of stroke."}\n')
     place = str(tmp_path / "index")
     await to_thread.run_sync(
-        lambda: run_ingest([rows], Settings(), place=place, embedder=str(tiny_encoder))
+        lambda: run_ingest([rows], Settings(), Target(place=place, embedder=str(tiny_encoder)))
     )
     given = {"POSOLOGY_INDEX": place, "POSOLOGY_EMBEDDER": str(tiny_encoder)}
     async with two(redis_url, tenant, **given) as (_, ours, theirs):

@@ -26,6 +26,7 @@ from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.errors import ConfigurationError, IndexFault, IndexLocked, IndexMissing, PosologyError
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.locking.lease import OBJECT, ObjectLease
 from posology.index.locking.lock import WriteLock
 from posology.index.places import Place, s3_options
@@ -358,9 +359,9 @@ def test_ingest_goes_on_there_where_it_stopped(server: S3, tmp_path: Path) -> No
     notes = tmp_path / "notes.jsonl"
     notes.write_text("\n".join(lines[:25]) + "\n", encoding="utf-8")
     index = create(server.place())
-    assert ingest([notes], index, EMBEDDER).written == 25
+    assert ingest([notes], index, RowSource(embedder=EMBEDDER)).written == 25
     notes.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    again = ingest([notes], Index.open(index.place), EMBEDDER)
+    again = ingest([notes], Index.open(index.place), RowSource(embedder=EMBEDDER))
     assert (again.written, again.unchanged) == (15, 25)
     assert Index.open(index.place).count() == 40
 
@@ -375,20 +376,21 @@ def test_a_folder_of_files_is_kept_in_step_there(server: S3, tmp_path: Path) -> 
 
     index = create(server.place())
     add("a.jsonl", range(10), "is new")
-    assert len(sync(folder, index, EMBEDDER).applied) == 1
+    assert len(sync(folder, index, RowSource(embedder=EMBEDDER)).applied) == 1
     before = Index.open(index.place).view().number
     add("b.jsonl", range(5, 12), "is revised")
-    assert [one.name for one in sync(folder, Index.open(index.place), EMBEDDER).applied] == [
-        "b.jsonl"
-    ]
+    assert [
+        one.name
+        for one in sync(folder, Index.open(index.place), RowSource(embedder=EMBEDDER)).applied
+    ] == ["b.jsonl"]
     now = Index.open(index.place)
     assert now.count() == 12
     assert "revised" in now.fetch(["n:7"])[0].passage.text
     assert "new" in now.view_at(before).fetch(["n:7"])[0].passage.text
-    assert sync(folder, now, EMBEDDER).applied == ()
+    assert sync(folder, now, RowSource(embedder=EMBEDDER)).applied == ()
     # and is all there is, when it is said so
     (folder / "a.jsonl").unlink()
-    report = rebuild(folder, now, EMBEDDER, allow_removals=True)
+    report = rebuild(folder, now, RowSource(embedder=EMBEDDER), allow_removals=True)
     assert (report.ingest.written, report.ingest.removed) == (0, 5)
     assert sorted(Index.open(index.place).ids()) == sorted(f"n:{n}" for n in range(5, 12))
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.question import qtables
 from orchestrator.settings import Settings
 from orchestrator.training.qtable.rows import read_run
@@ -55,7 +56,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "".join(json.dumps({"id": f"t:{n}", "text": TEXT.format(n=n)}) + "\n" for n in range(6)),
         encoding="utf-8",
     )
-    run_ingest([rows], Settings(), place=str(folder / "index"), embedder=str(tiny_encoder))
+    run_ingest([rows], Settings(), Target(place=str(folder / "index"), embedder=str(tiny_encoder)))
     return folder / "index"
 
 

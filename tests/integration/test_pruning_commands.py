@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from orchestrator.training.pruner.rows import read_examples
 from posology.published.training import LabelOutput, PrunerOutput
@@ -51,7 +52,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         encoding="utf-8",
     )
-    run_ingest([rows], Settings(), place=str(folder / "index"), embedder=str(tiny_encoder))
+    run_ingest([rows], Settings(), Target(place=str(folder / "index"), embedder=str(tiny_encoder)))
     return folder / "index"
 
 

@@ -18,6 +18,7 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 
 from orchestrator.api.app import create_app
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.store import keys
 
@@ -80,7 +81,7 @@ def with_index(
     folder = tmp_path_factory.mktemp("fuzz")
     (folder / "rows.jsonl").write_text('{"id": "1", "text": "It does."}\n', encoding="utf-8")
     place, encoder = str(folder / "index"), str(tiny_encoder)
-    run_ingest([folder / "rows.jsonl"], Settings(), place=place, embedder=encoder)
+    run_ingest([folder / "rows.jsonl"], Settings(), Target(place=place, embedder=encoder))
     context = served.app.state.context
     before = context.settings
     context.settings = before.model_copy(update={"index": place, "embedder": encoder})

@@ -286,7 +286,7 @@ async def test_a_shard_whose_worker_died_as_the_last_one_is_not_waited_for_for_e
     store: ShardStore, redis_url: str, place: str
 ) -> None:
     run = run_of(place)
-    with RedisShards(redis_url, place, lease=0.1, patience=0.5) as queue:
+    with RedisShards(redis_url, place, lease=0.1, wait_timeout=0.5) as queue:
         await anyio.to_thread.run_sync(queue.offer, "aa")
         await store.announce("dead")
         assert await store.take(run) == "aa"

@@ -15,9 +15,9 @@ from posology.corpus.items import Record
 from posology.errors import EncodingFailed, IndexFault, IndexMismatch
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestReport
-from posology.index.build.rows import RowMaker
+from posology.index.build.rows import BATCH, LocalRowBuilder, RowBuilder, RowSource
 from posology.index.schema import TABLE
-from posology.index.shards.collector import ShardMaker
+from posology.index.shards.collector import ShardRowBuilder
 from posology.index.shards.encoder import ShardEncoder
 from posology.index.shards.staging import Staging, Texts, key, shard_name
 from posology.index.store import Index
@@ -72,21 +72,32 @@ def make(place: Path) -> Index:
     return Index.create(place, f"hash-{DIM}", DIM, annotator=annotator().name, codec=codec)
 
 
+def source(
+    embedder: HashEmbedder | None = None,
+    *,
+    batch: int = BATCH,
+    builder: RowBuilder | None = None,
+) -> RowSource:
+    return RowSource(
+        embedder=embedder or HashEmbedder(dim=DIM),
+        annotator=annotator(),
+        codec=TruncatingCodec(f"hash-{DIM}"),
+        builder=builder,
+        batch=batch,
+    )
+
+
 def alone(place: Path, paths: Sequence[Path], *, batch: int) -> tuple[Index, IngestReport]:
     index = make(place) if not place.exists() else Index.open(place)
-    codec = TruncatingCodec(f"hash-{DIM}")
     return index, ingest(
-        paths, index, HashEmbedder(dim=DIM), annotator=annotator(), codec=codec, batch=batch
+        paths,
+        index,
+        source(batch=batch),
     )
 
 
 def encoder(place: Path, embedder: HashEmbedder | None = None) -> ShardEncoder:
-    return ShardEncoder(
-        Index.open(place),
-        embedder or HashEmbedder(dim=DIM),
-        annotator=annotator(),
-        codec=TruncatingCodec(f"hash-{DIM}"),
-    )
+    return ShardEncoder(Index.open(place), source(embedder))
 
 
 def together(
@@ -103,17 +114,13 @@ def together(
     # the writer's own embedder is there for its name
     own = HashEmbedder(dim=DIM)
     with ThreadShards(encoders) as queue:
-        maker = ShardMaker(index, queue, window=window)
+        builder = ShardRowBuilder(index, queue, window=window)
         report = ingest(
             paths,
             index,
-            own,
-            annotator=annotator(),
-            codec=TruncatingCodec(f"hash-{DIM}"),
-            batch=batch,
-            making=maker,
+            source(own, batch=batch, builder=builder),
         )
-        maker.close()
+        builder.close()
     assert own.embedded == 0
     assert Staging(index.connection, index.meta).names() == set()
     return index, report, queue
@@ -195,12 +202,12 @@ def test_a_writer_that_ends_leaves_what_another_has_laid_out(tmp_path: Path) -> 
     first, second = make(place), Index.open(place)
     staging = Staging(second.connection, second.meta)
     with ThreadShards([]) as queue:
-        maker = ShardMaker(first, queue)
+        builder = ShardRowBuilder(first, queue)
         with second.lock:
             staging.put_texts("0a", Texts(passages=(), learned=None))
-            maker.close()
+            builder.close()
             assert staging.names() == {"0a"}
-        maker.close()
+        builder.close()
         assert staging.names() == set()
 
 
@@ -219,22 +226,20 @@ def test_what_was_encoded_before_the_writer_died_is_not_encoded_again(tmp_path: 
     first = ThreadShards(encoders)
     with first, pytest.raises(Died):
         ingest(
-            [path], index, HashEmbedder(dim=DIM), annotator=annotator(),
-            codec=TruncatingCodec(f"hash-{DIM}"), batch=2, progress=die,
-            making=ShardMaker(index, first, window=4),
-        )  # fmt: skip
+            [path],
+            index,
+            source(batch=2, builder=ShardRowBuilder(index, first, window=4)),
+            progress=die,
+        )
     assert len(first.encoded) >= 4
     kept = Staging(index.connection, index.meta).names()
     assert len(kept) >= 3
     counting = HashEmbedder(dim=DIM)
     again = Index.open(place)
     with ThreadShards([encoder(place, counting)]) as second:
-        maker = ShardMaker(again, second, window=4)
-        ingest(
-            [path], again, HashEmbedder(dim=DIM), annotator=annotator(),
-            codec=TruncatingCodec(f"hash-{DIM}"), batch=2, making=maker,
-        )  # fmt: skip
-        maker.close()
+        builder = ShardRowBuilder(again, second, window=4)
+        ingest([path], again, source(batch=2, builder=builder))
+        builder.close()
     # of twelve, two were written and the rest of those that were encoded lay beside the index
     assert counting.embedded == 12 - 2 * len(first.encoded)
     one, _ = alone(tmp_path / "one", [path], batch=2)
@@ -249,16 +254,13 @@ def test_workers_that_lack_what_it_takes_end_the_ingest(tmp_path: Path) -> None:
         raise IndexMismatch("another embedder", index=index.uri)
 
     with ThreadShards([lacking]) as queue, pytest.raises(EncodingFailed) as failed:
-        ingest(
-            [path], index, HashEmbedder(dim=DIM), annotator=annotator(),
-            codec=TruncatingCodec(f"hash-{DIM}"), making=ShardMaker(index, queue),
-        )  # fmt: skip
+        ingest([path], index, source(builder=ShardRowBuilder(index, queue)))
     assert failed.value.tries == 2
     assert "another embedder" in failed.value.reason
     with pytest.raises(IndexMismatch, match="hash-16"):
-        ShardEncoder(index, HashEmbedder(dim=16), annotator=annotator())
+        ShardEncoder(index, RowSource(embedder=HashEmbedder(dim=16), annotator=annotator()))
     with pytest.raises(IndexMismatch, match="annotated"):
-        ShardEncoder(index, HashEmbedder(dim=DIM))
+        ShardEncoder(index, RowSource(embedder=HashEmbedder(dim=DIM)))
 
 
 def test_a_shard_whose_rows_are_gone_is_encoded_once_more(tmp_path: Path) -> None:
@@ -276,10 +278,7 @@ def test_a_shard_whose_rows_are_gone_is_encoded_once_more(tmp_path: Path) -> Non
         return done
 
     with ThreadShards([forgetful]) as queue:
-        report = ingest(
-            [path], index, HashEmbedder(dim=DIM), annotator=annotator(),
-            codec=TruncatingCodec(f"hash-{DIM}"), batch=2, making=ShardMaker(index, queue),
-        )  # fmt: skip
+        report = ingest([path], index, source(batch=2, builder=ShardRowBuilder(index, queue)))
     assert report.written == 4
     assert queue.encoded.count(lost[0]) == 2
 
@@ -297,20 +296,17 @@ def test_texts_and_rows_of_another_shard_are_not_taken(tmp_path: Path) -> None:
         return encode(name)
 
     def rows_of_another(name: str) -> bool:
-        maker = RowMaker(embedder=HashEmbedder(dim=DIM), annotator=annotator(), codec=None)
+        builder = LocalRowBuilder(embedder=HashEmbedder(dim=DIM), annotator=annotator(), codec=None)
         record = Record(passage=other, path=path, line=1, row=0)
-        staging.put_rows(name, list(maker.rows([(record, "d")], None)))
+        staging.put_rows(name, list(builder.rows([(record, "d")], None)))
         return True
 
     for work, error, said in (
-        (texts, EncodingFailed, "another index"),
+        (texts, EncodingFailed, "does not belong"),
         (rows_of_another, IndexFault, "damaged"),
     ):
         with ThreadShards([work]) as queue, pytest.raises(error, match=said):
-            ingest(
-                [path], index, HashEmbedder(dim=DIM), annotator=annotator(),
-                codec=TruncatingCodec(f"hash-{DIM}"), making=ShardMaker(index, queue),
-            )  # fmt: skip
+            ingest([path], index, source(builder=ShardRowBuilder(index, queue)))
 
 
 def test_texts_are_what_was_laid_out_and_a_notice_changes_no_name(tmp_path: Path) -> None:
@@ -380,8 +376,8 @@ def test_a_record_without_a_place_among_those_begun_is_encoded_all_the_same(tmp_
     keep_learned(index.connection, Learned(annotator=annotator().name, passages=0, data=data))
     record = Record(passage=Passage(id="n:1", text="Late."), path=Path("a"), line=1, row=0)
     with ThreadShards([encoder(place)]) as queue:
-        maker = ShardMaker(index, queue)
-        (row,) = maker.rows([(record, "d")], None)
+        builder = ShardRowBuilder(index, queue)
+        (row,) = builder.rows([(record, "d")], None)
     assert (row.passage, row.digest) == (record.passage, "d")
 
 

@@ -12,6 +12,7 @@ from posology.budget.prices.book import packaged
 from posology.corpus.sample import notes_file, questions
 from posology.errors import InputError, ProviderOverloaded, RateLimited
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
@@ -36,7 +37,7 @@ def retriever(tmp_path_factory: pytest.TempPathFactory) -> Retriever:
     embedder = HashEmbedder()
     index = Index.create(tmp_path_factory.mktemp("story") / "index", embedder.name, embedder.dim)
     with notes_file() as notes:
-        report = ingest([notes], index, embedder)
+        report = ingest([notes], index, RowSource(embedder=embedder))
     assert report.bad == 0
     assert report.good >= 120
     return Retriever(index, embedder)

@@ -21,6 +21,7 @@ from orchestrator.training.summaries.shortener import Ending, Shortened, Shorten
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BadFile, BudgetExhausted, InputError, RequestRejected
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
@@ -252,7 +253,7 @@ def test_an_index_gives_the_same_passages_as_its_corpus(tmp_path: Path) -> None:
     )
     embedder = HashEmbedder()
     index = Index.create(tmp_path / "index", embedder.name, embedder.dim)
-    ingest([corpus], index, embedder)
+    ingest([corpus], index, RowSource(embedder=embedder))
     wish = Wish(count=6, seed=1, least=10, most=40)
     drawn = draw(of_files([corpus]), wish)
     again = draw(of_index(Index.open(tmp_path / "index"), wish), wish)

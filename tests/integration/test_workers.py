@@ -47,6 +47,7 @@ PASSAGES = 16
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from orchestrator.ingest.ingest import run_ingest
+    from orchestrator.ingest.writer import Target
 
     folder = tmp_path_factory.mktemp("worker-index")
     rows = folder / "rows.jsonl"
@@ -56,7 +57,7 @@ def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         encoding="utf-8",
     )
     place = folder / "index"
-    run_ingest([rows], Settings(), place=str(place), embedder=str(tiny_encoder))
+    run_ingest([rows], Settings(), Target(place=str(place), embedder=str(tiny_encoder)))
     return place
 
 

@@ -18,6 +18,7 @@ from orchestrator.cli.demo.policy import POLICY, step_down
 from orchestrator.cli.jobs.view import show_event
 from orchestrator.cli.terminal import money, show_answer
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -96,7 +97,7 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
     """
     with notes_file() as notes:
         report = await to_thread.run_sync(
-            lambda: run_ingest([notes], demo.settings, place=demo.place, console=console)
+            lambda: run_ingest([notes], demo.settings, Target(place=demo.place), console=console)
         )
     console.print(f"sample corpus: {report.good} notes in {demo.place}")
     environment = demo.environment

@@ -1,4 +1,4 @@
-"""The index: what goes in, and what is in it."""
+"""``posology ingest``, ``index info`` and ``index versions``."""
 
 from __future__ import annotations
 
@@ -8,50 +8,41 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import (
-    SOME_BAD,
-    EmbedderOption,
-    IndexOption,
-    JsonOption,
-    TenantOption,
-    errors,
-    print_json,
-)
-from orchestrator.cli.index.payment import VectorCostOption, agreed, bought, payer
-from orchestrator.cli.index.workers import DistributedOption, WorkersOption, spread
+from orchestrator.cli.common import SOME_BAD, IndexOption, JsonOption, errors, print_json
+from orchestrator.cli.index.options import TargetOptions
+from orchestrator.cli.index.payment import confirm_ingest
+from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.purchases import DryRunOption, YesOption
 from orchestrator.settings import load_settings
 
-app = typer.Typer(help="Looks into an index.", no_args_is_help=True)
+app = typer.Typer(help="Inspect an index.", no_args_is_help=True)
 
 
+@grouped
 def ingest(
     paths: Annotated[
         list[Path],
         typer.Argument(
             metavar="PATH…",
-            help="Files, or folders of them: JSONL, PubMed's XML, JATS, PMC's archives, text, PDF.",
+            help="Files and folders: JSONL, PubMed XML, JATS, PMC archives, plain text, PDF.",
         ),
     ],
     *,
-    index: IndexOption = None,
     vectors: Annotated[
         Path | None,
-        typer.Option(help="A .npy file with the passages' vectors, row by row of one JSONL file."),
+        typer.Option(
+            help="A .npy file with the passages' vectors: row i for line i of one JSONL file. Default: computed."
+        ),
     ] = None,
-    embedder: EmbedderOption = None,
-    workers: WorkersOption = None,
-    distributed: DistributedOption = False,
-    tenant: TenantOption = None,
-    max_cost: VectorCostOption = None,
+    options: TargetOptions,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read literature into an index, and go on where an earlier run stopped.
+    """Read literature into an index; an interrupted run resumes.
 
-    Bad records are reported with file and line and passed over; the exit status is then 1. Vectors that are
-    bought are paid by the tenant: what they will cost is told before, and what was bought is never bought again.
+    Bad records are skipped and reported with file and line; the exit status is then 1. The tenant pays for bought
+    vectors: the cost is printed first, and no vector is bought twice.
     """
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.ingest import run_ingest
@@ -61,29 +52,14 @@ def ingest(
     account = Account()
     with errors(as_json=as_json, account=account):
         settings = load_settings()
-        who = payer(
-            settings,
-            tenant=tenant,
-            max_cost=max_cost,
-            account=account,
-            given=vectors is not None,
-        )
-        if not agreed(
-            paths, settings, who, index=index, embedder=embedder, dry_run=dry_run, yes=yes
-        ):
+        target = options.target(settings, account, given=vectors is not None)
+        bought = options.bought(settings)
+        if not confirm_ingest(paths, settings, target, bought=bought, dry_run=dry_run, yes=yes):
             raise typer.Exit
-        report = run_ingest(
-            paths,
-            settings,
-            place=index,
-            embedder=embedder,
-            vectors=vectors,
-            payer=who,
-            spread=spread(workers, distributed=distributed),
-            console=None if as_json else Console(stderr=True),
-        )
+        console = None if as_json else Console(stderr=True)
+        report = run_ingest(paths, settings, target, vectors=vectors, console=console)
         out = ingest_output(report)
-        if bought(settings, embedder):
+        if bought:
             out = out.model_copy(update={"spent_usd": account.charged})
         if as_json:
             print_json(out)
@@ -95,7 +71,7 @@ def ingest(
 
 @app.command("versions")
 def versions(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
-    """List the versions that can be read: with --index-version, and when a decision is replayed."""
+    """List the readable versions, for --index-version and for replaying decisions."""
     from orchestrator.cli.index.view import show_versions, versions_output
     from orchestrator.service import index_place
     from posology.index.store import Index
@@ -113,13 +89,14 @@ def versions(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
 
 @app.command("info")
 def info(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
-    """Show what an index holds, and which embedder made it."""
+    """Show what an index holds, and the embedder that it was made with."""
+    from orchestrator.cli.index.view import info_output
     from orchestrator.cli.terminal import show_index
     from orchestrator.service import index_place
     from posology.index.store import Index
 
     with errors(as_json=as_json):
-        out = Index.open(index_place(load_settings(), index)).info()
+        out = info_output(Index.open(index_place(load_settings(), index)))
         if as_json:
             print_json(out)
         else:

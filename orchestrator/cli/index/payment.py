@@ -1,11 +1,11 @@
-"""What commands say and ask before literature's vectors are bought."""
+"""Cost of bought vectors: printed, and confirmed, before they are bought."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from anyio import run
@@ -16,76 +16,36 @@ from orchestrator.cli.purchases import somebody_watches
 from orchestrator.settings import Settings
 
 if TYPE_CHECKING:
-    from orchestrator.ingest.embedding import IngestEstimate, Payer
-    from posology.llm.accounting import Account
-
-#: what names embedders that are paid for
-_PAID = "openai"
-VectorCostOption = Annotated[
-    str | None,
-    typer.Option(
-        "--max-cost",
-        metavar="USD",
-        help="What all calls of this run may cost together, where vectors are bought.",
-    ),
-]
+    from orchestrator.ingest.embedding import IngestEstimate
+    from orchestrator.ingest.writer import Target
 
 
-def payer(
-    settings: Settings,
-    *,
-    tenant: str | None,
-    max_cost: str | None,
-    account: Account,
-    given: bool = False,
-) -> Payer:
-    """Who pays for vectors that are bought; see :class:`~orchestrator.ingest.embedding.Payer`.
-
-    Raises:
-        InvalidQuery: ``max_cost`` is no amount of dollars.
-    """
-    from orchestrator.ingest.embedding import Payer
-    from orchestrator.question.request import AskRequest
-
-    like = AskRequest.parse({"question": "any", "max_cost_usd": max_cost})
-    return Payer(
-        tenant=tenant or settings.tenant, cap=like.max_cost_usd, account=account, given=given
-    )
-
-
-def bought(settings: Settings, embedder: str | None) -> bool:
-    """Whether the embedder's vectors are paid for; no model is loaded."""
-    return (embedder or settings.embedder or "").partition(":")[0] == _PAID
-
-
-def agreed(
+def confirm_ingest(
     paths: Sequence[Path],
     settings: Settings,
-    who: Payer,
+    target: Target,
     *,
-    index: str | None,
-    embedder: str | None,
+    bought: bool,
     dry_run: bool,
     yes: bool,
 ) -> bool:
-    """Tell what vectors will cost, and ask whether to go on where somebody watches.
+    """Print what vectors will cost, ask for confirmation on a terminal, and return whether to continue.
 
     Args:
         paths: files and folders.
-        settings: say what the arguments do not.
-        who: pays.
-        index: where to; it need not be there yet.
-        embedder: whose vectors.
-        dry_run: whether it is to end here.
-        yes: whether nobody is asked.
+        settings: the configuration.
+        target: the index, which need not exist yet, and who pays for its vectors.
+        bought: whether vectors are bought.
+        dry_run: whether to stop here.
+        yes: whether to continue without asking.
 
     Raises:
         IndexMismatch: the index was made with another embedder.
-        PosologyError: it is not known what they will cost.
+        PosologyError: the price of the vectors is unknown.
     """
-    if not bought(settings, embedder):
+    if not bought:
         if dry_run:
-            tell_cost(None)
+            print_cost(None)
         return not dry_run
     from orchestrator.ingest.embedding import changed_of, estimate
     from orchestrator.models import Models
@@ -95,35 +55,36 @@ def agreed(
     from posology.index.embedders.paid.embedder import OpenAIEmbedder
     from posology.index.store import Index
 
-    paid = load(embedder or settings.embedder)
+    name = target.embedder or settings.embedder
+    paid = load(name)
     assert isinstance(paid, OpenAIEmbedder)
     try:
-        there = Index.open(index_place(settings, index))
-        there.require(paid.name, paid.dim)
+        index = Index.open(index_place(settings, target.place))
+        index.require(paid.name, paid.dim)
     except IndexMissing:
-        there = None
-    models = Models(embedder or settings.embedder, settings.embedding)
-    found = run(estimate, changed_of(paths, there), paid, settings, models, who)
-    tell_cost(found)
-    return not dry_run and go_on(found, yes=yes)
+        index = None
+    models = Models(name, settings.embedding)
+    found = run(estimate, changed_of(paths, index), paid, settings, models, target.payer)
+    print_cost(found)
+    return not dry_run and confirm_cost(found, yes=yes)
 
 
-def tell_cost(found: IngestEstimate | None) -> None:
-    """Tell what vectors will cost; ``None``: they are computed on this machine."""
+def print_cost(found: IngestEstimate | None) -> None:
+    """Print what vectors will cost; ``None``: they are computed on this machine."""
     from orchestrator.ingest.embedding import estimate_lines
 
     if found is None:
-        _tell("vectors are computed on this machine: nothing is to be paid for")
+        _print("no cost: vectors are computed on this machine")
         return
     for line in estimate_lines(found):
-        _tell(line)
+        _print(line)
 
 
-def go_on(found: IngestEstimate, *, yes: bool) -> bool:
-    """Whether what vectors cost is to be paid; somebody is asked where somebody watches."""
+def confirm_cost(found: IngestEstimate, *, yes: bool) -> bool:
+    """Return whether to buy the vectors; the user is asked on a terminal only."""
     free = not found.dollars.worst
     return yes or free or not somebody_watches() or typer.confirm("Buy them?", err=True)
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     Console(file=sys.stderr).print(Text(line), soft_wrap=True)

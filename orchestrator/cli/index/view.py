@@ -15,6 +15,7 @@ from orchestrator.question.report import ingest_output
 from posology.published.tools import (
     BadItem,
     FileOutput,
+    IndexOutput,
     ProspectOutput,
     RebuildOutput,
     SyncOutput,
@@ -25,7 +26,7 @@ from posology.published.tools import (
 
 if TYPE_CHECKING:
     from orchestrator.ingest.embedding import IngestEstimate
-    from orchestrator.ingest.sync import Foreseen
+    from orchestrator.ingest.sync import SyncForecast
     from posology.index.store import Index
     from posology.index.sync.report import Rebuilt, SyncReport
 
@@ -59,7 +60,7 @@ def rebuild_output(found: Rebuilt) -> RebuildOutput:
     return RebuildOutput.model_validate(asdict(found))
 
 
-def prospect_output(found: Foreseen) -> ProspectOutput:
+def prospect_output(found: SyncForecast) -> ProspectOutput:
     """The published form of what a sync will do."""
     return ProspectOutput(
         files=tuple(file.name for file in found.plan.files),
@@ -89,6 +90,11 @@ def _vectors(found: IngestEstimate) -> VectorsOutput:
         cap_usd=found.cap,
         left_usd=dict(found.left),
     )
+
+
+def info_output(index: Index) -> IndexOutput:
+    """Return the published form of an index's facts. Blocking."""
+    return IndexOutput.model_validate(asdict(index.info()))
 
 
 def versions_output(index: Index) -> VersionsOutput:

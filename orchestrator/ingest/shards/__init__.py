@@ -1,1 +1,1 @@
-"""Shards of an ingest on workers: their leases in Redis, and the writer's queue."""
+"""Distributed ingest: leases of shards in Redis, and the writer's queue."""

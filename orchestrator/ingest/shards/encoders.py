@@ -1,4 +1,4 @@
-"""What a worker encodes with: its own embedder, annotator and codec, which must be the index's."""
+"""Encoders of a worker: its own embedder, annotator and codec, which must be the index's."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Encoders:
-    """One encoder an index, over one embedder; loaded when the first shard comes. Blocking.
+    """One encoder per index, over one embedder that is loaded with the first shard. Blocking.
 
-    Neither policies nor passages are loaded: a worker that only encodes needs the embedder's memory and no more.
+    Policies and passages are not loaded: a worker that only encodes needs little more memory than its embedder.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -26,11 +26,11 @@ class Encoders:
         self._encoders: dict[str, ShardEncoder] = {}
 
     def __call__(self, place: str, name: str) -> None:
-        """Encode a shard of the index at this place.
+        """Encode a shard of the index at an address.
 
         Raises:
-            PosologyError: this worker lacks the index, or what it was made with.
-            Exception: whatever the encoder raises for these passages.
+            PosologyError: this worker lacks the index, or a model that it was made with.
+            Exception: any error of the encoder for these passages.
         """
         with self._lock:
             try:
@@ -38,24 +38,25 @@ class Encoders:
                     self._encoders[place] = self._make(place)
                 self._encoders[place](name)
             except PosologyError:
-                # it may have been made anew since it was opened
+                # the index may have been replaced since it was opened
                 self._encoders.pop(place, None)
                 raise
 
     def _make(self, place: str) -> ShardEncoder:
         from orchestrator.service import index_place
+        from posology.index.build.rows import RowSource
         from posology.index.shards.encoder import ShardEncoder
         from posology.index.store import Index
         from strategies.compression.late.codec import LateCodec
         from strategies.compression.self_information import make_annotator
 
         settings = self._settings
-        return ShardEncoder(
-            Index.open(index_place(settings, place)),
-            self._load(),
+        source = RowSource(
+            embedder=self._load(),
             annotator=make_annotator(settings.self_information),
             codec=LateCodec.packaged() if settings.token_codes else None,
         )
+        return ShardEncoder(Index.open(index_place(settings, place)), source)
 
     def _load(self) -> Embedder:
         from posology.index.embedders import load
@@ -67,12 +68,12 @@ class Encoders:
 
 
 def refuse_bought(name: str | None) -> None:
-    """Vectors that are bought come from one process, which has the account.
+    """Refuse an embedder that is paid for: only the process with the account buys vectors.
 
     Raises:
-        ConfigurationError: the embedder is one that is paid for.
+        ConfigurationError: the embedder is paid for.
     """
     if name is not None and name.partition(":")[0] == "openai":
         raise ConfigurationError(
-            f"{name} is paid for, and its provider encodes: ingest without --workers and --distributed"
+            f"{name} is paid for, and its provider encodes: remove --workers or --distributed"
         )

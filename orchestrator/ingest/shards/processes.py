@@ -1,4 +1,4 @@
-"""Ingest spread over workers: those that run elsewhere, or some of this machine for as long as it takes."""
+"""Workers of a distributed ingest: running ones, or temporary processes of this machine."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from orchestrator.jobs.place import store_url
 from orchestrator.settings import Settings, environment
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
-from posology.index.shards.collector import WINDOW, ShardMaker
+from posology.index.shards.collector import WINDOW, ShardRowBuilder
 
 if TYPE_CHECKING:
     from posology.index.store import Index
 
-#: Records a shard: what a worker that dies loses. On one core they take some ten seconds.
+#: Records in a shard, which is the work lost with a worker: some ten seconds on one core.
 SHARD = 256
-#: a worker that only encodes
+#: command line of a worker that only encodes
 WORKER = (
     sys.executable, "-m", "celery", "-A", "workers.app", "worker", "-Q", INGEST, "--concurrency", "1",
     "--loglevel", "WARNING", "--without-gossip", "--without-mingle", "-n", "ingest{number}@%h",
@@ -36,30 +36,30 @@ WORKER = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """Who encodes."""
+    """Workers that encode."""
 
-    #: worker processes of this machine, for this ingest alone; ``None``: those that work on the configured Redis
+    #: worker processes of this machine, for this ingest only; ``None``: the workers of the configured Redis
     workers: int | None = None
-    #: shards that are under way at most
+    #: maximum number of shards in flight
     window: int = WINDOW
 
 
 @contextmanager
 def spreading(
     spread: Spread, settings: Settings, index: Index, *, embedder: str | None = None
-) -> Iterator[ShardMaker]:
-    """What makes the rows of an ingest. Blocking.
+) -> Iterator[ShardRowBuilder]:
+    """Open the row builder of a distributed ingest. Blocking.
 
-    What lies beside the index is taken away at the end, unless the block raises: then the next ingest uses it.
+    Shards are removed from beside the index at the end. If the block raises, they stay for the next ingest.
 
     Args:
-        spread: who encodes.
-        settings: say where Redis is, and the lease.
-        index: the one that is written.
-        embedder: as the ingest was told; workers of this machine take it, others have their own setting.
+        spread: the workers.
+        settings: the address of Redis, and the lease.
+        index: the index to write.
+        embedder: the ingest's embedder; workers of this machine use it, others have their own setting.
 
     Raises:
-        ConfigurationError: the embedder is paid for, or nobody says where Redis is.
+        ConfigurationError: the embedder is paid for, or Redis is not configured.
         ChildFailed: a worker of this machine does not start.
     """
     refuse_bought(embedder or settings.embedder)
@@ -69,16 +69,16 @@ def spreading(
         else:
             url = stack.enter_context(_workers(spread.workers, settings, embedder))
         queue = stack.enter_context(RedisShards(url, index.uri, lease=settings.lease))
-        maker = ShardMaker(index, queue, window=spread.window)
-        yield maker
-        maker.close()
+        builder = ShardRowBuilder(index, queue, window=spread.window)
+        yield builder
+        builder.close()
 
 
 @contextmanager
 def _workers(count: int, settings: Settings, embedder: str | None) -> Iterator[str]:
-    """Workers, and a Redis of their own: what it holds can be lost, the shards lie beside the index."""
+    """Start workers with a Redis of their own, whose data may be lost: the shards lie beside the index."""
     chosen = embedder or settings.embedder
-    # each encodes one shard at a time: together they are to have as many threads as there are cores
+    # each encodes one shard at a time: together they get as many threads as there are cores
     threads = settings.embedder_threads or max(1, (os.cpu_count() or 1) // count)
     overrides = {
         "OMP_NUM_THREADS": environment().get("OMP_NUM_THREADS") or str(threads),

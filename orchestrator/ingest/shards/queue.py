@@ -1,4 +1,4 @@
-"""The writer's part: shards offered through Redis, from a thread that waits."""
+"""Writer's queue of shards in Redis, for a blocking thread."""
 
 from __future__ import annotations
 
@@ -17,41 +17,43 @@ from orchestrator.ingest.shards.store import INGEST, ShardStore, open_shards
 from posology.errors import NoWorkers, StoreUnavailable
 from posology.index.shards.collector import Outcome
 
-#: seconds without any worker after which there is nobody to wait for: longer than one takes to start
-PATIENCE = 120.0
-#: seconds between two looks at a shard that is waited for: a shard takes seconds
+#: seconds without any worker before the ingest fails; longer than a worker takes to start
+WAIT_TIMEOUT = 120.0
+#: seconds between two polls of an awaited shard; a shard takes seconds
 _PAUSE = 0.05
-#: seconds between two signs of life
-_TELL = 5.0
+#: seconds between two heartbeats of the writer
+_HEARTBEAT = 5.0
 
 
 class RedisShards:
-    """As a :class:`~posology.index.shards.collector.ShardQueue`.
+    """:class:`~posology.index.shards.collector.ShardQueue` in Redis.
 
     Args:
-        url: of Redis.
-        place: of the index, as workers find it too: a folder that all machines share, or object storage.
-        lease: seconds for which a worker's sign of life holds.
-        patience: seconds to wait for a first worker.
+        url: address of Redis.
+        place: address of the index, which workers reach too: a folder that all machines share, or object storage.
+        lease: seconds without a heartbeat before a worker is considered dead.
+        wait_timeout: seconds to wait for a first worker.
     """
 
-    def __init__(self, url: str, place: str, *, lease: float, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, url: str, place: str, *, lease: float, wait_timeout: float = WAIT_TIMEOUT
+    ) -> None:
         self._url = url
         self._place = place if "://" in place else str(Path(place).resolve())
         self._lease = lease
-        self._patience = patience
+        self._wait_timeout = wait_timeout
         self._stack = ExitStack()
         self._portal: BlockingPortal
         self._store: ShardStore
-        self._telling: Future[None]
+        self._heartbeats: Future[None]
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._portal = stack.enter_context(start_blocking_portal("asyncio"))
             shards = open_shards(self._url)
             self._store = stack.enter_context(self._portal.wrap_async_context_manager(shards))
-            self._telling = self._portal.start_task_soon(self._tell)
-            stack.callback(self._telling.cancel)
+            self._heartbeats = self._portal.start_task_soon(self._beat)
+            stack.callback(self._heartbeats.cancel)
             self._stack = stack.pop_all()
         return self
 
@@ -64,14 +66,14 @@ class RedisShards:
         self._stack.close()
 
     def offer(self, name: str) -> None:
-        """Put a shard into the run of its index."""
+        """Queue a shard in the run of its index."""
         self._portal.call(self._store.offer, self._place, name)
 
     def wait(self, name: str) -> Outcome:
         """Wait for a shard.
 
         Raises:
-            NoWorkers: nobody has worked on the queue for as long as :data:`PATIENCE`.
+            NoWorkers: the queue has had no worker for :data:`WAIT_TIMEOUT` seconds.
             StoreUnavailable: Redis is out of reach.
         """
         return self._portal.call(self._wait, name)
@@ -89,27 +91,27 @@ class RedisShards:
                 case "done" | "failed":
                     return found.outcome
                 case None:
-                    # a Redis that was emptied: what is encoded lies beside the index, and is found there
+                    # Redis was emptied: encoded rows lie beside the index, and are found there
                     await self._store.offer(self._place, name)
                 case "waiting" | "held":
-                    # a shard stays held by a worker that has died until another worker sees that its lease has ended
+                    # the shard of a dead worker stays claimed until another worker sweeps its lease
                     if await self._store.workers(within=3 * self._lease):
                         seen = time.monotonic()
-                    elif time.monotonic() - seen > self._patience:
-                        raise self._nobody()
+                    elif time.monotonic() - seen > self._wait_timeout:
+                        raise self._no_workers()
             await anyio.sleep(_PAUSE)
 
-    def _nobody(self) -> NoWorkers:
+    def _no_workers(self) -> NoWorkers:
         return NoWorkers(
-            f"no worker has told of itself on the queue {INGEST} for {self._patience:g} s: start some "
-            f"(`celery -A workers.app worker -Q {INGEST} --concurrency 1`), or ingest with --workers N",
+            f"no worker of the queue {INGEST} sent a heartbeat for {self._wait_timeout:g} s: start workers "
+            f"(`celery -A workers.app worker -Q {INGEST} --concurrency 1`), or pass --workers N",
             queue=INGEST,
-            seconds=self._patience,
+            seconds=self._wait_timeout,
         )
 
-    async def _tell(self) -> None:
+    async def _beat(self) -> None:
         while True:
-            # whoever waits says so
+            # a failure is reported by the waiting thread
             with suppress(StoreUnavailable):
-                await self._store.tell(self._place)
-            await anyio.sleep(_TELL)
+                await self._store.keep_run(self._place)
+            await anyio.sleep(_HEARTBEAT)

@@ -1,4 +1,4 @@
-"""What Redis knows of shards: which wait, who holds which until when, and how each ended. No text, no rows."""
+"""Shards in Redis: states, leases and results, without texts and rows."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
-from orchestrator.ingest.shards.scripts import source
 from posology.index.shards.collector import Outcome
 from posology.store.connection import TRIES, connect, translated
+from posology.store.lua import lua
 from posology.store.scripts import Scripts
 
-#: the broker's queue
+#: name of the broker's queue
 INGEST = "posology.ingest"
-#: runs by when their writer last told of itself, milliseconds
+#: sorted set of runs, by the time of their writer's last heartbeat in milliseconds
 RUNS = "posology:ingest:runs"
-#: workers of the queue by when they last told of themselves, milliseconds
+#: sorted set of the queue's workers, by the time of their last heartbeat in milliseconds
 WORKERS = "posology:ingest:workers"
-#: Tries of a shard that makes the encoder raise before it is cut in two, and tries by workers that lack what it takes
-#: before the ingest ends.
+#: Failed tries of a shard before it is halved, and tries by workers that lack a model or the index before the ingest
+#: fails.
 MISSES, RETURNS = 2, 4
-#: Workers that a shard may lose before it is taken for the cause, and cut in two: one that is killed with its machine says
-#: nothing about what it was at.
+#: Workers that may die on a shard before the shard is considered the cause, and halved; more than one, since a worker
+#: also dies with its machine.
 LOSSES = 4
-#: milliseconds after which what was sent, and is not in the queue, was lost
+#: milliseconds after which a sent message that is not in the queue is considered lost
 _LOST_AFTER = 20_000
-#: milliseconds for which a writer that tells nothing of itself keeps its run
+#: milliseconds without a heartbeat of its writer before a run is removed
 _FORGET = 7 * 24 * 3_600_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
-    """A shard that this worker encodes, until its lease ends."""
+    """A shard claimed by a worker, until its lease ends."""
 
     run: str
     name: str
-    #: grows with every claim of the run
+    #: fencing token: grows with every claim of the run
     token: int
-    #: of the index
+    #: address of the index
     place: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """How a shard stands."""
+    """State of a shard."""
 
-    #: waiting, held, done or failed; ``None``: nobody knows it
+    #: waiting, held, done or failed; ``None``: unknown shard
     state: str | None
     outcome: Outcome
 
 
 def run_of(place: str) -> str:
-    """The name under which the shards of an index stand: of each there is one writer."""
+    """Return the run of an index: the name of its shards' keys. Each index has one writer."""
     return hashlib.blake2b(place.encode(), digest_size=8).hexdigest()
 
 
@@ -65,27 +65,27 @@ class ShardStore:
 
     Args:
         redis: see :func:`~posology.store.connection.connect`.
-        url: for messages.
-        clock: milliseconds; ``None``: the server's own.
+        url: address of Redis, for messages.
+        clock: returns milliseconds; ``None``: the server's clock.
     """
 
     def __init__(self, redis: Redis, url: str, *, clock: Callable[[], int] | None = None) -> None:
         self.redis = redis
         self.url = url
-        self._run = Scripts(redis, url, source, clock)
+        self._run = Scripts(redis, url, _source, clock)
 
     async def offer(self, place: str, name: str) -> None:
-        """See to it that a shard is encoded, unless it is under way or done."""
+        """Queue a shard, unless it is in flight or done."""
         await self._run("offer", _prefix(run_of(place)), name, place)
-        await self.tell(place)
+        await self.keep_run(place)
 
-    async def tell(self, place: str) -> None:
-        """The writer of an index is there."""
+    async def keep_run(self, place: str) -> None:
+        """Record a heartbeat of an index's writer."""
         with translated(self.url):
             await self.redis.zadd(RUNS, {run_of(place): await self.now()})
 
     async def standing(self, place: str, name: str) -> Standing:
-        """How a shard stands."""
+        """Return the state of a shard."""
         with translated(self.url):
             name = f"{_prefix(run_of(place))}shard:{name}"
             found = cast("dict[str, str]", await self.redis.hgetall(name))
@@ -98,7 +98,7 @@ class ShardStore:
         return Standing(state=found.get("state"), outcome=outcome)
 
     async def forget(self, place: str, names: Sequence[str]) -> None:
-        """Drop shards, and the run with its last one."""
+        """Drop shards, and the run with its last shard."""
         run = run_of(place)
         left = await self._run("forget", _prefix(run), *names)
         if not left:
@@ -106,17 +106,17 @@ class ShardStore:
                 await self.redis.zrem(RUNS, run)
 
     async def runs(self) -> list[str]:
-        """The runs that have shards."""
+        """Return the runs that have shards."""
         with translated(self.url):
             await self.redis.zremrangebyscore(RUNS, 0, await self.now() - _FORGET)
             return cast("list[str]", await self.redis.zrange(RUNS, 0, -1))
 
     async def take(self, run: str) -> str | None:
-        """The shard of a run that has waited longest, to be sent to the broker."""
+        """Return the longest-waiting shard of a run, to be sent to the broker; ``None``: none waits."""
         return cast("str | None", await self._run("take", _prefix(run)))
 
     async def claim(self, run: str, name: str, *, worker: str, lease: float) -> Claim | None:
-        """Take up a shard; ``None`` where there is nothing to do: done, gone, or another's."""
+        """Claim a shard; ``None``: it is done, dropped, or claimed by another worker."""
         delivery = uuid4().hex
         found = await self._run("claim", _prefix(run), name, worker, _ms(lease), delivery)
         if not found:
@@ -125,25 +125,25 @@ class ShardStore:
         return Claim(run=run, name=name, token=int(token), place=place)
 
     async def unsend(self, run: str, name: str) -> None:
-        """Put back what was sent and not claimed, for another worker."""
+        """Requeue a shard that was sent and not claimed."""
         await self._run("unsend", _prefix(run), name)
 
     async def heartbeat(self, claim: Claim, *, lease: float) -> bool:
-        """Extend a lease; whether it is still ours."""
-        said = await self._run("heartbeat", _prefix(claim.run), claim.name, claim.token, _ms(lease))
-        return bool(said)
+        """Extend a lease; return whether the claim still holds."""
+        held = await self._run("heartbeat", _prefix(claim.run), claim.name, claim.token, _ms(lease))
+        return bool(held)
 
     async def finish(self, claim: Claim) -> None:
-        """The rows are there."""
+        """Record that a shard's rows are stored."""
         await self._run("finish", _prefix(claim.run), claim.name)
 
     async def miss(self, claim: Claim, why: str, *, lacking: bool) -> None:
-        """It could not be encoded.
+        """Record a failed try.
 
         Args:
             claim: the shard.
-            why: one line.
-            lacking: whether this worker lacks what it takes; else what is in the shard is at fault.
+            why: the error, one line.
+            lacking: whether this worker lacks a model or the index; otherwise the shard is at fault.
         """
         most = RETURNS if lacking else MISSES
         await self._run(
@@ -151,39 +151,43 @@ class ShardStore:
         )
 
     async def sweep(self, run: str) -> int:
-        """Find shards whose workers are gone, and messages that were lost; how many were found."""
+        """Requeue shards of dead workers and lost messages; return their number."""
         with translated(self.url):
             empty = not await self.redis.llen(INGEST)
-        why = f"{LOSSES} workers were lost at it: look at their logs"
+        why = f"{LOSSES} workers died while encoding it: check their logs"
         unclaimed = _LOST_AFTER if empty else 0
         return int(await self._run("sweep", _prefix(run), LOSSES, unclaimed, why))
 
     async def announce(self, worker: str) -> None:
-        """A worker of the queue is there."""
+        """Record a heartbeat of a worker."""
         with translated(self.url):
             await self.redis.zadd(WORKERS, {worker: await self.now()})
 
     async def leave(self, worker: str) -> None:
-        """It is no longer."""
+        """Remove a worker."""
         with translated(self.url):
             await self.redis.zrem(WORKERS, worker)
 
     async def workers(self, *, within: float) -> int:
-        """How many have told of themselves in so many seconds."""
+        """Return the number of workers with a heartbeat in the last ``within`` seconds."""
         with translated(self.url):
             return int(await self.redis.zcount(WORKERS, await self.now() - _ms(within), "+inf"))
 
     async def now(self) -> int:
-        """The server's time, milliseconds."""
+        """Return the server's time in milliseconds."""
         seconds, micros = await self.redis.time()
         return int(seconds) * 1000 + int(micros) // 1000
 
 
 @asynccontextmanager
 async def open_shards(url: str, *, patience: int = TRIES) -> AsyncIterator[ShardStore]:
-    """The store of shards at an address; closes its connection."""
+    """Open the store of shards at an address."""
     async with connect(url, patience=patience) as redis:
         yield ShardStore(redis, url)
+
+
+def _source(name: str) -> str:
+    return lua("orchestrator.ingest.shards", "_lib", name)
 
 
 def _prefix(run: str) -> str:

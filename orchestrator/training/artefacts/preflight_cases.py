@@ -17,6 +17,7 @@ from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
 from policies.preflight import ORDERS, PREFIX, SPOTLIGHT, observe
 from policies.preflight_features import WEIGHTS, candidates
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.embedders import load
 from posology.index.search.bm25 import rerank
 from posology.index.search.retriever import Retriever
@@ -139,7 +140,9 @@ def build(data: Path, where: Path, embedder: Embedder) -> None:
     """Make the index of the pool with its given vectors."""
     index = Index.open_or_create(where / "index", embedder.name, embedder.dim)
     given = _WithoutSentences(embedder)
-    report = ingest([data / FILES[0]], index, given, batch=4096, vectors=data / FILES[1])
+    report = ingest(
+        [data / FILES[0]], index, RowSource(embedder=given, batch=4096), vectors=data / FILES[1]
+    )
     if report.bad or report.bad_files:
         sys.exit(f"{report.bad} records and {len(report.bad_files)} files cannot be read")
     (where / "complete").touch()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
+from posology.store.lua import lua
+
+_PACKAGE = "posology.budget.ledger"
 #: models of a tenant that have figures of their own
 MODELS = 200
 #: stands for all others
@@ -21,14 +23,10 @@ def library() -> str:
     constants = (
         f"local MODELS, OTHER, QUEUED, REMEMBERED = {MODELS}, '{OTHER}', {QUEUED}, {REMEMBERED}\n"
     )
-    return constants + _read("_money")
+    return constants + lua(_PACKAGE, "_money")
 
 
 @cache
 def source(name: str) -> str:
     """The whole text of a script."""
-    return library() + _read(name)
-
-
-def _read(name: str) -> str:
-    return (files("posology.budget.ledger") / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+    return library() + lua(_PACKAGE, name)

@@ -1,4 +1,4 @@
-"""Before files are read into an index, its annotator learns from them, or remembers what it learned."""
+"""Training of an index's annotator on the files of an ingest."""
 
 from __future__ import annotations
 
@@ -16,13 +16,20 @@ from posology.types import Passage
 if TYPE_CHECKING:
     from posology.seams import Annotator
 
-#: an annotator learns anew from files that hold this many times the records that it has learned from:
-#: an update of the literature must not teach it all again, and a first trial not for good
+#: an annotator is trained again on files with more than this many times the records that it was trained on: an update
+#: of the literature must not retrain it, and a first small ingest must not fix it for good
 GROWTH = 2
 
 
 def teach(annotator: Annotator, index: Index, files: Sequence[Path]) -> None:
-    """Let an annotator learn from files, or remember what it learned; before anything is written."""
+    """Train an annotator on files, or restore what it learned before; before anything is written.
+
+    It is trained where the index holds no learned state, or where the files have more than :data:`GROWTH` times the
+    records that the state was made from. What it learned is kept in the index.
+
+    Raises:
+        IndexFault: the learned state in the index is damaged.
+    """
     if not files:
         return
     kept = read_learned(index.connection)
@@ -31,14 +38,14 @@ def teach(annotator: Annotator, index: Index, files: Sequence[Path]) -> None:
             annotator.restore(kept.data)
         except ValueError as error:
             raise IndexFault(
-                f"what the index at {index.uri} keeps of {kept.annotator} is damaged: build it anew",
+                f"the learned state of {kept.annotator} in the index at {index.uri} is damaged: build a new index",
                 index=index.uri,
             ) from error
         return
     annotator.learn(_passages(files))
     data = annotator.dump()
     if data is not None:
-        # from the beginning of each file, so that an ingest that was broken off finds them fewer
+        # counted from the beginning of each file, so that resuming an interrupted ingest does not retrain
         passages = sum(map(count_rows, files))
         learned = Learned(annotator=annotator.name, passages=passages, data=data)
         keep_learned(index.connection, learned)

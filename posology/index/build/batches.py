@@ -1,4 +1,4 @@
-"""Files of literature in parts that are read, encoded and committed together."""
+"""Batches: parts of corpus files that are read, encoded and committed together."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from posology.corpus.files import read
 from posology.corpus.items import Deletion, Item, Notice, Parts, Record
 from posology.errors import BadFile, BadRecord
 from posology.index.build.progress import Mark
-from posology.index.build.rows import Making
+from posology.index.build.rows import RowBuilder
 
-#: characters of titles and texts at which a batch is closed before it is full: two batches are held at one time,
+#: characters of titles and texts at which a batch is closed before it is full: two batches are in memory at a time,
 #: the one that is embedded and the one that is read
 BATCH_CHARACTERS = 8_000_000
 
@@ -23,29 +23,29 @@ BATCH_CHARACTERS = 8_000_000
 class Batch:
     """Part of one file, read."""
 
-    #: what is not known to be in the index, in the order of the file
+    #: items that may not be in the index yet, in the order of the file
     items: tuple[Record | Deletion | Notice | Parts, ...] = ()
     bad: tuple[BadRecord, ...] = ()
     #: good records that an earlier run committed
     passed: int = 0
-    #: why the file ends here although it does not
+    #: why the file cannot be read any further
     broken: BadFile | None = None
-    #: what holds once this batch is committed; ``None``: what held before
+    #: the file's mark once this batch is committed; ``None``: unchanged
     mark: Mark | None = None
 
     @property
     def records(self) -> tuple[Record, ...]:
-        """The records among the items."""
+        """Return the records among the items."""
         return tuple(item for item in self.items if isinstance(item, Record))
 
 
 def batches(files: Iterable[Path], resume: Callable[[Path], Mark], *, size: int) -> Iterator[Batch]:
-    """What is still to be committed of files, in their order.
+    """Yield what is still to be committed of files, in their order.
 
     Args:
         files: each is opened when its turn comes.
-        resume: up to where a file was committed.
-        size: items of a batch; more where they are of one place in a file.
+        resume: returns up to where a file was committed.
+        size: items of a batch; more where several items share one place in a file.
     """
     for file in files:
         try:
@@ -57,7 +57,7 @@ def batches(files: Iterable[Path], resume: Callable[[Path], Mark], *, size: int)
         if mark.done and not mark.bad:
             continue
         committed = mark.line
-        # bad records are in no index: only reading the lines again can report them again
+        # bad records are in no index: they can only be reported again by reading their lines again
         items = read(file, after=0 if mark.bad else mark.line)
         for chunk in chunks(items, size):
             part = _batch(chunk, mark, committed)
@@ -70,32 +70,32 @@ def batches(files: Iterable[Path], resume: Callable[[Path], Mark], *, size: int)
                 yield Batch(mark=replace(mark, done=True))
 
 
-def ahead(parts: Iterator[Batch], maker: Making) -> Iterator[Batch]:
-    """The same batches, each read, and begun, while those before it are being encoded."""
+def read_ahead(parts: Iterator[Batch], builder: RowBuilder) -> Iterator[Batch]:
+    """Yield the same batches; each is read, and begun, while earlier ones are being encoded."""
     begun: deque[Batch] = deque()
     with ThreadPoolExecutor(1, thread_name_prefix="ingest-reader") as reader:
         coming = reader.submit(next, parts, None)
         more = True
         while more or begun:
-            while more and len(begun) < maker.window:
+            while more and len(begun) < builder.window:
                 batch = coming.result()
                 if batch is None:
                     more = False
                     break
                 coming = reader.submit(next, parts, None)
-                maker.begin(batch.records)
+                builder.begin(batch.records)
                 begun.append(batch)
             if begun:
                 yield begun.popleft()
 
 
 def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Items of one file, some at a time: ``size``, fewer where they are long, more where they are of one place."""
+    """Yield the items of one file in chunks of ``size``: smaller for long items, larger to keep one place together."""
     chunk: list[Item] = []
     characters, last = 0, 0
     for item in items:
         line = item.line or last
-        # what stands at one place of a file is committed at once: a mark could not tell its halves apart
+        # items at one place of a file are committed together: a mark cannot point between them
         if (len(chunk) >= size or characters >= BATCH_CHARACTERS) and line > last:
             yield chunk
             chunk, characters = [], 0

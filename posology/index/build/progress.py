@@ -1,4 +1,4 @@
-"""How far each corpus file has been ingested, kept beside the passages."""
+"""Ingest progress of each corpus file, stored beside the passages."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from posology.index.connection import translated
 from posology.index.maintenance import compact
 
 _TABLE = "ingested"
-#: marks after which the table is compacted: each leaves a version of three small files, and all of PubMed has some
-#: fifty thousand of them
+#: marks between two compactions of the table: each leaves a version of three small files, and all of PubMed writes
+#: some fifty thousand marks
 TIDY_EVERY = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """Up to where a file is in the index."""
+    """The point up to which a file is in the index."""
 
     #: resolved path
     path: str
     #: bytes
     size: int
     mtime_ns: int
-    #: identity of the vectors that came with it; empty when the embedder made them
+    #: identity of the vectors that came with it; empty when the embedder computed them
     vectors: str
-    #: the last line that is committed
+    #: the last committed line
     line: int
     #: good records among these lines
     good: int
-    #: bad records among them; where there are any, every run reads these lines again to report them
+    #: bad records among these lines; if there are any, every run reads the lines again to report them
     bad: int
-    #: read to its end
+    #: whether the file is committed to its end
     done: bool
     #: deletions among these lines
     deletions: int = 0
-    #: notices among them
+    #: notices among these lines
     notices: int = 0
 
     @classmethod
     def start(cls, path: Path, vectors: str) -> Self:
-        """Nothing of the file is in the index."""
+        """Return the mark of a file of which nothing is in the index."""
         stat = path.stat()
         return cls(
             path=str(path.resolve()),
@@ -56,7 +56,7 @@ class Mark:
         )
 
     def same_file(self, other: Mark) -> bool:
-        """Whether both are of one file with one content."""
+        """Return whether both marks are of one file with one content."""
         return self._identity() == other._identity()
 
     def _identity(self) -> tuple[str, int, int, str]:
@@ -64,10 +64,10 @@ class Mark:
 
 
 class Progress:
-    """The marks of all files, in a table of their own so that object storage holds them too.
+    """The marks of all files, in a table of their own, so that object storage holds them too.
 
-    A mark is written after the passages that it speaks of: what a crash loses is repeated, and
-    repeating an upsert changes nothing.
+    A mark is written after the passages that it covers: work lost in a crash is repeated, and repeating an upsert
+    changes nothing.
     """
 
     def __init__(self, connection: Any) -> None:
@@ -82,11 +82,11 @@ class Progress:
             self._table = connection.create_table(_TABLE, schema=self._schema, exist_ok=True)
             found = self._table.search().limit(self._table.count_rows() or 1).to_arrow()
         self._marks = {row["path"]: Mark(**row) for row in found.to_pylist()}
-        #: marks since the table was compacted
+        #: marks since the last compaction
         self._written = 0
 
     def resume(self, start: Mark) -> Mark:
-        """The mark to go on from: ``start`` itself when the file is new or has changed."""
+        """Return the mark to resume from: ``start`` itself when the file is new or has changed."""
         known = self._marks.get(start.path)
         return known if known and known.same_file(start) else start
 
@@ -104,7 +104,7 @@ class Progress:
             self.tidy()
 
     def forget(self, files: Iterable[Path]) -> None:
-        """Take files for new ones."""
+        """Treat files as new ones."""
         known = self._marks.keys() & {str(file.resolve()) for file in files}
         if not known:
             return
@@ -116,18 +116,18 @@ class Progress:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Of the files that have marks, sorted."""
+        """Return the paths of the files that have marks, sorted."""
         return tuple(sorted(self._marks))
 
     def clear(self) -> None:
-        """Take all files for new ones."""
+        """Treat all files as new ones."""
         if self._marks:
             with translated(self._uri):
                 self._table.delete("true")
             self._marks.clear()
 
     def tidy(self) -> None:
-        """Compact the table, of which every batch left a version."""
+        """Compact the table: each batch leaves a version."""
         with translated(self._uri):
             compact(self._table)
         self._written = 0

@@ -1,4 +1,4 @@
-"""What an ingest tells, while it runs and at its end."""
+"""Progress and report of an ingest."""
 
 from __future__ import annotations
 
@@ -15,59 +15,60 @@ LISTED = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestProgress:
-    """How far an ingest is, after a commit."""
+    """Progress of an ingest, after a commit."""
 
-    #: the file that is being read
+    #: the file being read
     path: str
-    #: its last line that is committed
+    #: the last committed line
     line: int
     #: records written so far
     written: int
-    #: records so far that were in the index already
+    #: records so far that the index had already
     unchanged: int
+    #: records so far that cannot be read
     bad: int
-    #: since the start
+    #: seconds since the start
     seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestReport:
-    """What an ingest read and wrote."""
+    """Counts of what an ingest read and wrote."""
 
     #: records embedded and written
     written: int
-    #: records that were in the index already, with the same content
+    #: records that the index had already, with the same content
     unchanged: int
-    #: records that a later one of the same id, or a deletion, took the place of in the same batch
+    #: records that a later record of the same id, or a deletion, replaced in the same batch
     replaced: int
-    #: how many records cannot be read
+    #: records that cannot be read
     bad: int
-    #: the first :data:`LISTED` of them
+    #: the first :data:`LISTED` unreadable records
     bad_records: tuple[BadRecord, ...]
-    #: files that cannot be read, or not to their end
+    #: files that cannot be read to their end
     bad_files: tuple[BadFile, ...]
-    #: files that were found
+    #: files found
     files: int
     seconds: float
-    #: passages that are gone: they were withdrawn, or are no part of their article any more
+    #: passages removed: withdrawn, or no longer part of their article
     removed: int = 0
-    #: passages that were in the index and are warned of otherwise now: as retracted, as of concern, or no more
+    #: passages in the index whose retraction or concern status changed
     warned: int = 0
 
     @property
     def good(self) -> int:
-        """Records that can be read, whether or not they had to be written."""
+        """Return the number of readable records, written or not."""
         return self.written + self.unchanged + self.replaced
 
     @property
     def rate(self) -> float:
-        """Records written a second."""
+        """Return the records written per second."""
         return self.written / self.seconds if self.seconds else 0.0
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts while an ingest runs."""
+    """Running counts of an ingest."""
 
     written: int = 0
     unchanged: int = 0
@@ -82,13 +83,13 @@ class Tally:
     def add(
         self,
         *,
-        written: int,
-        unchanged: int,
-        replaced: int,
+        written: int = 0,
+        unchanged: int = 0,
+        replaced: int = 0,
         removed: int = 0,
         warned: int = 0,
-        bad: Sequence[BadRecord],
-        broken: BadFile | None,
+        bad: Sequence[BadRecord] = (),
+        broken: BadFile | None = None,
     ) -> None:
         """Count one batch."""
         self.written += written
@@ -102,7 +103,7 @@ class Tally:
             self.broken.append(broken)
 
     def progress(self, mark: Mark) -> IngestProgress:
-        """What has been counted, in the file that ``mark`` is of."""
+        """Return the counts so far, at the place of a mark."""
         return IngestProgress(
             path=mark.path,
             line=mark.line,
@@ -113,7 +114,7 @@ class Tally:
         )
 
     def report(self, *, files: int) -> IngestReport:
-        """The end of the count."""
+        """Return the final counts."""
         return IngestReport(
             written=self.written,
             unchanged=self.unchanged,

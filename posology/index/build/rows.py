@@ -1,4 +1,4 @@
-"""From records to rows: what is computed of a passage once, at ingest."""
+"""From records to index rows: what is computed once per passage, at ingest."""
 
 from __future__ import annotations
 
@@ -18,42 +18,48 @@ if TYPE_CHECKING:
     from posology.index.store import Index
     from posology.seams import Annotator, Embedder, TokenCodec
 
+#: records read, embedded and committed together
+BATCH = 512
 
-class Making(Protocol):
-    """Computes what is kept of passages, here or elsewhere. Blocking.
 
-    Whoever writes an index tells :meth:`begin` of the records that it has read, up to :attr:`window` batches
-    ahead, and asks for the rows of a batch when it is that batch's turn: so there is one writer, which writes in the
-    order of the files, however many encode.
+class RowBuilder(Protocol):
+    """Computes index rows, in this process or elsewhere. Blocking.
+
+    The writer passes the records that it has read to :meth:`begin`, up to :attr:`window` batches ahead, and calls
+    :meth:`rows` in the order of the files. So there is one writer, however many processes encode.
     """
 
     @property
     def window(self) -> int:
-        """Batches that are begun, and not asked for yet, at most; at least 1."""
+        """Maximum number of batches that are begun and not yet requested; at least 1."""
         ...
 
     def begin(self, records: Sequence[Record]) -> None:
-        """Rows of these records will be wanted, unless the index has them already; a hint."""
+        """Announce records whose rows will be requested, unless the index has them already; a hint."""
         ...
 
     def rows(
         self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
     ) -> Iterator[Row]:
-        """One row a record, which comes with its digest, in order; those that :meth:`refused` names are left out.
+        """Return one row per record, in order; records that :meth:`refused` lists are left out.
+
+        Args:
+            records: with their digests.
+            given: vectors that replace the encoder's own; ``None``: there are none.
 
         Raises:
-            PosologyError: nothing can be computed at all.
+            PosologyError: no row at all can be computed.
         """
         ...
 
     def refused(self) -> tuple[BadRecord, ...]:
-        """The records of which no row can be computed, since this was last asked."""
+        """Return the records without a row since the previous call."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RowMaker:
-    """Computes what is kept of a passage, here and now, as a :class:`Making`."""
+class LocalRowBuilder:
+    """:class:`RowBuilder` that computes rows in this process."""
 
     embedder: Embedder
     annotator: Annotator | None
@@ -66,52 +72,64 @@ class RowMaker:
         return 1
 
     def begin(self, records: Sequence[Record]) -> None:
-        """Nothing: a processor that encodes one batch has no room for the next."""
+        """Do nothing: a processor that encodes one batch has no room for the next."""
 
     def refused(self) -> tuple[BadRecord, ...]:
-        """None: what cannot be encoded raises."""
+        """Return no records: an encoding failure raises."""
         return ()
 
     def rows(
         self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
     ) -> Iterator[Row]:
-        """One row a record, which comes with its digest."""
+        """Return one row per record, in order."""
         passages = [record.passage for record, _ in records]
         sentences = [split(passage.text) for passage in passages]
         encoded = self.embedder.embed_passages(passages, sentences, self.codec)
-        phrases = self.annotator(passages, sentences) if self.annotator else [None] * len(passages)
-        for (record, found), spans, vectors, told in zip(
+        annotate = self.annotator
+        phrases = annotate(passages, sentences) if annotate else [None] * len(passages)
+        for (record, digest), spans, vectors, annotated in zip(
             records, sentences, encoded, phrases, strict=True
         ):
             yield Row(
                 passage=record.passage,
                 sentences=spans,
                 encoded=with_given(vectors, given, record),
-                digest=found,
-                phrases=told,
+                digest=digest,
+                phrases=annotated,
             )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class RowSource:
+    """The models that an index was made with, and how its rows are computed."""
+
+    embedder: Embedder
+    #: ``None``: passages are not annotated
+    annotator: Annotator | None = None
+    #: for the token vectors; a codec of another embedder counts as none
+    codec: TokenCodec | None = None
+    #: computes the rows, with models of the same names; ``None``: this process does
+    builder: RowBuilder | None = None
+    #: records read, embedded and committed together; fewer when they are long, see
+    #: :data:`~posology.index.build.batches.BATCH_CHARACTERS`
+    batch: int = BATCH
+
+    def builder_for(self, index: Index) -> RowBuilder:
+        """Return what computes the rows of an index.
+
+        Raises:
+            IndexMismatch: the index was made with another embedder, annotator or codec.
+        """
+        index.require(self.embedder.name, self.embedder.dim)
+        index.require_annotator(None if self.annotator is None else self.annotator.name)
+        index.require_codec(self.codec)
+        return self.builder or LocalRowBuilder(
+            embedder=self.embedder,
+            annotator=self.annotator,
+            codec=fitting(self.codec, self.embedder.name),
+        )
+
+
 def with_given(encoded: Encoded, given: GivenVectors | None, record: Record) -> Encoded:
-    """What was encoded, with the vector that was handed in in place of the encoder's own."""
+    """Return the encoding, with a record's given vector in place of the encoder's own."""
     return encoded if given is None else replace(encoded, vector=given.vector(record.row))
-
-
-def maker_for(
-    index: Index,
-    embedder: Embedder,
-    annotator: Annotator | None,
-    codec: TokenCodec | None,
-    making: Making | None,
-) -> Making:
-    """What makes an index's rows: what is given for it, else this process.
-
-    Raises:
-        IndexMismatch: the embedder, the annotator or the codec is not the index's.
-    """
-    index.require(embedder.name, embedder.dim)
-    index.require_annotator(None if annotator is None else annotator.name)
-    index.require_codec(codec)
-    return making or RowMaker(
-        embedder=embedder, annotator=annotator, codec=fitting(codec, embedder.name)
-    )

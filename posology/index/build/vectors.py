@@ -1,4 +1,4 @@
-"""Passage vectors that were made elsewhere, in a ``.npy`` file beside the corpus file."""
+"""Passage vectors computed elsewhere, in a ``.npy`` file beside the corpus file."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ _CHUNK = 65_536
 
 
 class GivenVectors:
-    """A memory-mapped array, shape ``(rows, dim)``, float16 or float32, rows of unit length or as a model gives them.
+    """Memory-mapped array, shape ``(rows, dim)``, float16 or float32, rows of unit length or as a model returns them.
 
-    Row i belongs to the i-th line, counted from 0, that is not blank in the corpus file; a bad
-    record has a row too.
+    Row i belongs to the i-th non-blank line of the corpus file, counted from 0; a bad record has a row too.
     """
 
     def __init__(self, path: Path, *, dim: int, unit: bool = True) -> None:
         """Check the whole array.
 
         Args:
-            path: of the file.
+            path: the file.
             dim: length of a row.
-            unit: whether rows must be of unit length; else they are finite, not all 0, and left as they are.
+            unit: whether rows must be of unit length; otherwise they must be finite and not all 0.
 
         Raises:
-            BadFile: it is no such array.
+            BadFile: the file holds no such array.
         """
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise BadFile(f"not a .npy file that can be read: {error}", path=str(path)) from error
+            raise BadFile(f"not a readable .npy file: {error}", path=str(path)) from error
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float16, np.float32):
             raise BadFile("vectors must be one array of float16 or float32", path=str(path))
         if array.ndim != 2 or array.shape[1] != dim:
             raise BadFile(
-                f"vectors of shape (rows, {dim}) are needed, these are {array.shape}",
+                f"vectors must have shape (rows, {dim}) (got {array.shape})",
                 path=str(path),
             )
         for start in range(0, len(array), _CHUNK):
@@ -53,12 +52,16 @@ class GivenVectors:
             )
             wrong = np.flatnonzero(~right)
             if wrong.size:
-                flaw = "is not of unit length: normalise the vectors" if unit else "is no vector"
+                flaw = (
+                    "must be of unit length: normalise the vectors"
+                    if unit
+                    else "must be finite and not all 0"
+                )
                 raise BadFile(f"row {start + int(wrong[0])} {flaw}", path=str(path))
         self._unit = unit
         self._array = array
         stat = path.stat()
-        #: of the file and its content
+        #: identity of the file and its content
         self.identity = f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
         self._path = path
 
@@ -66,10 +69,10 @@ class GivenVectors:
         return len(self._array)
 
     def expect(self, rows: int, *, path: Path) -> None:
-        """Refuse to be used with a corpus file of another number of records.
+        """Check the number of vectors against the number of records of a corpus file.
 
         Raises:
-            InputError: with both numbers.
+            InputError: the numbers differ.
         """
         if rows != len(self):
             raise InputError(
@@ -80,11 +83,11 @@ class GivenVectors:
             )
 
     def raw(self, row: int) -> bytes:
-        """The vector as it lies in the file, to tell whether it has changed."""
+        """Return the vector's bytes in the file, to detect a change."""
         return bytes(self._array[row].tobytes())
 
     def vector(self, row: int) -> NDArray[np.float32]:
-        """The vector of a record; where it must be of unit length, made so after the rounding of float16."""
+        """Return the vector of a record, normalised after the rounding of float16 if it must be of unit length."""
         vector = self._array[row].astype(np.float32)
         if not self._unit:
             return np.asarray(vector, dtype=np.float32)

@@ -1,6 +1,6 @@
-"""Encoding elsewhere: batches of passages that any number of workers turn into rows, and one writer collects.
+"""Distributed encoding: any number of workers turn batches of passages into rows, and one writer collects them.
 
-A *shard* is the passages of a batch that the index lacks. The writer lays its texts beside the index, a worker lays
-the rows beside them, and the writer puts the rows into the index when it is the batch's turn
+A *shard* holds the passages of a batch that the index lacks. The writer stores its texts beside the index, a worker
+stores the rows beside them, and the writer puts the rows into the index in the order of the batches
 (``docs/how-to/distributed-ingest.md``).
 """

@@ -1,4 +1,4 @@
-"""The writer's part: hand batches out ahead of their turn, and collect their rows in order."""
+"""Writer side of distributed ingest: shards are offered ahead of their turn, and rows collected in order."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from posology.index.shards.staging import Staging, Texts, key, learned_id, shard
 from posology.index.store import Index
 from posology.types import Encoded, Retrieved
 
-#: Shards that are under way at most. More than twice as many workers as this wait for work now and then; each holds
-#: about 30 kB a passage beside the index until it is its turn.
+#: Maximum number of shards in flight; more workers than that wait for work. Each shard takes about 30 kB a passage beside
+#: the index until its turn.
 WINDOW = 32
-#: Records of a batch from which on it is not believed that none of them can be encoded: then the workers are at fault, and
-#: nothing may be taken for read.
+#: If a batch has at least this many records and none can be encoded, the workers are considered faulty, and no record is
+#: marked as read.
 NONE_OF = 8
 #: int8 components of a sentence's vector, see :func:`posology.index.schema.quantise`
 _SCALE = np.float32(127)
@@ -33,60 +33,59 @@ _SCALE = np.float32(127)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How the work on a shard ended."""
+    """Result of the work on a shard."""
 
-    #: what went wrong at the last try; ``None``: its rows are there
+    #: error of the last try; ``None``: its rows are there
     failure: str | None = None
-    #: how often it was begun
+    #: number of tries
     tries: int = 1
-    #: whether that was for what the workers lack, and not for what is in the shard
+    #: whether the workers lack a model or the index, as opposed to a fault of the shard
     lacking: bool = False
 
 
 class ShardQueue(Protocol):
-    """Gets shards encoded by workers. Blocking."""
+    """Queue of shards for workers. Blocking."""
 
     def offer(self, name: str) -> None:
-        """See to it that a worker encodes a shard, whose texts are laid out; at once where one is free."""
+        """Queue a shard, whose texts are stored; a free worker encodes it at once."""
         ...
 
     def wait(self, name: str) -> Outcome:
-        """Wait until a shard that was offered is encoded, or given up.
+        """Wait until an offered shard is encoded, or has failed.
 
         Raises:
-            PosologyError: there is nobody to wait for, or this process may not write any more.
+            PosologyError: there are no workers, or this process may not write any more.
         """
         ...
 
     def forget(self, names: Sequence[str]) -> None:
-        """Shards that nobody wants any more."""
+        """Drop shards."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class _Lot:
-    """What was begun of one batch."""
+    """The shards of one batch."""
 
     #: the records of each shard, by its name
     shards: dict[str, tuple[Record, ...]] = field(default_factory=dict)
-    #: where its records were read, those among them that the index has
+    #: where its records were read, including those that the index has
     places: set[tuple[Path, int]] = field(default_factory=set)
 
 
-class ShardMaker:
-    """Rows that workers encode, as a :class:`~posology.index.build.rows.Making`.
+class ShardRowBuilder:
+    """:class:`~posology.index.build.rows.RowBuilder` of rows that workers encode.
 
-    What was encoded stays beside the index until its batch is written: a writer that is killed and started again finds
-    it. A shard that cannot be encoded is cut in two, again and again, until only the records that nobody can encode
-    are left out, and :meth:`refused` names them.
+    Encoded rows stay beside the index until their batch is written, so a restarted writer finds them. A shard that
+    cannot be encoded is halved repeatedly until only the failing records are left out; :meth:`refused` lists them.
     """
 
     def __init__(self, index: Index, queue: ShardQueue, *, window: int = WINDOW) -> None:
-        """Set it up; nothing is handed out yet.
+        """Set it up; no shard is offered yet.
 
         Args:
-            index: the one that is written.
-            queue: of the workers.
+            index: the index to write.
+            queue: the workers' queue.
             window: see :attr:`window`.
         """
         self._index = index
@@ -94,20 +93,20 @@ class ShardMaker:
         self._window = window
         self._staging = Staging(index.connection, index.meta)
         self._lots: deque[_Lot] = deque()
-        #: shards whose rows were handed over, which may not be written yet
-        self._over: list[str] = []
+        #: shards whose rows were returned, and may not be written yet
+        self._done: list[str] = []
         self._refused: list[BadRecord] = []
-        #: of the last of them
+        #: tries of the last refused record
         self._tries = 0
         self._learned: tuple[str | None] | None = None
 
     @property
     def window(self) -> int:
-        """Shards that are under way at most."""
+        """Return the maximum number of shards in flight."""
         return self._window
 
     def begin(self, records: Sequence[Record]) -> None:
-        """Hand out those of the records that the index does not have as they are."""
+        """Offer a shard with the new and changed ones of the records."""
         latest = {record.passage.id: record for record in records}
         known = self._index.digests(list(latest)) if latest else {}
         wanted = [
@@ -117,18 +116,18 @@ class ShardMaker:
         lot.places.update((record.path, record.line) for record in records)
         self._lots.append(lot)
         if len(self._lots) > self._window:
-            # its batch was written without it
-            self._over.extend(self._lots.popleft().shards)
+            # its batch needed no rows
+            self._done.extend(self._lots.popleft().shards)
 
     def rows(
         self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
     ) -> Iterator[Row]:
-        """One row a record, in order, but for those that cannot be encoded.
+        """Return one row per record, in order, except for records that cannot be encoded.
 
         Raises:
             EncodingFailed: no worker can encode anything for this index.
             StoreUnavailable: Redis is out of reach.
-            IndexFault: the index or what lies beside it cannot be read or written.
+            IndexFault: the index or its shards cannot be read or written.
         """
         self._tidy()
         keys = [key(record.passage) for record, _ in records]
@@ -137,10 +136,10 @@ class ShardMaker:
             record for (record, _), one in zip(records, keys, strict=True) if one not in found
         ]
         if missing:
-            # it was in the index as it is when it was begun, and a batch between has changed it
+            # the index held it unchanged at :meth:`begin`, and a batch in between changed it
             lot = self._lot(missing)
             found |= self._whole(lot)
-            self._over.extend(lot.shards)
+            self._done.extend(lot.shards)
         for (record, name), one in zip(records, keys, strict=True):
             retrieved = found[one]
             if retrieved is None:
@@ -154,37 +153,37 @@ class ShardMaker:
             )
 
     def refused(self) -> tuple[BadRecord, ...]:
-        """The records that no worker could encode, since this was last asked."""
+        """Return the records that no worker could encode, since the previous call."""
         refused, self._refused = tuple(self._refused), []
         return refused
 
     def close(self) -> None:
-        """Take away all that lies beside the index; for an ingest that came to its end.
+        """Drop all shards of the index, at the end of an ingest.
 
-        If another has begun to write meanwhile, what lies there may be its own: then it takes away the rest, too.
+        Nothing is removed from storage if another writer has begun meanwhile: the shards may be its own.
         """
-        self._queue.forget([*self._over, *(name for lot in self._lots for name in lot.shards)])
-        self._over.clear()
+        self._queue.forget([*self._done, *(name for lot in self._lots for name in lot.shards)])
+        self._done.clear()
         self._lots.clear()
         with suppress(IndexLocked), self._index.lock:
             self._staging.clear()
 
     def _tidy(self) -> None:
-        # equal batches are one shard, and a later one of them may be waiting for its turn
+        # equal batches share one shard, and a later one may still be waiting for its turn
         wanted = {name for lot in self._lots for name in lot.shards}
-        over = [name for name in self._over if name not in wanted]
+        over = [name for name in self._done if name not in wanted]
         self._queue.forget(over)
         self._staging.drop(over)
-        self._over = []
+        self._done = []
 
     def _lot(self, records: Sequence[Record]) -> _Lot:
         lot = _Lot()
         if records:
             distinct = {key(record.passage): record for record in records}
-            lot.shards[self._hand_out(distinct)] = tuple(distinct.values())
+            lot.shards[self._offer(distinct)] = tuple(distinct.values())
         return lot
 
-    def _hand_out(self, records: dict[bytes, Record]) -> str:
+    def _offer(self, records: dict[bytes, Record]) -> str:
         name = shard_name(records, self._index.meta, self._learned_id())
         if not self._staging.encoded(name):
             passages = tuple(record.passage for record in records.values())
@@ -193,25 +192,25 @@ class ShardMaker:
         return name
 
     def _collect(self, records: Sequence[Record]) -> dict[bytes, Retrieved | None]:
-        """What was begun of the batch that these records are of; batches before it had nothing to be written."""
+        """Return the rows of the batch of these records, by key; earlier batches had nothing to write."""
         places = {(record.path, record.line) for record in records}
         at = next((n for n, lot in enumerate(self._lots) if lot.places & places), None)
         if at is None:
             return {}
         for _ in range(at):
-            self._over.extend(self._lots.popleft().shards)
+            self._done.extend(self._lots.popleft().shards)
         lot = self._lots.popleft()
-        self._over.extend(lot.shards)
+        self._done.extend(lot.shards)
         return self._whole(lot)
 
     def _whole(self, lot: _Lot) -> dict[bytes, Retrieved | None]:
-        """The rows of a batch's lot, as :meth:`_gather` tells them."""
+        """Return the rows of a batch, see :meth:`_gather`; raise if all of a large batch are refused."""
         found = self._gather(lot)
         if len(found) >= NONE_OF and all(row is None for row in found.values()):
             reason = self._refused[-1].reason
             raise EncodingFailed(
                 f"no worker can encode any of {len(found)} records for the index at {self._index.uri} ({reason}): "
-                "see what ails the workers, and run it again; it goes on from here",
+                "check the workers' logs, and run the command again; it resumes here",
                 index=self._index.uri,
                 shard=next(iter(lot.shards)),
                 tries=self._tries,
@@ -220,7 +219,7 @@ class ShardMaker:
         return found
 
     def _gather(self, lot: _Lot) -> dict[bytes, Retrieved | None]:
-        """The rows of a lot; ``None`` for a record that is refused."""
+        """Return rows by key; ``None`` for a refused record."""
         found: dict[bytes, Retrieved | None] = {}
         for name, records in lot.shards.items():
             found |= self._shard(name, records)
@@ -232,8 +231,8 @@ class ShardMaker:
             return self._read(name, records)
         if outcome.lacking:
             raise EncodingFailed(
-                f"no worker can encode for the index at {self._index.uri} ({outcome.failure}): see that each has "
-                "its embedder, and that the index is at this place on its machine too",
+                f"no worker can encode for the index at {self._index.uri} ({outcome.failure}): check that each worker "
+                "has its embedder, and reaches the index at this address",
                 index=self._index.uri,
                 shard=name,
                 tries=outcome.tries,
@@ -246,27 +245,27 @@ class ShardMaker:
             return {key(record.passage): None}
         middle = len(records) // 2
         halves = [self._lot(part) for part in (records[:middle], records[middle:])]
-        self._over.extend(shard for half in halves for shard in half.shards)
+        self._done.extend(shard for half in halves for shard in half.shards)
         return self._gather(halves[0]) | self._gather(halves[1])
 
     def _read(self, name: str, records: tuple[Record, ...]) -> dict[bytes, Retrieved | None]:
         rows = self._staging.rows(name)
         if rows is None:
-            # somebody cleaned up, or it is an old worker's word: once more, from the beginning
+            # the rows were removed, or an outdated worker reported them: encode the shard again
             self._queue.forget([name])
-            self._hand_out({key(record.passage): record for record in records})
+            self._offer({key(record.passage): record for record in records})
             outcome = self._queue.wait(name)
             rows = self._staging.rows(name) if outcome.failure is None else None
         ids = [record.passage.id for record in records]
         if rows is None or [row.passage.id for row in rows] != ids:
             raise IndexFault(
-                f"shard {name} beside the index at {self._index.uri} is damaged: start again",
+                f"shard {name} beside the index at {self._index.uri} is damaged: run the command again",
                 index=self._index.uri,
             )
         return {key(record.passage): row for record, row in zip(records, rows, strict=True)}
 
     def _learned_id(self) -> str | None:
-        # it is learned before anything is written, and stays the same for one ingest
+        # learned before anything is written, and unchanged during an ingest
         if self._learned is None:
             wanted = self._index.meta.annotator is not None
             kept = read_learned(self._index.connection) if wanted else None
@@ -275,14 +274,14 @@ class ShardMaker:
 
 
 def _encoded(retrieved: Retrieved) -> Encoded:
-    # what is quantised again gives the same bytes
+    # quantising again gives the same bytes
     vectors = retrieved.sentence_vectors.astype(np.float32) / _SCALE
     return Encoded(vector=retrieved.vector, sentence_vectors=vectors, tokens=retrieved.tokens)
 
 
 def _refusal(name: str, record: Record, outcome: Outcome) -> BadRecord:
     return BadRecord(
-        f"it cannot be encoded: {outcome.tries} tries (shard {name}): {outcome.failure}",
+        f"cannot be encoded after {outcome.tries} tries (shard {name}): {outcome.failure}",
         path=str(record.path),
         line=record.line,
         record=record.passage.id,

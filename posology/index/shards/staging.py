@@ -1,7 +1,7 @@
-"""Where shards lie between the writer and the workers: two small tables beside the index's own.
+"""Shards between the writer and the workers: two small tables each, beside the index's own.
 
-They are tables of the index's connection, not files, so that an index on object storage needs no second place and no
-second set of keys, and so that nobody reads half of one: a table is there when its first version is committed.
+They are tables of the index's connection, not files. So an index on object storage needs no second address and no
+second credentials, and a partly written shard is never read: a table exists once its first version is committed.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from posology.types import Passage, Retrieved
 
 _PREFIX = "shard-"
 _META = b"posology.shard"
-#: names that one look at the index's tables gives
+#: names in one page of the list of tables
 _PAGE = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Texts:
-    """What a worker is given of a shard."""
+    """Input of a shard."""
 
     passages: tuple[Passage, ...]
-    #: of :func:`learned_id`: what the annotator has to know; ``None``: nothing that was learned
+    #: :func:`learned_id` of the annotator's learned state; ``None``: it has none
     learned: str | None
 
 
 def key(passage: Passage) -> bytes:
-    """Identity of what is computed of a passage: equal keys, equal vectors, sentences and phrases.
+    """Return the identity of what is computed of a passage: equal keys mean equal vectors, sentences and phrases.
 
-    Whether it is retracted or there is concern about it is no part of it: a notice may say so after it was encoded.
+    Marks of retraction and concern are left out: a notice may change them after the passage was encoded.
     """
     content = asdict(replace(passage, retracted=False, concern=False))
     text = json.dumps(content, ensure_ascii=False, sort_keys=True)
@@ -42,16 +42,16 @@ def key(passage: Passage) -> bytes:
 
 
 def learned_id(data: bytes | None) -> str | None:
-    """Identity of what an annotator has learned; ``None``: nothing."""
+    """Return the identity of an annotator's learned state; ``None``: it has none."""
     return None if data is None else hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def shard_name(keys: Iterable[bytes], meta: Meta, learned: str | None) -> str:
-    """The name of a shard: equal names, equal rows, whoever makes them and whenever.
+    """Return the name of a shard: equal names mean equal rows, from any worker at any time.
 
     Args:
-        keys: of its passages, in order.
-        meta: of the index.
+        keys: see :func:`key`, of its passages, in order.
+        meta: the index's.
         learned: see :func:`learned_id`.
     """
     found = hashlib.blake2b(digest_size=16)
@@ -63,7 +63,7 @@ def shard_name(keys: Iterable[bytes], meta: Meta, learned: str | None) -> str:
 
 
 class Staging:
-    """The shards beside one index. Blocking.
+    """Shards beside one index. Blocking.
 
     Args:
         connection: the index's.
@@ -76,7 +76,7 @@ class Staging:
         self._uri = str(connection.uri)
 
     def put_texts(self, name: str, texts: Texts) -> None:
-        """Lay a shard out for the workers.
+        """Store a shard's texts for the workers.
 
         Raises:
             IndexFault: it cannot be written.
@@ -91,18 +91,18 @@ class Staging:
         self._put(_texts(name), pa.table({"passage": lines}, schema=schema))
 
     def texts(self, name: str) -> Texts | None:
-        """What a shard was laid out with; ``None``: nobody wants it any more."""
+        """Return a shard's texts; ``None``: it was dropped."""
         table = self._read(_texts(name))
         if table is None:
             return None
-        said = json.loads(table.schema.metadata[_META])
+        meta = json.loads(table.schema.metadata[_META])
         return Texts(
             passages=tuple(_passage(json.loads(line)) for line in table["passage"].to_pylist()),
-            learned=said["learned"],
+            learned=meta["learned"],
         )
 
     def put_rows(self, name: str, rows: Sequence[Row]) -> None:
-        """Lay out what was encoded. Whoever does so first or last: it is the same.
+        """Store a shard's rows; several workers store the same ones.
 
         Raises:
             IndexFault: it cannot be written.
@@ -110,27 +110,27 @@ class Staging:
         self._put(_rows(name), to_arrow(rows, self._schema))
 
     def rows(self, name: str) -> list[Retrieved] | None:
-        """What was encoded, in the order of the texts; ``None``: nothing was."""
+        """Return a shard's rows, in the order of the texts; ``None``: it is not encoded."""
         table = self._read(_rows(name))
         return None if table is None else from_arrow(table.select(STORED))
 
     def encoded(self, name: str) -> bool:
-        """Whether the rows are there."""
+        """Return whether a shard's rows are there."""
         return self._open(_rows(name)) is not None
 
     def drop(self, names: Iterable[str]) -> None:
-        """Take shards away; those that are not there are no matter."""
+        """Remove shards; unknown ones are ignored."""
         for name in names:
             for table in (_texts(name), _rows(name)):
                 self._drop(table)
 
     def clear(self) -> None:
-        """Take all shards away, also those that an ingest left which never went on."""
+        """Remove all shards, also those of an abandoned ingest."""
         for table in self._tables():
             self._drop(table)
 
     def names(self) -> set[str]:
-        """The shards of which anything is there."""
+        """Return the shards with texts or rows."""
         return {name.removeprefix(_PREFIX).partition("-")[0] for name in self._tables()}
 
     def _tables(self) -> list[str]:

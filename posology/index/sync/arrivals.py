@@ -1,10 +1,11 @@
-"""The files of a folder, and whether they have arrived as they were published."""
+"""The files of a folder, and whether they arrived as published."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from posology.corpus import checksums
@@ -25,17 +26,17 @@ class Sums:
         self._known: dict[Path, str] = {}
 
     def of(self, file: Path) -> str:
-        """Of this file; see :func:`posology.corpus.checksums.md5`."""
+        """Return the MD5 of a file; see :func:`posology.corpus.checksums.md5`."""
         if file not in self._known:
             self._known[file] = checksums.md5(file)
         return self._known[file]
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that can be applied, by name.
+    """Return the files of a folder that can be applied, by name.
 
     Raises:
-        BadFile: it cannot be read, or holds no file of a known format.
+        BadFile: the folder cannot be read, or holds no file of a known format.
     """
     if not folder.is_dir():
         raise BadFile("no such folder", path=str(folder))
@@ -47,41 +48,52 @@ def files_of(folder: Path) -> list[Path]:
     return found
 
 
+@contextmanager
+def readable(folder: Path) -> Iterator[None]:
+    """Raise an operating system error of the block as a :class:`~posology.errors.BadFile`."""
+    try:
+        yield
+    except OSError as error:
+        raise BadFile(
+            sentence(error.strerror or str(error)), path=str(error.filename or folder)
+        ) from error
+
+
 def whole(
     files: Sequence[Path], known: Mapping[str, Applied], tally: Tally
 ) -> tuple[list[Path], tuple[str, ...]]:
-    """The files up to the first that did not arrive as it was published, and the names of the rest.
+    """Return the files before the first incomplete one, and the names of the rest.
 
     Args:
         files: in order.
-        known: what was applied, by name; files that were begun and are untouched are not looked at again.
-        tally: is told what is wrong.
+        known: applied files, by name; files that were begun and are untouched are not checked again.
+        tally: collects the incomplete file.
     """
     for place, file in enumerate(files):
         begun = known.get(file.name)
         if begun is not None and begun.state is State.BEGUN and untouched(file, begun):
-            continue  # it was looked at when it was begun
+            continue  # it was checked when it was begun
         wrong = checksums.check(file)
         if wrong is None and not checksums.beside(file).is_file():
-            wrong = _cut(file)
+            wrong = _truncated(file)
         if wrong is not None:
             tally.broken.append(wrong)
             rest = tuple(f.name for f in files[place:])
             if any(name in known for name in rest):
-                # what is older may not stand over what they hold
+                # older content must not replace what these files wrote
                 return [], tuple(f.name for f in files)
             return list(files[:place]), rest
     return list(files), ()
 
 
 def untouched(file: Path, known: Applied) -> bool:
-    """Whether a file has the size and the time of change that are known of it."""
+    """Return whether a file still has its known size and modification time."""
     stat = file.stat()
     return (stat.st_size, stat.st_mtime_ns) == (known.size, known.mtime_ns)
 
 
-def _cut(file: Path) -> BadFile | None:
-    """What is wrong with a compressed file, of which no checksum tells."""
+def _truncated(file: Path) -> BadFile | None:
+    """Return the fault of a compressed file without a checksum file, if it ends early."""
     try:
         with file.open("rb") as raw:
             if raw.read(2) != _GZIP:

@@ -1,4 +1,4 @@
-"""What a batch of the literature changes in an index: passages that come, go, and are warned of."""
+"""Changes that a batch of literature makes to an index: passages written, removed and marked."""
 
 from __future__ import annotations
 
@@ -8,100 +8,122 @@ from dataclasses import dataclass
 from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
 from posology.index.build.batches import Batch
 from posology.index.build.report import Tally
-from posology.index.build.rows import Making
+from posology.index.build.rows import RowBuilder
 from posology.index.build.vectors import GivenVectors
 from posology.index.schema import digest
 from posology.index.store import Index
+from posology.index.sync.notices import NoticesBySource
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
-    """What is left to do of several items, where later ones undo earlier ones."""
+    """The net effect of several items, of which later ones override earlier ones."""
 
     #: by the passage's id
     records: Mapping[str, Record]
-    #: ids of passages and articles that go, unless they are among :attr:`records`
+    #: ids of passages and articles to remove, except those among :attr:`records`
     deleted: tuple[str, ...]
-    #: ids of passages that came and went: what was there under them goes, whatever it was a part of
+    #: ids of passages that were added and removed again: rows with these ids go, whatever article they belong to
     lost: frozenset[str]
-    #: articles of which no other parts than these, and those among :attr:`records`, remain, by id
+    #: articles whose only remaining parts are these, and those among :attr:`records`, by id
     parts: Mapping[str, Parts]
-    #: by whom, then of what
-    said: Mapping[str, Mapping[str, frozenset[NoticeKind]]]
-    #: records that a later item took the place of
+    #: notices, by source and target
+    notices: NoticesBySource
+    #: records that a later item replaced
     replaced: int
 
 
 def changes(items: Iterable[Record | Deletion | Notice | Parts]) -> Changes:
-    """The same as these items one after the other.
+    """Return the net effect of items, applied one after the other.
 
-    A record that is read again takes back what it said of others before, as far as it does not say it again.
+    A record that is read again withdraws the notices that it gave before, unless it repeats them.
     """
-    latest: dict[str, Record] = {}
-    lost: set[str] = set()
-    deleted: dict[str, None] = {}
-    parts: dict[str, Parts] = {}
-    said: dict[str, dict[str, set[NoticeKind]]] = {}
-    #: the place in the file at which each said it
-    places: dict[str, int] = {}
-    records = 0
-
-    def speaks(by: str, line: int) -> dict[str, set[NoticeKind]]:
-        if places.get(by) != line:
-            places[by], said[by] = line, {}
-        return said[by]
-
-    def lose(names: list[str]) -> None:
-        for name in names:
-            del latest[name]
-        lost.update(names)
-
+    merge = _Merge()
     for item in items:
+        merge.add(item)
+    return merge.changes()
+
+
+class _Merge:
+    """Merges items in order."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Record] = {}
+        self._lost: set[str] = set()
+        self._deleted: dict[str, None] = {}
+        self._parts: dict[str, Parts] = {}
+        self._notices: dict[str, dict[str, set[NoticeKind]]] = {}
+        #: the place in the file at which each source gave its notices
+        self._places: dict[str, int] = {}
+        self._records = 0
+
+    def add(self, item: Record | Deletion | Notice | Parts) -> None:
+        """Apply the next item."""
         match item:
             case Record(passage=passage):
-                records += 1
-                latest.pop(passage.id, None)
-                latest[passage.id] = item
-                lost.discard(passage.id)
-                speaks(passage.id, item.line)
+                self._records += 1
+                self._latest.pop(passage.id, None)
+                self._latest[passage.id] = item
+                self._lost.discard(passage.id)
+                self._notices_of(passage.id, item.line)
             case Deletion():
-                lose([n for n, r in latest.items() if item.id in (n, r.passage.parent)])
-                deleted[item.id] = None
-                parts.pop(item.id, None)
+                self._remove(
+                    [n for n, r in self._latest.items() if item.id in (n, r.passage.parent)]
+                )
+                self._deleted[item.id] = None
+                self._parts.pop(item.id, None)
                 for by in item.silenced:
-                    speaks(by, item.line)
+                    self._notices_of(by, item.line)
             case Parts():
-                ours = [n for n, r in latest.items() if r.passage.parent == item.id]
-                lose([n for n in ours if not item.keep(n)])
-                # of what was there before, all have their say: what one of them lets go does not come back by another
-                if item.id not in parts or item.count < parts[item.id].count:
-                    parts[item.id] = item
+                ours = [n for n, r in self._latest.items() if r.passage.parent == item.id]
+                self._remove([n for n in ours if not item.keep(n)])
+                # every list of parts counts: a part that one of them drops does not return with another
+                if item.id not in self._parts or item.count < self._parts[item.id].count:
+                    self._parts[item.id] = item
             case Notice():
-                speaks(item.by, item.line).setdefault(item.target, set()).add(item.kind)
-    return Changes(
-        records=latest,
-        deleted=tuple(deleted),
-        lost=frozenset(lost),
-        parts=parts,
-        said={by: {t: frozenset(k) for t, k in targets.items()} for by, targets in said.items()},
-        replaced=records - len(latest),
-    )
+                kinds = self._notices_of(item.by, item.line).setdefault(item.target, set())
+                kinds.add(item.kind)
+
+    def changes(self) -> Changes:
+        """Return the net effect so far."""
+        return Changes(
+            records=self._latest,
+            deleted=tuple(self._deleted),
+            lost=frozenset(self._lost),
+            parts=self._parts,
+            notices={
+                by: {target: frozenset(kinds) for target, kinds in targets.items()}
+                for by, targets in self._notices.items()
+            },
+            replaced=self._records - len(self._latest),
+        )
+
+    def _notices_of(self, by: str, line: int) -> dict[str, set[NoticeKind]]:
+        """Return the notices of a source at a place, without those that it gave at earlier places."""
+        if self._places.get(by) != line:
+            self._places[by], self._notices[by] = line, {}
+        return self._notices[by]
+
+    def _remove(self, names: list[str]) -> None:
+        for name in names:
+            del self._latest[name]
+        self._lost.update(names)
 
 
 def apply(
-    part: Batch, index: Index, maker: Making, given: GivenVectors | None, tally: Tally
+    part: Batch, index: Index, builder: RowBuilder, given: GivenVectors | None, tally: Tally
 ) -> int:
-    """Commit a batch. Doing it twice, wholly or in part, does no more than doing it once.
+    """Commit a batch. Repeating it, wholly or in part, changes nothing.
 
     Args:
         part: the batch.
-        index: where to; the caller holds its lock.
-        maker: computes rows.
-        given: the vectors that came with the file; ``None``: none did.
-        tally: is told what was done.
+        index: the index to write; the caller holds its lock.
+        builder: computes rows.
+        given: vectors that came with the file; ``None``: there are none.
+        tally: counts what is done.
 
     Returns:
-        How many good records are not in the index, since no row of them could be made.
+        The number of good records that are not in the index, because no row of them could be computed.
     """
     net = changes(part.items)
     known = index.digests(list(net.records)) if net.records else {}
@@ -110,17 +132,12 @@ def apply(
         found = digest(record.passage, given.raw(record.row) if given else b"")
         if known.get(name) != found:
             changed.append((record, found))
-    rows = tuple(maker.rows(changed, given)) if changed else ()
-    refused = maker.refused()
-    # of a record without a row, nothing stands in the way of what removes its passage
+    rows = tuple(builder.rows(changed, given)) if changed else ()
+    refused = builder.refused()
+    # a record without a row does not keep its old passage from being removed
     missing = {record.passage.id for record, _ in changed} - {row.passage.id for row in rows}
-    standing = net.records.keys() - missing
-    removed = index.delete(net.deleted, but=standing) if net.deleted else 0
-    removed += index.delete(net.lost, parts=False) if net.lost else 0
-    for article in net.parts.values():
-        old = [n for n in index.parts(article.id) if not article.keep(n) and n not in standing]
-        removed += index.delete(old, parts=False) if old else 0
-    warned = index.warn(net.said) if net.said else 0
+    removed = _remove(net, index, standing=net.records.keys() - missing)
+    warned = index.warn(net.notices) if net.notices else 0
     if rows:
         index.upsert(rows)
     tally.add(
@@ -133,3 +150,13 @@ def apply(
         broken=part.broken,
     )
     return len(refused)
+
+
+def _remove(net: Changes, index: Index, *, standing: set[str]) -> int:
+    """Remove deleted, lost and dropped passages, except standing ones; return how many."""
+    removed = index.delete(net.deleted, but=standing) if net.deleted else 0
+    removed += index.delete(net.lost, parts=False) if net.lost else 0
+    for article in net.parts.values():
+        old = [n for n in index.parts(article.id) if not article.keep(n) and n not in standing]
+        removed += index.delete(old, parts=False) if old else 0
+    return removed

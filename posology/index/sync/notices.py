@@ -1,77 +1,91 @@
-"""What was published about passages: retractions and expressions of concern, kept beside them.
+"""Notices of retraction and of concern, stored beside the passages, and the marks of the rows that they fit.
 
-A notice may be read before the passage that it is of, after it, or between two revisions of it: so it is kept, and
-holds for every row that fits its target, whenever that is written.
+A notice may be read before its passage, after it, or between two revisions of it. So it is stored, and holds for every
+row that fits its target, whenever that row is written.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from posology.corpus.items import NoticeKind
 from posology.index.connection import translated
 from posology.index.maintenance import compact
+from posology.index.view import View
 from posology.types import Passage
 
 _TABLE = "notices"
-#: columns of a passage that a target may name, by what stands before its colon
+#: columns of a passage that a target may name, by the prefix before its colon
 _COLUMNS = {"pmid": "pmid", "doi": "doi", "pmcid": "pmcid"}
-#: how ids may begin that are made of a DOI, or of PMC's number
+#: prefixes of ids that are made of a DOI, or of a PMC number
 _DOI = ("doi:", "DOI:")
 _PMCID = ("pmcid:PMC", "pmcid:pmc", "PMCID:PMC", "PMCID:pmc")
 #: rows that one notice can fit
 MOST_ROWS = 10_000_000
-#: ids that one statement names
+#: ids in one statement
 NAMED = 10_000
-#: columns that tell whom a row's marks come from
+#: columns that a row's marks are derived from
 MARKED = (
     "id", "parent", "retracted", "concern", "own_retracted", "own_concern", *_COLUMNS.values(),
 )  # fmt: skip
 _NOTHING: frozenset[NoticeKind] = frozenset()
-#: whether a passage is shown as retracted, and as of concern
+#: whether a passage is marked as retracted, and as of concern
 Flags: TypeAlias = tuple[bool, bool]
 
-#: by whom, then of what, what was published
-Said: TypeAlias = Mapping[str, Mapping[str, AbstractSet[NoticeKind]]]
+#: kinds of notices, by source, then by target
+NoticesBySource: TypeAlias = Mapping[str, Mapping[str, AbstractSet[NoticeKind]]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settled:
+    """Rows that a settlement changed."""
+
+    #: rows removed
+    removed: int = 0
+    #: rows whose marks changed
+    marked: int = 0
 
 
 class Known:
-    """What is known of passages, beside what their records say of themselves."""
+    """All notices, looked up by the passages that they fit."""
 
-    def __init__(self, said: Said) -> None:
-        self.said: Said = {by: targets for by, targets in said.items() if targets}
-        self._of = _by_target(self.said)
+    def __init__(self, notices: NoticesBySource) -> None:
+        self.by_source: NoticesBySource = {
+            by: targets for by, targets in notices.items() if targets
+        }
+        self._of = _by_target(self.by_source)
 
     def of(self, passage: Passage) -> frozenset[NoticeKind]:
-        """What was published about a passage."""
+        """Return the notices that fit a passage."""
         if not self._of:
             return _NOTHING
         return _NOTHING.union(*(self._of.get(key, _NOTHING) for key in keys(passage)))
 
     def target(self, name: str) -> frozenset[NoticeKind]:
-        """What was published about one target."""
+        """Return the notices of one target."""
         return self._of.get(canonical(name), _NOTHING)
 
-    def after(self, said: Said) -> Known:
-        """What is known once these have been read: each takes the place of all that its source said before."""
-        return Known({**self.said, **said})
+    def after(self, notices: NoticesBySource) -> Known:
+        """Return the notices after an update: each source's new notices replace all its earlier ones."""
+        return Known({**self.by_source, **notices})
 
     def differing(self, other: Known) -> frozenset[str]:
-        """The targets about which the two do not say the same."""
+        """Return the targets whose notices differ."""
         targets = {
             canonical(target)
-            for by in {*self.said, *other.said}
-            if self.said.get(by) != other.said.get(by)
-            for target in {*self.said.get(by, ()), *other.said.get(by, ())}
+            for by in {*self.by_source, *other.by_source}
+            if self.by_source.get(by) != other.by_source.get(by)
+            for target in {*self.by_source.get(by, ()), *other.by_source.get(by, ())}
         }
         return frozenset(name for name in targets if self.target(name) != other.target(name))
 
 
 class Notices:
-    """All notices of an index. There are some ten thousand in all of PubMed: they are held in memory.
+    """All notices of an index, in memory: there are some ten thousand in all of PubMed.
 
     Blocking; under the index's lock.
 
@@ -88,19 +102,19 @@ class Notices:
         with translated(uri):
             self._table = connection.create_table(_TABLE, schema=self._schema, exist_ok=True)
             rows = self._table.search().limit(max(self._table.count_rows(), 1)).to_arrow()
-        said: dict[str, dict[str, set[NoticeKind]]] = {}
+        notices: dict[str, dict[str, set[NoticeKind]]] = {}
         for row in rows.to_pylist():
-            targets = said.setdefault(row["by"], {})
+            targets = notices.setdefault(row["by"], {})
             targets.setdefault(row["target"], set()).add(NoticeKind(row["kind"]))
-        self.known = Known(said)
+        self.known = Known(notices)
 
-    def news(self, said: Said) -> Said:
-        """What of this is not known yet: nearly all records say nothing of others, and never did."""
-        before = self.known.said
-        return {by: targets for by, targets in said.items() if targets != before.get(by, {})}
+    def news(self, notices: NoticesBySource) -> NoticesBySource:
+        """Return the sources whose notices change: nearly all records never give any."""
+        before = self.known.by_source
+        return {by: targets for by, targets in notices.items() if targets != before.get(by, {})}
 
-    def keep(self, said: Said) -> None:
-        """Write down what these say now, in the place of what they said.
+    def keep(self, notices: NoticesBySource) -> None:
+        """Store the notices of these sources, in place of their earlier ones.
 
         Raises:
             IndexFault: it cannot be written.
@@ -109,34 +123,34 @@ class Notices:
             # one commit, so that no crash loses a notice
             merge = self._table.merge_insert(["by", "target", "kind"]).when_matched_update_all()
             merge = merge.when_not_matched_insert_all()
-            merge = merge.when_not_matched_by_source_delete(f"`by` IN ({quoted(sorted(said))})")
-            merge.execute(self._rows(said))
-        self.known = self.known.after(said)
+            merge = merge.when_not_matched_by_source_delete(f"`by` IN ({quoted(sorted(notices))})")
+            merge.execute(self._rows(notices))
+        self.known = self.known.after(notices)
 
-    def replace(self, said: Said) -> None:
-        """Write down that this is all that was published, in one commit.
+    def replace(self, notices: NoticesBySource) -> None:
+        """Store these notices in place of all others, in one commit.
 
         Raises:
             IndexFault: it cannot be written.
         """
-        known = Known(said)
-        if known.said == self.known.said:
+        known = Known(notices)
+        if known.by_source == self.known.by_source:
             return
         with translated(self._uri):
-            self._table.add(self._rows(known.said), mode="overwrite")
+            self._table.add(self._rows(known.by_source), mode="overwrite")
         self.known = known
 
     def tidy(self) -> None:
-        """Compact the table, of which every commit left a version."""
+        """Compact the table: each commit leaves a version."""
         with translated(self._uri):
             compact(self._table)
 
-    def _rows(self, said: Said) -> Any:
+    def _rows(self, notices: NoticesBySource) -> Any:
         import pyarrow as pa
 
         rows = [
             {"target": target, "kind": str(kind), "by": by}
-            for by, targets in said.items()
+            for by, targets in notices.items()
             for target, kinds in targets.items()
             for kind in kinds
         ]
@@ -144,7 +158,7 @@ class Notices:
 
 
 def keys(passage: Passage) -> tuple[str, ...]:
-    """The targets that a passage fits: its own id, its article's, and what it is known by elsewhere."""
+    """Return the targets that a passage fits: its id, its article's, and its PMID, DOI and PMC number."""
     numbers = ((kind, getattr(passage, name)) for kind, name in _COLUMNS.items())
     known = (f"{kind}:{value}" for kind, value in numbers if value)
     article = () if passage.parent is None else (passage.parent,)
@@ -152,7 +166,7 @@ def keys(passage: Passage) -> tuple[str, ...]:
 
 
 def canonical(target: str) -> str:
-    """A target as passages write it: DOIs in lower case, PMC's numbers in upper case."""
+    """Return a target as passages write it: DOIs in lower case, PMC numbers in upper case."""
     kind, colon, value = target.partition(":")
     match kind if colon else "":
         case "doi" | "DOI":
@@ -163,9 +177,9 @@ def canonical(target: str) -> str:
 
 
 def predicates(targets: Iterable[str]) -> list[str]:
-    """The rows that fit any of these targets, as SQL: those of any of these conditions.
+    """Return SQL conditions; the rows that fit any of the targets are those that meet any of them.
 
-    Each is one that indices of the columns answer; all of them in one would read every row.
+    Each one can be answered by column indices; a single combined condition would read every row.
     """
     names = {canonical(target) for target in targets}
     values: dict[str, list[str]] = defaultdict(list)
@@ -173,7 +187,7 @@ def predicates(targets: Iterable[str]) -> list[str]:
         kind, _, value = name.partition(":")
         if kind in _COLUMNS and value:
             values[_COLUMNS[kind]].append(value)
-    # ids are written as whoever gave them liked
+    # the case of prefixes differs between sources of ids
     numbers = [name.removeprefix(_PMCID[0]) for name in names if name.startswith(_PMCID[0])]
     names.update(before + number for number in numbers for before in _PMCID)
     either = [f"{column} IN ({quoted(sorted(names))})" for column in ("id", "parent")]
@@ -188,17 +202,15 @@ def predicates(targets: Iterable[str]) -> list[str]:
 
 
 def mark(table: Any, targets: Iterable[str], known: Known) -> int:
-    """Have the rows that fit these targets say what the notices, and their own records, say of them.
-
-    Only the rows of which something else is to be said are rewritten.
+    """Update the marks of the rows that fit these targets; only rows whose marks change are rewritten.
 
     Args:
-        table: of the passages, newest version.
+        table: the passages, newest version.
         targets: see :func:`predicates`.
-        known: all that is.
+        known: all notices.
 
     Returns:
-        How many rows were rewritten.
+        The number of rewritten rows.
     """
     rows: dict[str, Mapping[str, Any]] = {}
     for fitting in predicates(targets):
@@ -210,11 +222,11 @@ def mark(table: Any, targets: Iterable[str], known: Known) -> int:
 
 
 def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[Flags, list[str]]:
-    """The ids of rows that do not say of retraction and concern what they ought to, by what that is.
+    """Return the ids of rows with wrong marks, by the right marks.
 
     Args:
         rows: with the columns :data:`MARKED`.
-        known: all that was published.
+        known: all notices.
     """
     wanted: dict[Flags, list[str]] = defaultdict(list)
     for row in rows:
@@ -228,7 +240,7 @@ def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[Flags, li
 
 
 def rewrite(table: Any, wanted: Mapping[Flags, Sequence[str]]) -> None:
-    """Have the rows of these ids say of retraction and concern what is wanted, and nothing else of them change."""
+    """Set the marks of the rows with these ids, and nothing else."""
     for (retracted, concern), ids in wanted.items():
         for some in chunked(ids):
             table.update(
@@ -237,20 +249,56 @@ def rewrite(table: Any, wanted: Mapping[Flags, Sequence[str]]) -> None:
             )
 
 
+def settle(table: Any, rows: View, holds: Callable[[str, str], bool], known: Known) -> Settled:
+    """Remove rows that do not belong in the index, and correct the marks of the others.
+
+    Args:
+        table: the passages, newest version.
+        rows: that version, to read from; later writes do not change it.
+        holds: returns whether the passage with this id and digest belongs in the index.
+        known: all notices.
+    """
+    removed = 0
+    gone: list[str] = []
+    wrong: dict[Flags, list[str]] = defaultdict(list)
+    for batch in rows.scan(("digest", *MARKED)):
+        kept = []
+        for row in batch.to_pylist():
+            if holds(row["id"], row["digest"]):
+                kept.append(row)
+            else:
+                gone.append(row["id"])
+        for flags, ids in differing(kept, known).items():
+            wrong[flags] += ids
+        if len(gone) >= NAMED:
+            removed += _remove(table, gone)
+            gone = []
+    if gone:
+        removed += _remove(table, gone)
+    # at most some ten thousand ids, as there are notices
+    rewrite(table, wrong)
+    return Settled(removed=removed, marked=sum(map(len, wrong.values())))
+
+
 def chunked(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many ids as one statement is to name, at a time."""
+    """Yield ids in chunks of :data:`NAMED`."""
     for start in range(0, len(ids), NAMED):
         yield ids[start : start + NAMED]
 
 
 def quoted(values: Sequence[str]) -> str:
-    """Strings for ``IN (…)``; of none, what is in nothing."""
+    """Return strings for ``IN (…)``; for none, a value that matches nothing."""
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values) or "NULL"
 
 
-def _by_target(said: Said) -> dict[str, frozenset[NoticeKind]]:
+def _by_target(notices: NoticesBySource) -> dict[str, frozenset[NoticeKind]]:
     found: dict[str, set[NoticeKind]] = defaultdict(set)
-    for targets in said.values():
+    for targets in notices.values():
         for target, kinds in targets.items():
             found[canonical(target)].update(kinds)
     return {target: frozenset(kinds) for target, kinds in found.items()}
+
+
+def _remove(table: Any, ids: list[str]) -> int:
+    table.delete(f"id IN ({quoted(ids)})")
+    return len(ids)

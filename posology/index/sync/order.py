@@ -1,4 +1,4 @@
-"""In which order the files of a folder are applied, and which of them still are to be."""
+"""Order of the files of a folder, and which of them are still to be applied."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ from pathlib import Path
 from posology.errors import SyncRefused
 from posology.index.manifest import Applied, State
 
-#: as NLM names the files of PubMed, baseline and updates alike: the year's two digits, and a number that goes on
-#: from the baseline to the updates
+#: NLM's names of PubMed files: two digits of the year, and a number that continues from the baseline to the updates
 _PUBMED = re.compile(r"pubmed(\d{2})n(\d{4,})\.xml(?:\.gz)?", re.IGNORECASE)
-#: names that a message lists
+#: names listed in a message
 _SHOWN = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What there is to do."""
+    """Files to apply."""
 
-    #: the files that are to be applied, in order
+    #: files to apply, in order
     files: tuple[Path, ...] = ()
-    #: names of those among them that were applied or begun before and are from their beginning, since an earlier one is
+    #: names of those applied or begun before, which are applied again from their beginning because an earlier one is
     again: tuple[str, ...] = ()
-    #: names of those among them that were applied before with another content
+    #: names of those applied before with other content
     revised: tuple[str, ...] = ()
-    #: how many are applied already
+    #: number of files already applied
     done: int = 0
-    #: names of files that the numbering wants and that are not there, also of those that come after all that are there
+    #: names of files missing from PubMed's numbering, also after the last file of the folder
     missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:
-    #: empty for what is no file of PubMed
+    #: empty for files that are not PubMed's
     year: str
     number: int
     name: str
@@ -46,7 +45,7 @@ class _Place:
 
 
 def place(name: str) -> tuple[str, int, str]:
-    """By what names are ordered: PubMed's by year and number, after all others, which are by name."""
+    """Return the sort key of a name: PubMed's files by year and number, after all others, by name."""
     return _place(name).key
 
 
@@ -58,29 +57,23 @@ def plan(
     allow_gaps: bool = False,
     reapply: bool = False,
 ) -> Plan:
-    """What is to be applied, so that the end is as if all files had been applied in order, once each.
+    """Return the files to apply, so that the result is as if all had been applied in order, once each.
 
     Args:
-        files: those of the folder.
-        known: what was applied, by name.
-        md5: gives a file's; asked only where size or time of change are not those that are known.
-        allow_gaps: whether files that the numbering wants may be missing.
-        reapply: whether a new file may come before some that were applied, which are then applied again.
+        files: the folder's files.
+        known: applied files, by name.
+        md5: returns a file's MD5; called only where size or modification time changed.
+        allow_gaps: whether files of PubMed's numbering may be missing.
+        reapply: whether a new file may precede applied ones, which are then applied again.
 
     Raises:
-        SyncRefused: they cannot be applied in order as they are.
+        SyncRefused: the files cannot be applied in order as they are.
         OSError: a file cannot be read.
     """
     found = {file.name: file for file in sorted(files, key=lambda file: place(file.name))}
     _not_rebuilding(known)
     _one_year(found, known)
-    lost = sorted(n for n, a in known.items() if a.state is State.BEGUN and n not in found)
-    if lost:
-        raise SyncRefused(
-            f"{_listed(lost)} was begun and is not in the folder any more: put it back, so that it can be finished, or "
-            "make the index anew from what is in the folder (--rebuild)",
-            files=tuple(lost),
-        )
+    _none_lost(found, known)
     todo, again, revised = [], [], []
     for names in _sequences(found, known):
         first = None
@@ -92,7 +85,7 @@ def plan(
                 _may_come_again(name, state, later, found, reapply=reapply)
             if first is not None and name in found:
                 todo.append(found[name])
-                # also of what was begun, what is committed already would stay under what is older
+                # commits of a begun file must not stay below what an older file writes now
                 if state == "same" or (state == "begun" and name != first):
                     again.append(name)
             if state == "revised":
@@ -111,15 +104,15 @@ def plan(
 def plan_rebuild(
     files: Iterable[Path], known: Iterable[Applied] = (), *, allow_gaps: bool = False
 ) -> Plan:
-    """All files of a folder, in order, where they are all that an index is to hold.
+    """Return all files of a folder, in order, for an index that holds nothing else.
 
     Args:
-        files: those of the folder.
-        known: what was applied: files of PubMed that come after the folder's last are missing, too.
-        allow_gaps: whether files that the numbering wants, from 1 on, may be missing.
+        files: the folder's files.
+        known: applied files: PubMed files after the folder's last one count as missing.
+        allow_gaps: whether files of PubMed's numbering, from 1 on, may be missing.
 
     Raises:
-        SyncRefused: they are of several years, or some are missing.
+        SyncRefused: the files are of several years, or some are missing.
     """
     todo = sorted(files, key=lambda file: place(file.name))
     names = [file.name for file in todo]
@@ -127,8 +120,8 @@ def plan_rebuild(
     if len(years) > 1:
         older = tuple(name for name in names if _place(name).year in years[:-1])
         raise SyncRefused(
-            f"these are files of the baselines of {_years(years)}: a baseline is all of PubMed anew, so an index is "
-            f"rebuilt from the files of one year. Take the older ones away ({_listed(older)})",
+            f"The folder holds baseline files of {_years(years)}, and an index is rebuilt from the files of one year. "
+            f"Remove the older ones ({_listed(older)}).",
             files=older,
         )
     missing = _missing(todo, names, first=1) + _newer(names, known)
@@ -150,7 +143,7 @@ def _sequences(found: Iterable[str], known: Iterable[str]) -> tuple[list[str], l
 
 def _state(file: Path | None, known: Applied | None, md5: Callable[[Path], str]) -> str:
     if file is None:
-        return "away"  # applied, and deleted since
+        return "away"  # applied, and deleted from the folder since
     if known is None:
         return "new"
     stat = file.stat()
@@ -167,15 +160,15 @@ def _may_come_again(
         return
     if state == "new" and not reapply:
         raise SyncRefused(
-            f"{name} comes before {_listed(later)}, which was applied already: what is newer would be overwritten. "
-            "Apply it, and all that come after it once more (--reapply), or take it away",
+            f"{name} comes before {_listed(later)}, which is already applied, and would overwrite newer records. "
+            "Pass --reapply to apply it and all later files again, or remove it.",
             files=(name,),
         )
     away = tuple(n for n in later if n not in found)
     if away:
         raise SyncRefused(
-            f"{name} is {'another file than before' if state == 'revised' else 'new'}, so all that come after it "
-            f"must be applied again, and {_listed(away)} is not in the folder: put it back",
+            f"{name} is {'changed' if state == 'revised' else 'new'}, so all later files must be applied again, but "
+            f"{_listed(away)} is not in the folder. Put it back.",
             files=away,
         )
 
@@ -189,18 +182,27 @@ def _one_year(found: Iterable[str], known: Iterable[str]) -> None:
     if not names:
         return
     raise SyncRefused(
-        f"these are files of the baselines of {_years(sorted(there | applied))}: a baseline is all of PubMed anew, and "
-        "what it does not hold any more has to go. Put the newest one's files alone into a folder, and make the index "
-        "anew from it (--rebuild)",
+        f"These are files of several baselines ({_years(sorted(there | applied))}), and records that a new baseline drops "
+        "must be removed. Put only the newest one's files into a folder, and rebuild the index from it (--rebuild).",
         files=names,
     )
+
+
+def _none_lost(found: Mapping[str, Path], known: Mapping[str, Applied]) -> None:
+    lost = tuple(sorted(n for n, a in known.items() if a.state is State.BEGUN and n not in found))
+    if lost:
+        raise SyncRefused(
+            f"{_listed(lost)} was begun and is no longer in the folder. Put it back, or rebuild the index from the "
+            "folder (--rebuild).",
+            files=lost,
+        )
 
 
 def _not_rebuilding(known: Mapping[str, Applied]) -> None:
     begun = tuple(sorted(n for n, a in known.items() if a.state is State.REBUILDING))
     if begun:
         raise SyncRefused(
-            "a rebuild of this index was begun and broken off: finish it with --rebuild",
+            "A rebuild of this index was interrupted. Finish it with --rebuild.",
             files=begun,
         )
 
@@ -212,8 +214,8 @@ def _years(years: Iterable[str]) -> str:
 def _may_be_missing(missing: tuple[str, ...], *, allow_gaps: bool) -> None:
     if missing and not allow_gaps:
         raise SyncRefused(
-            f"{_listed(missing)} is missing: what it revises and deletes would be lost. Fetch it, or go on "
-            "without it (--allow-gaps)",
+            f"{_listed(missing)} is missing, and its revisions and deletions would be lost. Fetch it, or continue "
+            "without it (--allow-gaps).",
             files=missing,
         )
 
@@ -221,7 +223,7 @@ def _may_be_missing(missing: tuple[str, ...], *, allow_gaps: bool) -> None:
 def _missing(
     todo: Iterable[Path], names: Iterable[str], *, first: int | None = None
 ) -> tuple[str, ...]:
-    """Names between ``first``, or the first that is there, and the last that is to be applied."""
+    """Return missing names between ``first``, or the first file, and the last file to apply."""
     wanted = [p for file in todo if (p := _place(file.name)).year]
     there = {(p.year, p.number) for name in names if (p := _place(name)).year}
     if not wanted:
@@ -238,7 +240,7 @@ def _missing(
 
 
 def _newer(names: Iterable[str], known: Iterable[Applied]) -> tuple[str, ...]:
-    """Names of PubMed's files that were applied and come after the last of these: without them it is what it was before."""
+    """Return applied PubMed files that come after the last of these: without them the index would be older."""
     last = max((p.key[:2] for name in names if (p := _place(name)).year), default=None)
     if last is None:
         return ()

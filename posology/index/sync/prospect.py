@@ -1,28 +1,28 @@
-"""What a rebuild of an index from a folder would do: found by reading both, while nothing is written to the index."""
+"""Prospect of a rebuild: what it will do, found by reading folder and index, without writing to the index."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from posology.corpus.items import Record, sentence
+from posology.corpus.items import Record
 from posology.errors import BadFile, SyncRefused
 from posology.index.build.batches import Batch, chunks
 from posology.index.build.progress import Mark, Progress
 from posology.index.build.report import Tally
 from posology.index.manifest import Applied, applied_files
 from posology.index.store import Index
-from posology.index.sync.arrivals import files_of, whole
+from posology.index.sync.arrivals import files_of, readable, whole
 from posology.index.sync.order import Plan, plan_rebuild
 from posology.index.sync.report import Rebuilt, SyncProgress
 from posology.index.sync.survey import Compared, Lack, Survey
 from posology.index.view import View
 
-#: share of what readers see that may go without anybody's saying so: a year's revision of PubMed takes out far less
+#: share of the published passages that a rebuild may remove unasked: a year's revision of PubMed removes far less
 MOST_REMOVED = 0.1
-#: name of the survey in an index's folder
+#: file name of the survey in an index's folder
 SURVEY = "rebuild.sqlite"
 
 
@@ -31,22 +31,22 @@ class Prospect:
     """What a rebuild will do."""
 
     plan: Plan
-    #: names of the files that wait, all of them, where any cannot be read; then nothing is to be done
-    waiting: tuple[str, ...]
-    #: the files that cannot be read
-    broken: tuple[BadFile, ...]
-    #: what there is to do; ``None`` where files wait
-    rebuilt: Rebuilt | None
+    #: names of all files, if any cannot be read: then nothing is done
+    waiting: tuple[str, ...] = ()
+    #: files that cannot be read
+    broken: tuple[BadFile, ...] = ()
+    #: counts of the changes; ``None`` while files wait
+    rebuilt: Rebuilt | None = None
     #: what the files hold
     survey: Survey
-    #: what the index lacks, by the file's place in the plan
-    lacking: dict[int, Lack]
+    #: records that the index lacks, by the file's place in the plan
+    lacking: dict[int, Lack] = field(default_factory=dict)
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """The records that are new or have changed, in the order of the files.
+        """Yield new and changed records, in the order of the files.
 
         Raises:
-            SyncRefused: a file was changed meanwhile.
+            SyncRefused: a file changed meanwhile.
         """
         for number, lack in self.lacking.items():
             path = self.plan.files[number]
@@ -64,66 +64,56 @@ def prospect(
     allow_removals: bool = False,
     progress: Callable[[SyncProgress], None] | None = None,
 ) -> Iterator[Prospect]:
-    """What a rebuild will do, while this is open; nothing is written to the index. Blocking.
+    """Determine what a rebuild will do; nothing is written to the index. Blocking.
 
-    What was read of the folder is kept in the index's folder for the rebuild itself, which removes it at its end; of an
-    index on object storage it is read again.
+    The survey of the folder is kept in the index's folder for the rebuild itself, which removes it at its end. For an
+    index on object storage the folder is read again.
 
     Args:
         folder: the files.
-        index: whose lock the caller holds; ``None``: there is none yet.
-        allow_gaps: whether files that the numbering wants may be missing.
-        allow_removals: whether more than :data:`MOST_REMOVED` of what readers see may go.
+        index: the index, whose lock the caller holds; ``None``: there is none yet.
+        allow_gaps: whether files of PubMed's numbering may be missing.
+        allow_removals: whether more than :data:`MOST_REMOVED` of the published passages may be removed.
         progress: called now and then while files are read.
 
     Raises:
-        SyncRefused: the files are not those of one year, some are missing, or too much would go.
+        SyncRefused: the files are of several years, some are missing, or too much would be removed.
         BadFile: the folder cannot be read, or holds no file of a known format.
-        IndexFault: what was read cannot be kept.
+        IndexFault: the survey cannot be kept.
     """
     known = () if index is None else applied_files(index.connection, index.uri)
     todo = plan_rebuild(files_of(folder), known, allow_gaps=allow_gaps)
     tally = Tally()
     good, _ = whole(todo.files, {}, tally)
-    with Survey.open(kept_in(index)) as survey:
+    with Survey.open(survey_path(index)) as survey:
         broken = list(tally.broken)
         if not broken:
-            told = _telling(progress, len(good), tally)
             with readable(folder):
-                wrong = survey.read(good, told)
+                wrong = survey.read(good, _read_progress(progress, len(good), tally))
             broken += [] if wrong is None else [wrong]
+        found = Prospect(plan=todo, broken=tuple(broken), survey=survey)
         if broken:
-            names = tuple(file.name for file in todo.files)
-            yield Prospect(
-                plan=todo,
-                waiting=names,
-                broken=tuple(broken),
-                rebuilt=None,
-                survey=survey,
-                lacking={},
-            )
+            yield replace(found, waiting=tuple(file.name for file in todo.files))
             return
         rebuilt = _compare(survey, index, known, {file.name for file in todo.files})
-        if rebuilt.removed > MOST_REMOVED * rebuilt.published and not allow_removals:
-            raise SyncRefused(
-                f"{rebuilt.removed:,} of the {rebuilt.published:,} passages of the index are in none of the files, more "
-                f"than {MOST_REMOVED:.0%}: see that the folder is complete. If they are to go, say --allow-removals",
-                files=rebuilt.forgotten,
-            )
-        yield Prospect(
-            plan=todo,
-            waiting=(),
-            broken=(),
-            rebuilt=rebuilt,
-            survey=survey,
-            lacking=survey.lacking(),
-        )
+        if not allow_removals:
+            _check_removals(rebuilt)
+        yield replace(found, rebuilt=rebuilt, lacking=survey.lacking())
 
 
-def kept_in(index: Index | None) -> Path | None:
-    """Where a survey of what is to become of an index is kept; ``None``: nowhere."""
+def survey_path(index: Index | None) -> Path | None:
+    """Return where the survey of an index's folder is kept; ``None``: nowhere."""
     folder = None if index is None else index.place.folder
     return None if folder is None else folder / SURVEY
+
+
+def _check_removals(rebuilt: Rebuilt) -> None:
+    if rebuilt.removed > MOST_REMOVED * rebuilt.published:
+        raise SyncRefused(
+            f"{rebuilt.removed:,} of the {rebuilt.published:,} passages of the index are in none of the files (limit: "
+            f"{MOST_REMOVED:.0%}). Check that the folder is complete; pass --allow-removals to remove them",
+            files=rebuilt.forgotten,
+        )
 
 
 def _compare(
@@ -137,7 +127,7 @@ def _compare(
         )
     newest, seen = index.newest(), index.view()
     now: Compared = survey.compare(_contents(newest), note=True)
-    # what an earlier run took out and did not live to publish is lost to readers all the same
+    # rows that an interrupted run removed without publishing are lost to readers all the same
     same = newest.number == seen.number
     removed = now.gone if same else survey.compare(_contents(seen), note=False).gone
     known = {file.name for file in applied}
@@ -161,19 +151,19 @@ def _contents(view: View) -> Iterator[tuple[str, str]]:
         )
 
 
-def _telling(
+def _read_progress(
     progress: Callable[[SyncProgress], None] | None, files: int, tally: Tally
 ) -> Callable[[int, Path, int, int], None]:
-    def told(read: int, path: Path, place: int, records: int) -> None:
+    def report(read: int, path: Path, place: int, records: int) -> None:
         if progress is not None:
             now = replace(tally.progress(_mark(path, place)), unchanged=records)
             progress(SyncProgress(files=files, applied=read, ingest=now, reading=True))
 
-    return told
+    return report
 
 
 def _mark(path: Path, line: int) -> Mark:
-    """A place in a file, to tell of; it is not kept."""
+    """Return a place in a file, for progress only; it is not stored."""
     return Mark(
         path=str(path.resolve()),
         size=0,
@@ -184,14 +174,3 @@ def _mark(path: Path, line: int) -> Mark:
         bad=0,
         done=False,
     )
-
-
-@contextmanager
-def readable(folder: Path) -> Iterator[None]:
-    """Raise what the operating system says of files in the block as a :class:`~posology.errors.BadFile`."""
-    try:
-        yield
-    except OSError as error:
-        raise BadFile(
-            sentence(error.strerror or str(error)), path=str(error.filename or folder)
-        ) from error

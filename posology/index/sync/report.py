@@ -1,4 +1,4 @@
-"""What a sync tells, while it runs and at its end."""
+"""Progress and report of a sync."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from posology.index.sync.order import Plan
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rebuilt:
-    """An index beside the files from which it is rebuilt: how many passages, and which files."""
+    """Comparison of an index with the files that it is rebuilt from: passages and files."""
 
-    #: that the files hold, taken together
+    #: passages that the files hold, taken together
     passages: int
-    #: of these, that are not in the index
+    #: of these, not in the index
     new: int
-    #: of these, that are in the index with another content
+    #: of these, in the index with another content
     changed: int
-    #: of these, that are in the index as they are
+    #: of these, in the index unchanged
     unchanged: int
-    #: that readers see now, and that none of the files holds
+    #: published passages that none of the files holds
     removed: int
-    #: how many readers see now
+    #: published passages now
     published: int
-    #: names of files that had been applied and are not in the folder
+    #: names of applied files that are not in the folder
     forgotten: tuple[str, ...] = ()
-    #: files that `posology ingest` had read and that are not in the folder
+    #: paths of files that `posology ingest` read and that are not in the folder
     ingested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyncProgress:
-    """How far a sync is, after a commit."""
+    """Progress of a sync, after a commit."""
 
-    #: files that are to be applied
+    #: files to apply
     files: int
-    #: how many of them are
+    #: of these, already applied
     applied: int
-    #: inside the one that is being applied
+    #: progress within the current file
     ingest: IngestProgress
-    #: whether they are only read yet, to find what is to be done
+    #: whether files are only being read, to find what to do
     reading: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyncReport:
-    """What a sync did."""
+    """Result of a sync."""
 
-    #: the files that were applied, in order
+    #: applied files, in order
     applied: tuple[Applied, ...]
-    #: what it was to do
+    #: what there was to do
     plan: Plan
-    #: names of files that were not applied, since one before them cannot be read
+    #: names of files that were not applied, because an earlier one cannot be read
     waiting: tuple[str, ...]
-    #: what was read and written
+    #: counts of what was read and written
     ingest: IngestReport
-    #: number of the version that readers see now
+    #: number of the published version
     version: int
     #: the index's name and that version, e.g. ``index@17``
     index: str
     seconds: float
-    #: where the index was rebuilt; ``None``: it was not
+    #: comparison, if the index was rebuilt; ``None``: it was not
     rebuilt: Rebuilt | None = None
 
     @property
     def nothing(self) -> bool:
-        """Whether there was nothing to do."""
+        """Return whether there was nothing to do."""
         return not self.applied and not self.waiting

@@ -1,7 +1,7 @@
-"""What a folder of files says, taken together: which passages there are at its end, and what is known of them.
+"""Survey of a folder: the passages and notices that its files hold, taken together.
 
-A survey is a SQLite database on local disk, so that its memory does not grow with the literature: of all of PubMed it
-is some gigabytes. It is committed file by file: one that was broken off goes on behind the last file that it holds.
+A survey is a SQLite database on local disk, so that memory does not grow with the literature; for all of PubMed it has
+some gigabytes. It is committed file by file: an interrupted survey resumes after its last file.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from posology.corpus.files import read
 from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
 from posology.errors import BadFile, BadRecord, IndexFault, SyncRefused
 from posology.index.schema import digest
-from posology.index.sync.notices import Said
+from posology.index.sync.notices import NoticesBySource
 
-#: of the tables below, and of what is in them: another version of Posology may read the same files otherwise
+#: version of the tables and their content: another version of Posology may read the same files differently
 _FORMAT = zlib.crc32(f"2 {__version__}".encode()) >> 1
-#: kB of pages that are held in memory
+#: kB of pages cached in memory
 _CACHE = 200_000
-#: records of a file after which progress is told
-_TOLD = 2_000
-#: passages that are noted together as being in the index: what a rollback would need is kept on disk
+#: records of a file between two progress reports
+_REPORTED = 2_000
+#: passages that one transaction notes as present in the index: its rollback journal is kept on disk
 _NOTED = 100_000
 _TABLES = """
 CREATE TABLE files(
@@ -44,9 +44,9 @@ CREATE TABLE bad(file INTEGER, line INTEGER, record TEXT, reason TEXT);
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surveyed:
-    """A file that was read."""
+    """A file of a survey."""
 
-    #: resolved, as the file system writes it: an article without an id of its own has one of its file's and folder's names
+    #: resolved, as the file system encodes it: an article without an id gets one from its file's and folder's names
     path: bytes
     name: str
     #: bytes
@@ -60,7 +60,7 @@ class Surveyed:
     bad: int = 0
 
     def is_still(self, path: Path) -> bool:
-        """Whether the file is at this one's place, and has its size and time of change."""
+        """Return whether a file has this path, size and modification time."""
         try:
             stat = path.stat()
         except FileNotFoundError:
@@ -71,28 +71,28 @@ class Surveyed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compared:
-    """An index beside a survey: how many passages."""
+    """Comparison of an index with a survey, in passages."""
 
-    #: that are in both, and the same
+    #: in both, with the same content
     same: int = 0
-    #: that are in both, and not the same
+    #: in both, with different content
     changed: int = 0
-    #: that only the index has
+    #: only in the index
     gone: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lack:
-    """What of a file an index lacks."""
+    """Records of a file that an index lacks."""
 
     #: place of the first such record
     first: int
-    #: how many they are
+    #: number of such records
     count: int
 
 
 class Survey:
-    """The passages and notices that remain when all files have been read in order. Blocking."""
+    """Passages and notices that remain when all files have been read in order. Blocking."""
 
     def __init__(self, connection: sqlite3.Connection, where: str) -> None:
         self._db = connection
@@ -101,14 +101,14 @@ class Survey:
     @classmethod
     @contextmanager
     def open(cls, path: Path | None) -> Iterator[Survey]:
-        """The survey that is kept there, or a new one.
+        """Open the survey in a file, or a new one.
 
         Args:
-            path: a file; ``None``: one without a name that is gone when it is closed, where SQLite keeps temporary files
-                (the folder that ``TMPDIR`` names, or ``/var/tmp``).
+            path: the file; ``None``: an unnamed temporary file, removed on closing, where SQLite keeps those (``TMPDIR``,
+                or ``/var/tmp``).
 
         Raises:
-            IndexFault: it cannot be read or written, as when the disk is full.
+            IndexFault: the file cannot be read or written, e.g. because the disk is full.
         """
         where = "a temporary file" if path is None else str(path)
         try:
@@ -116,26 +116,26 @@ class Survey:
                 yield cls(connection, where)
         except sqlite3.Error as error:
             raise IndexFault(
-                f"what was read of the folder cannot be kept in {where}: see that there is room on its disk, "
-                f"and remove it if it is damaged ({error})",
+                f"the survey of the folder cannot be written to {where} ({error}): check the free disk space, "
+                "and remove the file if it is damaged",
                 index=where,
             ) from error
 
     def read(
-        self, files: Iterable[Path], told: Callable[[int, Path, int, int], None]
+        self, files: Iterable[Path], report: Callable[[int, Path, int, int], None]
     ) -> BadFile | None:
-        """Read what has not been read yet.
+        """Read the files that have not been read yet.
 
         Args:
-            files: all, in order. Where those that were read are not the first of them, all is read anew.
-            told: is told now and then how many files are read, which is being read, its last place, and how many records
-                were read of it.
+            files: all files, in order. If they do not begin with the files read before, everything is read again.
+            report: called now and then with the number of files read, the current file, its last place, and the number
+                of its records read.
 
         Returns:
-            The first file that cannot be read to its end; nothing of it, and of those after it, is in the survey.
+            The first file that cannot be read to its end; the survey holds nothing of it and of later files.
 
         Raises:
-            SyncRefused: a file was changed while it was read.
+            SyncRefused: a file changed while it was read.
         """
         wanted = list(files)
         known = self.files
@@ -146,7 +146,7 @@ class Survey:
             known = ()
         for number, path in enumerate(wanted[len(known) :], start=len(known)):
             with self._db:
-                broken = self._read(number, path, told)
+                broken = self._read(number, path, report)
                 if broken is not None:
                     self._db.rollback()
                     return broken
@@ -154,26 +154,26 @@ class Survey:
 
     @property
     def files(self) -> tuple[Surveyed, ...]:
-        """The files that were read, in order."""
+        """Return the files read, in order."""
         names = ("path", "name", "size", "mtime_ns", "records", "deletions", "notices", "bad")
         rows = self._db.execute(f"SELECT {', '.join(names)} FROM files ORDER BY number")  # noqa: S608 (names of our own)
         return tuple(Surveyed(**dict(zip(names, row, strict=True))) for row in rows)
 
     @property
     def passages(self) -> int:
-        """How many there are when all files have been read."""
+        """Return the number of passages after all files."""
         return self._count("SELECT count(*) FROM records")
 
     @property
-    def said(self) -> Said:
-        """By whom, then of what, what is published."""
+    def notices(self) -> NoticesBySource:
+        """Return the notices after all files."""
         found: dict[str, dict[str, set[NoticeKind]]] = {}
         for source, target, kind in self._db.execute("SELECT source, target, kind FROM notices"):
             found.setdefault(source, {}).setdefault(target, set()).add(NoticeKind(kind))
         return found
 
     def bad(self, files: Iterable[Path], most: int) -> list[BadRecord]:
-        """The first records that cannot be read."""
+        """Return the first unreadable records, at most ``most``."""
         paths = list(files)
         rows = self._db.execute(
             "SELECT file, line, record, reason FROM bad ORDER BY file, line LIMIT ?", (most,)
@@ -184,15 +184,15 @@ class Survey:
         ]
 
     def holds(self, name: str, found: str) -> bool:
-        """Whether the passage of this id is there, and has this digest."""
+        """Return whether the survey holds a passage with this id and digest."""
         return self._digest(name) == bytes.fromhex(found)
 
     def compare(self, rows: Iterable[tuple[str, str]], *, note: bool) -> Compared:
-        """What an index has of it.
+        """Compare an index with the survey.
 
         Args:
             rows: ids and digests of all its passages.
-            note: whether :meth:`lacking` and :meth:`wanted` are to leave out what is there and the same.
+            note: whether :meth:`lacking` and :meth:`wanted` then leave out the unchanged passages.
         """
         same = changed = gone = 0
         if note:
@@ -214,21 +214,21 @@ class Survey:
         return Compared(same=same, changed=changed, gone=gone)
 
     def lacking(self) -> dict[int, Lack]:
-        """The files that hold what the index lacks, by their number from 0, in order."""
+        """Return the files with records that the index lacks, by file number from 0, in order."""
         rows = self._db.execute(
             "SELECT file, min(place), count(*) FROM records WHERE NOT there GROUP BY file ORDER BY file"
         )
         return {file: Lack(first=first, count=count) for file, first, count in rows}
 
     def wanted(self, number: int, path: Path, lack: Lack) -> Iterator[Record]:
-        """The records of a file that the index lacks, in order.
+        """Yield the records of a file that the index lacks, in order.
 
         Raises:
-            SyncRefused: the file is not what it was when it was surveyed; where nothing but its content shows it, the
-                next run reads all files anew.
+            SyncRefused: the file changed since it was surveyed. If only its content shows it, the next run reads all
+                files again.
         """
         if not self.files[number].is_still(path):
-            raise moved(path)
+            raise changed_while_read(path)
         left = lack.count
         for item in read(path, after=lack.first - 1):
             if isinstance(item, Record):
@@ -244,12 +244,12 @@ class Survey:
                     if not left:
                         return
         if self.files[number].is_still(path):
-            # the survey is at fault, and the next run would believe it once more
+            # the survey is wrong, and the next run must not use it again
             self._clear()
-        raise moved(path)
+        raise changed_while_read(path)
 
     def _read(
-        self, number: int, path: Path, told: Callable[[int, Path, int, int], None]
+        self, number: int, path: Path, report: Callable[[int, Path, int, int], None]
     ) -> BadFile | None:
         try:
             stat = path.stat()
@@ -257,58 +257,68 @@ class Survey:
             return BadFile(error.strerror or str(error), path=str(path))
         counts = dict.fromkeys(("records", "deletions", "notices", "bad"), 0)
         place: int | None = None
-        #: who has said something at this place: what they said before is taken back once
-        spoken: set[str] = set()
+        #: sources of notices at this place: their earlier notices are withdrawn once
+        sources: set[str] = set()
         for item in read(path):
             if isinstance(item, BadFile):
                 return item
             if item.line != place:
-                place, spoken = item.line, set()
-            match item:
-                case Record(passage=passage):
-                    counts["records"] += 1
-                    self._db.execute(
-                        "INSERT OR REPLACE INTO records(id, parent, digest, file, place) VALUES (?, ?, ?, ?, ?)",
-                        (passage.id, passage.parent, bytes.fromhex(digest(passage)), number, place),
-                    )
-                    self._speaks(passage.id, spoken)
-                case Deletion():
-                    counts["deletions"] += 1
-                    self._db.execute("DELETE FROM records WHERE id = ?", (item.id,))
-                    self._db.execute("DELETE FROM records WHERE parent = ?", (item.id,))
-                    for by in item.silenced:
-                        self._speaks(by, spoken)
-                case Parts():
-                    rows = self._db.execute("SELECT id FROM records WHERE parent = ?", (item.id,))
-                    old = [(name,) for (name,) in rows if not item.keep(name)]
-                    self._db.executemany("DELETE FROM records WHERE id = ?", old)
-                case Notice():
-                    counts["notices"] += 1
-                    self._speaks(item.by, spoken)
-                    self._db.execute(
-                        "INSERT OR IGNORE INTO notices VALUES (?, ?, ?)",
-                        (item.by, item.target, str(item.kind)),
-                    )
-                case BadRecord():
-                    counts["bad"] += 1
-                    self._db.execute(
-                        "INSERT INTO bad VALUES (?, ?, ?, ?)",
-                        (number, item.line, item.record, item.reason),
-                    )
-            if counts["records"] % _TOLD == 0:
-                told(number, path, item.line, counts["records"])
+                place, sources = item.line, set()
+            kind = self._add(number, item, sources)
+            if kind is not None:
+                counts[kind] += 1
+            if counts["records"] % _REPORTED == 0:
+                report(number, path, item.line, counts["records"])
         self._db.execute(
             "INSERT INTO files VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (number, _place(path), path.name, stat.st_size, stat.st_mtime_ns, *counts.values()),
         )
         if not self.files[number].is_still(path):
-            raise moved(path)
-        told(number + 1, path, place or 0, counts["records"])
+            raise changed_while_read(path)
+        report(number + 1, path, place or 0, counts["records"])
         return None
 
-    def _speaks(self, by: str, spoken: set[str]) -> None:
-        if by not in spoken:
-            spoken.add(by)
+    def _add(
+        self, number: int, item: Record | Deletion | Parts | Notice | BadRecord, sources: set[str]
+    ) -> str | None:
+        """Store an item of a file; return the count that it adds to, if any."""
+        match item:
+            case Record(passage=passage):
+                self._db.execute(
+                    "INSERT OR REPLACE INTO records(id, parent, digest, file, place) VALUES (?, ?, ?, ?, ?)",
+                    (passage.id, passage.parent, bytes.fromhex(digest(passage)), number, item.line),
+                )
+                self._withdraw(passage.id, sources)
+                return "records"
+            case Deletion():
+                self._db.execute("DELETE FROM records WHERE id = ?", (item.id,))
+                self._db.execute("DELETE FROM records WHERE parent = ?", (item.id,))
+                for by in item.silenced:
+                    self._withdraw(by, sources)
+                return "deletions"
+            case Parts():
+                rows = self._db.execute("SELECT id FROM records WHERE parent = ?", (item.id,))
+                old = [(name,) for (name,) in rows if not item.keep(name)]
+                self._db.executemany("DELETE FROM records WHERE id = ?", old)
+                return None
+            case Notice():
+                self._withdraw(item.by, sources)
+                self._db.execute(
+                    "INSERT OR IGNORE INTO notices VALUES (?, ?, ?)",
+                    (item.by, item.target, str(item.kind)),
+                )
+                return "notices"
+            case BadRecord():
+                self._db.execute(
+                    "INSERT INTO bad VALUES (?, ?, ?, ?)",
+                    (number, item.line, item.record, item.reason),
+                )
+                return "bad"
+
+    def _withdraw(self, by: str, sources: set[str]) -> None:
+        """Remove the notices that a source gave at earlier places."""
+        if by not in sources:
+            sources.add(by)
             self._db.execute("DELETE FROM notices WHERE source = ?", (by,))
 
     def _digest(self, name: str) -> bytes | None:
@@ -341,7 +351,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _readable(path: Path) -> bool:
-    """Whether a survey is kept there, and of this format: else all is read anew."""
+    """Return whether a file is a survey of this format; otherwise everything is read again."""
     try:
         with closing(sqlite3.connect(path)) as connection:
             return bool(connection.execute("PRAGMA user_version").fetchone()[0] in (0, _FORMAT))
@@ -349,9 +359,9 @@ def _readable(path: Path) -> bool:
         return False
 
 
-def moved(path: Path) -> SyncRefused:
-    """What is said of a file that is another one than when it was surveyed."""
+def changed_while_read(path: Path) -> SyncRefused:
+    """Return the error for a file that changed after it was surveyed."""
     return SyncRefused(
-        f"{path.name} was changed while it was read: run this again when the folder is complete",
+        f"{path.name} changed while it was read: run the command again when the folder is complete",
         files=(path.name,),
     )

@@ -13,6 +13,7 @@ import pytest
 
 from posology.errors import IndexLocked
 from posology.index import reader as reading
+from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.sync import sync
@@ -24,6 +25,7 @@ from tests.support.sync import content, literature
 RUN = """
 import sys
 from pathlib import Path
+from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.index.sync.{verb} import {verb}
 from posology.testing.models.embedder import HashEmbedder
@@ -34,7 +36,8 @@ def wait(now):
 
 embedder = HashEmbedder(dim=16)
 print("ready", flush=True)
-{verb}(Path(sys.argv[2]), Index.open(sys.argv[1]), embedder, batch=5, progress=wait)
+source = RowSource(embedder=embedder, batch=5)
+{verb}(Path(sys.argv[2]), Index.open(sys.argv[1]), source, progress=wait)
 print("done", flush=True)
 """
 
@@ -79,7 +82,7 @@ def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
     folder, where = tmp_path / "pubmed", tmp_path / "killed"
     index = Index.create(where, embedder.name, embedder.dim)
     write(folder, 1, [Citation(pmid=100, text="It was here before.")])
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     before = content(index)
     (folder / "pubmed26n0001.xml.gz").unlink()  # applied files may go
     literature_folder = tmp_path / "rest"
@@ -91,8 +94,8 @@ def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
         (folder / fresh).write_bytes(told if fresh.endswith(".md5") else path.read_bytes())
     whole = Index.create(tmp_path / "whole", embedder.name, embedder.dim)
     write(tmp_path / "first", 1, [Citation(pmid=100, text="It was here before.")])
-    sync(tmp_path / "first", whole, embedder)
-    sync(folder, whole, embedder, batch=7)
+    sync(tmp_path / "first", whole, RowSource(embedder=embedder))
+    sync(folder, whole, RowSource(embedder=embedder, batch=7))
 
     reader = Index.open(where)
 
@@ -102,14 +105,14 @@ def test_kill_9_at_any_place_loses_nothing_and_shows_nothing_half_done(
     def locked() -> None:
         unchanged()
         with pytest.raises(IndexLocked):
-            sync(folder, Index.open(where), embedder)
+            sync(folder, Index.open(where), RowSource(embedder=embedder))
 
     for after in kills:
         _kill("sync", where, folder, after=after, waiting=locked, ended=unchanged)
-    report = sync(folder, Index.open(where), embedder, batch=5)
+    report = sync(folder, Index.open(where), RowSource(embedder=embedder, batch=5))
     assert report.applied
     assert content(reader) == content(whole)
-    assert sync(folder, Index.open(where), embedder).nothing
+    assert sync(folder, Index.open(where), RowSource(embedder=embedder)).nothing
 
 
 @pytest.mark.slow
@@ -127,10 +130,10 @@ def test_a_rebuild_that_is_killed_anywhere_goes_on_and_shows_nothing_half_done(
     stays = [Citation(pmid=1_000 + i, text=f"Text {i}.") for i in range(400)]
     for folder in (old, new):
         write(folder, 5, stays)
-    sync(old, index, embedder)
+    sync(old, index, RowSource(embedder=embedder))
     before = content(index)
     whole = Index.create(tmp_path / "whole", embedder.name, embedder.dim)
-    sync(new, whole, embedder)
+    sync(new, whole, RowSource(embedder=embedder))
 
     reader = Index.open(where)
 
@@ -140,7 +143,7 @@ def test_a_rebuild_that_is_killed_anywhere_goes_on_and_shows_nothing_half_done(
     for after in (0, 3, 8, 1):
         _kill("rebuild", where, new, after=after, waiting=unchanged, ended=unchanged)
     embedded = embedder.embedded
-    report = rebuild(new, Index.open(where), embedder, batch=5)
+    report = rebuild(new, Index.open(where), RowSource(embedder=embedder, batch=5))
     assert report.applied
     assert report.rebuilt is not None
     assert (
@@ -148,5 +151,5 @@ def test_a_rebuild_that_is_killed_anywhere_goes_on_and_shows_nothing_half_done(
     )  # of what was encoded before it was killed, at least one batch
     assert embedder.embedded - embedded < 40 * 4
     assert content(reader) == content(whole)
-    assert rebuild(new, Index.open(where), embedder).nothing
-    assert sync(new, Index.open(where), embedder).nothing
+    assert rebuild(new, Index.open(where), RowSource(embedder=embedder)).nothing
+    assert sync(new, Index.open(where), RowSource(embedder=embedder)).nothing

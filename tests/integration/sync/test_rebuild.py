@@ -11,6 +11,7 @@ import pytest
 from posology.errors import IndexUnfinished, SyncRefused
 from posology.index import reader as reading
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.index.sync.prospect import SURVEY, prospect
 from posology.index.sync.rebuild import rebuild
@@ -24,7 +25,7 @@ from tests.support.sync import Crash, citations, content, flags, literature, nam
 def anew(folder: Path, where: Path, embedder: HashEmbedder) -> Index:
     """An index that was built from this folder alone, by applying its files."""
     made = Index.create(where, embedder.name, embedder.dim)
-    sync(folder, made, embedder)
+    sync(folder, made, RowSource(embedder=embedder))
     return made
 
 
@@ -33,7 +34,7 @@ def test_the_next_year_s_baseline_takes_the_place_of_the_old_one(
 ) -> None:
     write(folder, 1, citations(*range(1, 31)))
     write(folder, 2, [Citation(pmid=90, text="We retract it.", retracts=(1, 2))])
-    old = sync(folder, index, embedder)
+    old = sync(folder, index, RowSource(embedder=embedder))
     before = texts(index)
     following = tmp_path / "2027"
     # what was retracted by a record that is gone, and by one that says less, is shown as it was; 30 and 90 are gone
@@ -46,9 +47,9 @@ def test_the_next_year_s_baseline_takes_the_place_of_the_old_one(
         year=27,
     )
     with pytest.raises(SyncRefused, match="--rebuild"):
-        sync(following, index, embedder)
+        sync(following, index, RowSource(embedder=embedder))
     embedded = embedder.embedded
-    report = rebuild(following, index, embedder)
+    report = rebuild(following, index, RowSource(embedder=embedder))
     assert embedder.embedded - embedded < 10
     assert names(report) == [name(number, 27) for number in (1, 2, 3)]
     assert report.rebuilt is not None
@@ -68,9 +69,9 @@ def test_the_next_year_s_baseline_takes_the_place_of_the_old_one(
     assert {r.passage.id: r.passage.text for r in view.fetch(sorted(before))} == before
     assert not (tmp_path / "index" / SURVEY).exists()
     # from then on it is kept current as any other
-    assert sync(following, index, embedder).nothing
+    assert sync(following, index, RowSource(embedder=embedder)).nothing
     write(following, 4, citations(40), year=27)
-    assert names(sync(following, index, embedder)) == [name(4, 27)]
+    assert names(sync(following, index, RowSource(embedder=embedder))) == [name(4, 27)]
     assert index.info().files == 4
 
 
@@ -78,14 +79,14 @@ def test_nothing_that_is_the_same_is_encoded_again_or_published_again(
     folder: Path, index: Index, embedder: HashEmbedder, tmp_path: Path
 ) -> None:
     literature(folder)
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     before, embedded, version = content(index), embedder.embedded, index.version
-    report = rebuild(folder, index, embedder)
+    report = rebuild(folder, index, RowSource(embedder=embedder))
     assert report.nothing
     assert (report.plan.done, report.index) == (4, version)
     assert (embedder.embedded, content(index), index.version) == (embedded, before, version)
     (folder / "a.jsonl").write_text('{"id": "a", "text": "A."}')
-    rebuild(folder, index, embedder)
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert embedder.embedded - embedded <= 2  # the passage and its sentence
     assert content(index) == content(anew(folder, tmp_path / "other", embedder))
 
@@ -95,12 +96,12 @@ def test_what_only_a_revised_file_s_old_content_did_is_undone(
 ) -> None:
     write(folder, 1, citations(*range(1, 21)))
     write(folder, 2, citations(30), deleted=[1])
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     assert "pmid:1" not in index.ids()
     write(folder, 2, citations(31))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     assert {"pmid:30", "pmid:31"} <= set(index.ids())
-    rebuild(folder, index, embedder)
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert set(index.ids()) == {f"pmid:{i}" for i in [*range(1, 21), 31]}
 
 
@@ -108,25 +109,25 @@ def test_what_ingest_put_there_goes_and_can_be_ingested_again(
     folder: Path, index: Index, embedder: HashEmbedder, tmp_path: Path
 ) -> None:
     write(folder, 1, citations(*range(1, 21)))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     notes = tmp_path / "notes.jsonl"
     rows = [{"id": f"n:{i}", "text": f"Note {i}.", "parent": "n"} for i in range(5)]
     # an article of which the folder holds parts, too: its id among those that go takes nothing else along
     rows += [{"id": "pmid:1", "text": "Ours."}, {"id": "n", "text": "All notes."}]
     notes.write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "a.jsonl").write_text('{"id": "n:x", "text": "Kept.", "parent": "n"}')
-    assert ingest([notes], index, embedder).written == 7
+    assert ingest([notes], index, RowSource(embedder=embedder)).written == 7
     with pytest.raises(SyncRefused, match=r"6 of the 26 passages .* 10%.*--allow-removals"):
-        rebuild(folder, index, embedder)
+        rebuild(folder, index, RowSource(embedder=embedder))
     assert index.count() == 26
-    report = rebuild(folder, index, embedder, allow_removals=True)
+    report = rebuild(folder, index, RowSource(embedder=embedder), allow_removals=True)
     assert report.rebuilt is not None
     assert report.rebuilt.ingested == (str(notes.resolve()),)
     assert report.rebuilt.removed == 6
     assert texts(index)["pmid:1"] == "Aspirin helps. Number 1."
     assert texts(index)["n:x"] == "Kept."
     assert index.count() == 21
-    assert ingest([notes], index, embedder).written == 7
+    assert ingest([notes], index, RowSource(embedder=embedder)).written == 7
 
 
 def test_where_too_much_would_go_nothing_is_written(
@@ -134,18 +135,20 @@ def test_where_too_much_would_go_nothing_is_written(
 ) -> None:
     write(folder, 1, citations(*range(1, 21)))
     write(folder, 2, citations(21, 22, 23))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     before, version = content(index), index.version
     less = tmp_path / "less"
     write(less, 1, citations(*range(1, 21), text="Other."))
     embedded = embedder.embedded
     with pytest.raises(SyncRefused, match="--allow-removals") as refused:
-        rebuild(less, index, embedder, allow_gaps=True)
+        rebuild(less, index, RowSource(embedder=embedder), allow_gaps=True)
     assert refused.value.files == (name(2),)
     assert (embedder.embedded, index.version, content(index)) == (embedded, version, before)
     # the index is not in the middle of anything
-    assert sync(folder, index, embedder).nothing
-    report = rebuild(less, index, embedder, allow_gaps=True, allow_removals=True)
+    assert sync(folder, index, RowSource(embedder=embedder)).nothing
+    report = rebuild(
+        less, index, RowSource(embedder=embedder), allow_gaps=True, allow_removals=True
+    )
     assert report.ingest.removed == 3
 
 
@@ -153,7 +156,7 @@ def test_what_an_earlier_run_took_out_counts_as_long_as_readers_see_it(
     folder: Path, index: Index, embedder: HashEmbedder
 ) -> None:
     write(folder, 1, citations(*range(1, 41)))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     write(folder, 1, citations(*range(4, 41), 50, text="Aspirin helps."))
 
     def crash(now: SyncProgress) -> None:
@@ -161,13 +164,13 @@ def test_what_an_earlier_run_took_out_counts_as_long_as_readers_see_it(
             raise Crash
 
     with pytest.raises(Crash):
-        rebuild(folder, index, embedder, progress=crash)
+        rebuild(folder, index, RowSource(embedder=embedder), progress=crash)
     index.connection.open_table("passages").delete("id IN ('pmid:1', 'pmid:2', 'pmid:3')")
     write(folder, 1, citations(*range(6, 41), 50))
     with pytest.raises(SyncRefused, match="5 of the 40"):
-        rebuild(folder, index, embedder)
+        rebuild(folder, index, RowSource(embedder=embedder))
     write(folder, 1, citations(*range(5, 41), 50))
-    report = rebuild(folder, index, embedder)
+    report = rebuild(folder, index, RowSource(embedder=embedder))
     assert report.rebuilt is not None
     assert (report.rebuilt.removed, index.count()) == (4, 37)
 
@@ -176,7 +179,7 @@ def test_a_file_that_cannot_be_read_to_its_end_leaves_all_as_it_is(
     folder: Path, index: Index, embedder: HashEmbedder
 ) -> None:
     write(folder, 1, citations(*range(1, 31)))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     before, version = content(index), index.version
     write(folder, 1, citations(*range(1, 30)))
     cut = write(folder, 2, citations(41, 42), md5=False)
@@ -187,13 +190,13 @@ def test_a_file_that_cannot_be_read_to_its_end_leaves_all_as_it_is(
         gzip.compress(xml[: xml.rindex(b"<PubmedArticle>") + 40]),
     ):
         cut.write_bytes(broken)
-        report = rebuild(folder, index, embedder)
+        report = rebuild(folder, index, RowSource(embedder=embedder))
         assert (report.applied, report.rebuilt) == ((), None)
         assert report.waiting == (name(1), name(2))
         assert [Path(f.path).name for f in report.ingest.bad_files] == [name(2)]
         assert (index.version, content(index)) == (version, before)
     cut.write_bytes(whole)
-    rebuild(folder, index, embedder)
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert set(index.ids()) == {f"pmid:{i}" for i in [*range(1, 30), 41, 42]}
 
 
@@ -205,9 +208,9 @@ def test_bad_records_are_told_also_by_a_run_that_goes_on(
     whole = cut.read_bytes()
     xml = gzip.decompress(whole)
     cut.write_bytes(gzip.compress(xml[:-9]))
-    assert rebuild(folder, index, embedder).waiting
+    assert rebuild(folder, index, RowSource(embedder=embedder)).waiting
     cut.write_bytes(whole)
-    report = rebuild(folder, index, embedder)
+    report = rebuild(folder, index, RowSource(embedder=embedder))
     assert [(b.record, Path(b.path).name) for b in report.ingest.bad_records] == [
         ("pmid:2", name(1))
     ]
@@ -224,7 +227,7 @@ def test_until_a_rebuild_is_finished_nothing_else_is_written(
 ) -> None:
     monkeypatch.setattr(reading, "FRESH", -1.0)
     write(folder, 1, citations(*range(1, 31)))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     before = content(index)
     write(folder, 1, citations(*range(2, 31), text="Revised."))
 
@@ -233,42 +236,42 @@ def test_until_a_rebuild_is_finished_nothing_else_is_written(
             raise Crash
 
     with pytest.raises(Crash):
-        rebuild(folder, index, embedder, batch=5, progress=crash)
+        rebuild(folder, index, RowSource(embedder=embedder, batch=5), progress=crash)
     reader = Index.open(index.uri)
     assert content(reader) == before
     assert reader.info().unfinished == (name(1),)
     with pytest.raises(SyncRefused, match="finish it with --rebuild"):
-        sync(folder, index, embedder)
+        sync(folder, index, RowSource(embedder=embedder))
     notes = tmp_path / "a.jsonl"
     notes.write_text('{"id": "a", "text": "A."}')
     with pytest.raises(IndexUnfinished, match="--rebuild"):
-        ingest([notes], index, embedder)
+        ingest([notes], index, RowSource(embedder=embedder))
     embedded = embedder.embedded
-    report = rebuild(folder, Index.open(index.uri), embedder, batch=5)
+    report = rebuild(folder, Index.open(index.uri), RowSource(embedder=embedder, batch=5))
     assert report.ingest.written == 19
     assert embedder.embedded - embedded < 19 * 4
     assert texts(reader) == {f"pmid:{i}": f"Revised. Number {i}." for i in range(2, 31)}
-    assert ingest([notes], index, embedder).written == 1
+    assert ingest([notes], index, RowSource(embedder=embedder)).written == 1
 
 
 def test_a_sync_that_was_broken_off_is_no_hindrance(
     folder: Path, index: Index, embedder: HashEmbedder, tmp_path: Path
 ) -> None:
     write(folder, 1, citations(*range(1, 31)))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     write(folder, 2, citations(*range(1, 31), text="Never finished."))
 
     def crash(now: SyncProgress) -> None:
         raise Crash
 
     with pytest.raises(Crash):
-        sync(folder, index, embedder, batch=4, progress=crash)
+        sync(folder, index, RowSource(embedder=embedder, batch=4), progress=crash)
     (folder / name(2)).unlink()
     with pytest.raises(SyncRefused, match="--rebuild"):
-        sync(folder, index, embedder)
-    rebuild(folder, index, embedder)
+        sync(folder, index, RowSource(embedder=embedder))
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert content(index) == content(anew(folder, tmp_path / "other", embedder))
-    assert sync(folder, index, embedder).nothing
+    assert sync(folder, index, RowSource(embedder=embedder)).nothing
 
 
 def test_what_is_not_one_whole_year_is_refused(
@@ -277,12 +280,15 @@ def test_what_is_not_one_whole_year_is_refused(
     write(folder, 2, citations(2))
     write(folder, 4, citations(4))
     with pytest.raises(SyncRefused, match="--allow-gaps") as gaps:
-        rebuild(folder, index, embedder)
+        rebuild(folder, index, RowSource(embedder=embedder))
     assert gaps.value.files == (name(1), name(3))
-    assert rebuild(folder, index, embedder, allow_gaps=True).plan.missing == (name(1), name(3))
+    assert rebuild(folder, index, RowSource(embedder=embedder), allow_gaps=True).plan.missing == (
+        name(1),
+        name(3),
+    )
     write(folder, 1, citations(1), year=27)
     with pytest.raises(SyncRefused, match="2026, 2027") as years:
-        rebuild(folder, index, embedder, allow_gaps=True)
+        rebuild(folder, index, RowSource(embedder=embedder), allow_gaps=True)
     assert years.value.files == (name(2), name(4))
 
 
@@ -297,9 +303,9 @@ def test_a_file_that_is_changed_between_reading_and_encoding_stops_it(
             write(folder, 2, citations(31, text="Changed."))
 
     with pytest.raises(SyncRefused, match=f"{name(2)} was changed"):
-        rebuild(folder, index, embedder, batch=10, progress=change)
+        rebuild(folder, index, RowSource(embedder=embedder, batch=10), progress=change)
     assert index.count() == 0
-    rebuild(folder, index, embedder)
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert texts(index)["pmid:31"] == "Changed. Number 31."
 
 
@@ -307,7 +313,7 @@ def test_a_prospect_tells_what_would_be_done_and_the_rebuild_reads_nothing_twice
     folder: Path, index: Index, embedder: HashEmbedder, tmp_path: Path
 ) -> None:
     write(folder, 1, citations(*range(1, 31)))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     before = content(index)
     write(folder, 1, [*citations(*range(2, 30)), *citations(30, 31, text="Revised.")])
     read: list[int] = []
@@ -325,7 +331,7 @@ def test_a_prospect_tells_what_would_be_done_and_the_rebuild_reads_nothing_twice
     assert content(index) == before
     assert read
     read.clear()
-    rebuild(folder, index, embedder, progress=progress)
+    rebuild(folder, index, RowSource(embedder=embedder), progress=progress)
     assert not read
     with prospect(folder, None) as found:
         assert found.rebuilt is not None
@@ -337,5 +343,5 @@ def test_a_survey_that_is_damaged_is_made_anew(
 ) -> None:
     (tmp_path / "index" / SURVEY).write_bytes(b"no database at all" * 100)
     write(folder, 1, citations(1))
-    rebuild(folder, index, embedder)
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert index.ids() == ["pmid:1"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from posology.errors import IndexLocked, SyncRefused
+from posology.index.build.rows import RowSource
 from posology.index.locking.lock import WriteLock
 from posology.index.store import Index
 from posology.index.sync.prospect import SURVEY, prospect
@@ -33,12 +34,12 @@ def test_files_that_were_applied_after_the_folder_s_last_are_missing(
 ) -> None:
     write(folder, 1, citations(*range(1, 31)))
     update = write(folder, 2, [Citation(pmid=5, text="We retract it.", retracts=(1,))], deleted=[3])
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     before = content(index)
     update.unlink()
     # nothing would go, and yet a retraction would be taken back, and a withdrawn record come again
     with pytest.raises(SyncRefused, match="--allow-gaps") as refused:
-        rebuild(folder, index, embedder)
+        rebuild(folder, index, RowSource(embedder=embedder))
     assert refused.value.files == (name(2),)
     assert content(index) == before
 
@@ -47,14 +48,16 @@ def test_files_that_were_applied_after_the_folder_s_last_are_missing(
             raise Crash
 
     with pytest.raises(Crash):
-        rebuild(folder, index, embedder, allow_gaps=True, progress=crash)
+        rebuild(folder, index, RowSource(embedder=embedder), allow_gaps=True, progress=crash)
     # also while a rebuild is unfinished
     with pytest.raises(SyncRefused, match="--allow-gaps"):
-        rebuild(folder, index, embedder)
-    assert rebuild(folder, index, embedder, allow_gaps=True).plan.missing == (name(2),)
+        rebuild(folder, index, RowSource(embedder=embedder))
+    assert rebuild(folder, index, RowSource(embedder=embedder), allow_gaps=True).plan.missing == (
+        name(2),
+    )
     assert flags(index)["pmid:1"] == (False, False)
     assert "pmid:3" in index.ids()
-    assert sync(folder, index, embedder).nothing
+    assert sync(folder, index, RowSource(embedder=embedder)).nothing
 
 
 def test_a_rebuild_that_was_broken_off_does_not_make_files_applied_ones(
@@ -68,9 +71,9 @@ def test_a_rebuild_that_was_broken_off_does_not_make_files_applied_ones(
             raise Crash
 
     with pytest.raises(Crash):
-        rebuild(folder, index, embedder, progress=crash)
+        rebuild(folder, index, RowSource(embedder=embedder), progress=crash)
     second.unlink()
-    assert rebuild(folder, index, embedder).plan.missing == ()
+    assert rebuild(folder, index, RowSource(embedder=embedder)).plan.missing == ()
     assert index.count() == 20
 
 
@@ -81,9 +84,9 @@ def test_an_older_year_s_baseline_does_not_take_the_place_of_a_newer_one(
     write(older, 1, citations(*range(1, 21)))
     write(older, 2, citations(21))
     write(folder, 1, citations(*range(1, 21), text="Revised."), year=27)
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     with pytest.raises(SyncRefused) as refused:
-        rebuild(older, index, embedder, allow_removals=True)
+        rebuild(older, index, RowSource(embedder=embedder), allow_removals=True)
     assert refused.value.files == (name(1, 27),)
     assert texts(index)["pmid:1"] == "Revised. Number 1."
 
@@ -95,7 +98,7 @@ def test_a_survey_is_of_its_folder_alone(
     look(folder, index)
     # its size and times stay as they are, and its article's id is by the folder's name
     moved = folder.rename(tmp_path / "other")
-    rebuild(moved, index, embedder)
+    rebuild(moved, index, RowSource(embedder=embedder))
     assert index.ids() == ["file:other/b.txt#1"]
 
 
@@ -107,7 +110,7 @@ def test_a_survey_of_another_version_is_not_believed(
     with closing(sqlite3.connect(tmp_path / "index" / SURVEY)) as survey, survey:
         survey.execute("DELETE FROM records WHERE id = 'pmid:2'")
         survey.execute("PRAGMA user_version = 1")
-    rebuild(folder, index, embedder)
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert sorted(index.ids()) == ["pmid:1", "pmid:2"]
 
 
@@ -122,9 +125,9 @@ def test_a_survey_that_does_not_fit_its_files_is_believed_once_at_most(
     with closing(sqlite3.connect(tmp_path / "index" / SURVEY)) as survey, survey:
         survey.execute(damage)
     with pytest.raises(SyncRefused, match="run this again"):
-        rebuild(folder, index, embedder)
+        rebuild(folder, index, RowSource(embedder=embedder))
     assert index.count() == 0
-    rebuild(folder, index, embedder)
+    rebuild(folder, index, RowSource(embedder=embedder))
     assert sorted(index.ids()) == ["pmid:1", "pmid:2"]
 
 
@@ -146,12 +149,12 @@ def test_whoever_lost_the_index_while_reading_writes_nothing_at_all(
     folder: Path, index: Index, embedder: HashEmbedder, tmp_path: Path
 ) -> None:
     write(folder, 1, citations(*range(1, 21)))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     write(folder, 2, citations(21))
     late = Index.open(index.uri)
     late.lock = WriteLock(None, taken=late._catch_up, by=Lapsed())
     with pytest.raises(IndexLocked):
-        rebuild(folder, late, embedder)
+        rebuild(folder, late, RowSource(embedder=embedder))
     # for whoever has it, no rebuild was begun
     assert Index.open(index.uri).info().unfinished == ()
-    assert sync(folder, index, embedder).ingest.written == 1
+    assert sync(folder, index, RowSource(embedder=embedder)).ingest.written == 1

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from posology.index.build.ingest import ingest
+from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.index.sync.rebuild import rebuild
 from posology.index.sync.report import SyncProgress
@@ -90,10 +91,10 @@ def test_a_rebuilt_index_is_one_that_is_built_anew(
         folder = where / "pubmed"
         index = Index.create(where / "index", embedder.name, embedder.dim)
         fill(folder, before)
-        sync(folder, index, embedder, batch=2)
+        sync(folder, index, RowSource(embedder=embedder, batch=2))
         if ingested:
             fill(where / "notes", ([], ingested, None))
-            ingest([where / "notes"], index, embedder)
+            ingest([where / "notes"], index, RowSource(embedder=embedder))
         seen = content(index)
         for found, steps in others:
             fill(folder, found)
@@ -108,8 +109,7 @@ def test_a_rebuilt_index_is_one_that_is_built_anew(
                 rebuild(
                     folder,
                     index,
-                    embedder,
-                    batch=2,
+                    RowSource(embedder=embedder, batch=2),
                     allow_gaps=True,
                     allow_removals=True,
                     progress=crash,
@@ -121,12 +121,18 @@ def test_a_rebuilt_index_is_one_that_is_built_anew(
             else:
                 seen = content(index)
         fill(folder, last)
-        report = rebuild(folder, index, embedder, batch=2, allow_gaps=True, allow_removals=True)
+        report = rebuild(
+            folder,
+            index,
+            RowSource(embedder=embedder, batch=2),
+            allow_gaps=True,
+            allow_removals=True,
+        )
         anew = Index.create(where / "anew", embedder.name, embedder.dim)
-        sync(folder, anew, embedder)
+        sync(folder, anew, RowSource(embedder=embedder))
         assert content(Index.open(index.uri)) == content(anew)
         assert report.rebuilt is not None
         assert report.rebuilt.passages == anew.count()
         # and no notice is left that would mark what comes later
-        assert index.said == anew.said
-        assert rebuild(folder, index, embedder).nothing
+        assert index.notices == anew.notices
+        assert rebuild(folder, index, RowSource(embedder=embedder)).nothing

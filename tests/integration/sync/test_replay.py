@@ -19,6 +19,7 @@ from orchestrator.settings import Settings
 from posology.budget.prices.book import packaged
 from posology.errors import VersionGone
 from posology.index import versions
+from posology.index.build.rows import RowSource
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.index.sync.sync import sync
@@ -44,7 +45,7 @@ async def test_an_answer_made_on_a_version_is_reproduced_after_five_syncs(
 ) -> None:
     text = "Heparin lowers the risk of thrombosis"
     write(folder, 1, citations(*range(1, 30), text=f"{text}."))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     query = make_query("Does heparin lower the risk of thrombosis?")
     asked = Request(query=query, model="offline:extractive", k=5, policy="doubling")
     first = ask_output(await _pipeline(index, embedder).run(asked, Account(), tenant="any"))
@@ -53,7 +54,7 @@ async def test_an_answer_made_on_a_version_is_reproduced_after_five_syncs(
         write(
             folder, number, citations(*again, text=f"{text} {number} times."), deleted=[number - 1]
         )
-        sync(folder, index, embedder)
+        sync(folder, index, RowSource(embedder=embedder))
 
     later = _pipeline(Index.open(index.uri), embedder)
     newest = ask_output(await later.run(asked, Account(), tenant="any"))
@@ -102,7 +103,7 @@ async def test_a_decision_is_replayed_from_the_version_that_it_names(
     folder: Path, index: Index, embedder: HashEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(folder, 1, citations(*range(1, 30), text="Heparin lowers the risk."))
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
     sent = JobRequest(
         question="Does heparin lower the risk?", k=5, policy="router:preflight=published"
     ).settled(Settings())
@@ -111,7 +112,7 @@ async def test_a_decision_is_replayed_from_the_version_that_it_names(
         id="job_1", tenant="t", decision=made.decision, request=sent.model_dump(mode="json")
     )
     write(folder, 2, citations(40, text="Heparin lowers the risk of risk."), deleted=[1, 2, 3])
-    sync(folder, index, embedder)
+    sync(folder, index, RowSource(embedder=embedder))
 
     retriever = Retriever(Index.open(index.uri), embedder)
 

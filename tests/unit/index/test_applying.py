@@ -11,7 +11,7 @@ from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, p
 from posology.errors import BadRecord
 from posology.index.build.batches import Batch
 from posology.index.build.report import Tally
-from posology.index.build.rows import RowMaker
+from posology.index.build.rows import LocalRowBuilder
 from posology.index.build.vectors import GivenVectors
 from posology.index.schema import Row
 from posology.index.store import Index
@@ -23,7 +23,7 @@ Thing = Record | Deletion | Notice | Parts
 HERE = Path("a.jsonl")
 ARTICLE = "pmcid:PMC2"
 EMBEDDER = HashEmbedder(dim=8)
-MAKER = RowMaker(embedder=EMBEDDER, annotator=None, codec=None)
+MAKER = LocalRowBuilder(embedder=EMBEDDER, annotator=None, codec=None)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record, p
 from posology.errors import VersionGone
 from posology.index.build.batches import Batch
 from posology.index.build.report import Tally
-from posology.index.build.rows import RowMaker
+from posology.index.build.rows import LocalRowBuilder
 from posology.index.maintenance import EXACT_FROM
 from posology.index.reader import FRESH
 from posology.index.store import Index
@@ -33,7 +33,7 @@ Shown: TypeAlias = dict[str, tuple[str, bool, bool]]
 Place: TypeAlias = tuple[int, int]
 HERE = Path("a.jsonl")
 EMBEDDER = HashEmbedder(dim=8)
-MAKER = RowMaker(embedder=EMBEDDER, annotator=None, codec=None)
+MAKER = LocalRowBuilder(embedder=EMBEDDER, annotator=None, codec=None)
 IDS = ("pmid:1", "pmid:2", "doi:10.1/A")
 ARTICLES = ("pmcid:PMC1", "pmid:2")
 TARGETS = (*IDS, *ARTICLES, "doi:10.1/a", "pmcid:pmc1", "pmcid:PMC1#1", "pmid:3")
