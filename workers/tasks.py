@@ -84,7 +84,7 @@ def _ready(sender: Any, **_: object) -> None:
     queues = set(sender.app.amqp.queues.consume_from)
     runtime.start(queues=queues)
     if INGEST in queues:
-        shards.keep_house()
+        shards.run_maintenance()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]  # Celery ships no types

@@ -1,4 +1,4 @@
-"""Where an index lies, and its table there."""
+"""Connection to LanceDB, and the table of passages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from posology.index.schema import TABLE
 
 
 def connect(place: Place) -> Any:
-    """LanceDB at this place.
+    """Connect to LanceDB at a place.
 
     Raises:
-        IndexFault: no index can lie there, or it cannot be reached.
-        ConfigurationError: there are no credentials for it.
+        IndexFault: no index can be stored there, or there is no connection.
+        ConfigurationError: credentials are missing.
     """
     import lancedb
 
@@ -26,14 +26,16 @@ def connect(place: Place) -> Any:
     except (OSError, RuntimeError, ValueError) as error:
         if place.folder is None:
             raise fault(error, place.uri) from None
-        raise IndexFault(f"{place.uri} cannot hold an index: {error}", index=place.uri) from error
+        raise IndexFault(
+            f"no index can be stored at {place.uri}: {error}", index=place.uri
+        ) from error
 
 
 def open_table(connection: Any, uri: str) -> Any | None:
-    """The newest version of the passages; ``None``: there are none.
+    """Open the newest version of the table; ``None``: there is no table.
 
     Raises:
-        IndexFault: they cannot be read.
+        IndexFault: it cannot be read.
     """
     try:
         return connection.open_table(TABLE)
@@ -47,20 +49,20 @@ def open_table(connection: Any, uri: str) -> Any | None:
 
 @contextmanager
 def translated(uri: str) -> Iterator[None]:
-    """Raise what LanceDB raises in the block as an :class:`~posology.errors.IndexFault`.
+    """Raise LanceDB's errors in the block as :class:`~posology.errors.IndexFault`.
 
     Args:
-        uri: of the index that the block reads or writes.
+        uri: address of the index that the block reads or writes.
     """
     try:
         yield
     except (OSError, RuntimeError, ValueError) as error:
         if "://" in uri:
-            # what storage says may hold keys and signatures
+            # messages of object storage may hold keys and signatures
             raise fault(error, uri) from None
         reason = " ".join(str(error).split())
         raise IndexFault(
-            f"the index at {uri} failed: see that there is room on its disk, and build it anew if "
-            f"files of it are gone ({reason})",
+            f"the index at {uri} failed ({reason}): check the free disk space, and build a new index if files of it are "
+            "missing",
             index=uri,
         ) from error

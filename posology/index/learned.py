@@ -1,4 +1,4 @@
-"""What an index's annotator has learned, kept beside the passages: later ingests go on with the same."""
+"""Learned state of an index's annotator, stored beside the passages for later ingests."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _TABLE = "learned"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Learned:
-    """A model of the literature that an annotator made."""
+    """Learned state of an annotator."""
 
     #: the annotator's name
     annotator: str
-    #: records of the files that it was made from
+    #: records of the files that it was learned from
     passages: int
-    #: the annotator's own
+    #: format of the annotator's own
     data: bytes
 
 
 def read_learned(connection: Any) -> Learned | None:
-    """What is kept; ``None``: nothing yet.
+    """Return the stored state; ``None``: there is none yet.
 
     Args:
-        connection: the index's.
+        connection: the index's connection.
 
     Raises:
         IndexFault: it cannot be read.
@@ -38,9 +38,9 @@ def read_learned(connection: Any) -> Learned | None:
 
 
 def keep_learned(connection: Any, learned: Learned) -> None:
-    """Keep this in the place of what was kept.
+    """Store a state in place of the earlier one.
 
-    In a table, not in a file, so that object storage holds it too and a reader never sees half of it.
+    It is a table, not a file, so that object storage holds it too, and a reader never sees a part of it.
 
     Raises:
         IndexFault: it cannot be written.

@@ -1,4 +1,4 @@
-"""What keeps a table quick to search: its indices and its files."""
+"""Maintenance of a table for quick search: indices and files."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from posology.index.search.recall import Sample
 
 __all__ = ["APPROXIMATE_FROM", "EXACT_FROM", "KEEP", "compact", "prepare", "tune", "vector_index"]
 
-#: versions older than this are removed: a reader takes up a new one within seconds, and until then
-#: the files before a compaction take as much room again
+#: age at which versions are removed. A reader takes up a new one within seconds; until the removal, the files before a
+#: compaction take as much space again
 KEEP = timedelta(hours=1)
-#: an index that misses more than this share of the rows is built anew, not patched; so is one that was trained on
-#: a table which has grown or shrunk by more since, or of which more was written since
+#: share of unindexed rows above which an index is rebuilt, not extended; also the share of rows by which the table may have
+#: grown, shrunk or been rewritten since an index was trained
 STALE = 0.2
-#: recall is measured anew when the table has grown or shrunk by this share, or as much of it was written
+#: share of rows by which the table has grown, shrunk or been rewritten before recall is measured again
 DRIFT = 0.05
-#: the columns that filters, notices and abbreviations are looked up by, besides the id, and LanceDB's index for each: ``BTree``
-#: where most values differ, ``Bitmap`` where few do, ``LabelList`` for lists
+#: columns searched by filters, notices and abbreviations, besides the id, with their LanceDB index: ``BTree`` for mostly
+#: distinct values, ``Bitmap`` for few values, ``LabelList`` for lists
 SCALAR = {
     "year": "BTree",
     "pmid": "BTree",
@@ -37,19 +37,19 @@ SCALAR = {
 
 
 def prepare(table: Any) -> None:
-    """Give a new table its indices by id and by word.
+    """Create the id and full-text indices of a new table.
 
-    Passages that are not in the full-text index yet are then read as it reads them.
+    Passages that the full-text index does not hold yet are then tokenised in the same way.
     """
     _scalar(table, "id", "BTree", rows=0)
     _full_text(table, rows=0)
 
 
 def compact(table: Any) -> None:
-    """Join small files, add new rows to the indices that there are, and remove old versions.
+    """Join small files, add new rows to existing indices, and remove old versions.
 
-    How many rows an approximate index has come to hold since it was trained is kept with it: revisions change what it was
-    trained on, and not how many rows there are.
+    The number of rows added to an approximate index since its training is stored with it: revisions change the training
+    data without changing the number of rows.
     """
     written = _unindexed(table, "vector") if Built.read(table.schema) else None
     table.optimize(cleanup_older_than=KEEP)
@@ -65,17 +65,17 @@ def tune(
     floor: float = ann.FLOOR,
     step: Callable[[str], None] = lambda _: None,
 ) -> Built | None:
-    """Compact, and give every column the index that its number of rows calls for.
+    """Compact the table, and build the indices that its number of rows requires.
 
-    An approximate index is searched for sentences of its own passages, more and more widely until it finds enough;
-    how widely, and how much it then finds, is kept with the table.
+    An approximate index is searched for sentences of its own passages, more and more widely until its recall suffices.
+    The width and the recall are stored with the table.
 
     Args:
-        table: LanceDB's; nobody else may write it meanwhile.
+        table: LanceDB's; no other writer may write it meanwhile.
         exact_from: rows from which vectors and the columns of :data:`SCALAR` are indexed.
         approximate_from: rows from which the index of the vectors is approximate.
-        floor: share of the 16 nearest that it must find.
-        step: told what is done, whenever something is: ``files``, ``columns``, ``words``, ``vectors``, ``recall``.
+        floor: minimum recall of the 16 nearest.
+        step: called after each step with its name: ``files``, ``columns``, ``words``, ``vectors``, ``recall``.
 
     Returns:
         The approximate index, if there is one.
@@ -110,17 +110,17 @@ def tune(
 
 
 def vector_index(table: Any) -> str | None:
-    """The kind of index that the vectors have: ``IvfFlat``, ``IvfPq`` or ``None``."""
+    """Return the kind of the vectors' index: ``IvfFlat``, ``IvfPq`` or ``None``."""
     return next((str(i.index_type) for i in table.list_indices() if i.columns == ["vector"]), None)
 
 
 def built(table: Any) -> Built | None:
-    """The approximate index of this version of a table; ``None``: it has none, its search is exact."""
+    """Return the approximate index of a table's version; ``None``: its search is exact."""
     if vector_index(table) != "IvfPq":
         return None
     if kept := Built.read(table.schema):
         return kept
-    # what was measured is lost: then as before anything was
+    # the measurement is lost: use the defaults from before any measurement
     rows = int(table.count_rows())
     planned = ann.plan(rows, _dim(table), exact_from=0, approximate_from=0)
     return ann.begin(planned, rows) if planned and planned.kind == "IvfPq" else None
@@ -144,7 +144,7 @@ def _full_text(table: Any, *, rows: int) -> None:
 
 
 def _train(table: Any, planned: Plan, rows: int) -> Built:
-    """Build the index of the vectors, unless the one that there is serves still; returns how it is searched."""
+    """Build the vectors' index, unless the existing one still fits; return how it is searched."""
     kept = Built.read(table.schema)
     fits = vector_index(table) == planned.kind and _covered(table, "vector", rows)
     if planned.kind == "IvfPq":
@@ -161,13 +161,13 @@ def _dim(table: Any) -> int:
 
 
 def _covered(table: Any, column: str, rows: int) -> bool:
-    """Whether an index on ``column`` holds nearly all rows."""
+    """Return whether an index on ``column`` holds nearly all rows."""
     unindexed = _unindexed(table, column)
     return unindexed is not None and unindexed <= STALE * rows
 
 
 def _unindexed(table: Any, column: str) -> int | None:
-    """How many rows the index on a column does not hold yet; ``None``: there is none, or it does not say."""
+    """Return the number of rows missing from a column's index; ``None``: no index, or unknown."""
     for index in table.list_indices():
         if index.columns == [column]:
             stats = table.index_stats(index.name)

@@ -1,4 +1,4 @@
-"""Which files of the literature have been applied to an index, and what came of each."""
+"""Manifest of an index: the files that syncs have applied, and their counts."""
 
 from __future__ import annotations
 
@@ -15,47 +15,46 @@ _TABLE = "synced"
 
 
 class State(StrEnum):
-    """How far a file is."""
+    """State of a file."""
 
-    #: begun, and perhaps partly written
+    #: begun, possibly written in part
     BEGUN = "begun"
-    #: one of those from which the index is being rebuilt
+    #: one of the files that the index is being rebuilt from
     REBUILDING = "rebuilding"
-    #: written, as far as it can be read
+    #: written, as far as it is readable
     APPLIED = "applied"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Applied:
-    """A file that was applied, or is being."""
+    """A file that is applied, or begun."""
 
-    #: without its folder
+    #: file name, without its folder
     name: str
     #: bytes
     size: int
     mtime_ns: int
-    #: its MD5 as 32 hexadecimal digits
+    #: MD5 as 32 hexadecimal digits
     md5: str
     state: State
     #: good records
     records: int = 0
     deletions: int = 0
     notices: int = 0
-    #: records that cannot be read
+    #: unreadable records
     bad: int = 0
-    #: why it cannot be read to its end; ``None``: it can
+    #: error that prevents reading it to its end; ``None``: none
     broken: str | None = None
-    #: when it was applied, ISO 8601, UTC; ``None``: not yet
+    #: time of application, ISO 8601, UTC; ``None``: not yet applied
     applied: str | None = None
-    #: the version with which it was published; ``None``: not yet
+    #: version that published it; ``None``: not yet published
     version: int | None = None
 
 
 class Manifest:
     """The files of a sync, by name. Blocking; written under the index's lock.
 
-    A file is written down before anything of it is written to the index, so that a sync that was broken off is seen
-    from outside.
+    A file is recorded before any of its records is written to the index, so that an interrupted sync can be detected.
     """
 
     def __init__(self, connection: Any, uri: str) -> None:
@@ -74,7 +73,7 @@ class Manifest:
         self.files = _read(self._table, uri)
 
     def write(self, *files: Applied) -> None:
-        """Commit what became of files."""
+        """Commit the rows of files."""
         if not files:
             return
         with translated(self._uri):
@@ -83,13 +82,13 @@ class Manifest:
         self.files |= {file.name: file for file in files}
 
     def replace(self, *files: Applied) -> None:
-        """Commit that these files are all that has been applied."""
+        """Commit these files in place of all others."""
         with translated(self._uri):
             self._table.add(self._rows(files), mode="overwrite")
         self.files = {file.name: file for file in files}
 
     def tidy(self) -> None:
-        """Compact the table, of which every commit left a version."""
+        """Compact the table: each commit leaves a version."""
         with translated(self._uri):
             compact(self._table)
 
@@ -101,10 +100,10 @@ class Manifest:
 
 
 def applied_files(connection: Any, uri: str) -> tuple[Applied, ...]:
-    """What has been applied, by name; nothing is written.
+    """Return the applied files, by name; nothing is written.
 
     Raises:
-        IndexFault: it cannot be read.
+        IndexFault: the manifest cannot be read.
     """
     try:
         table = connection.open_table(_TABLE)
@@ -117,28 +116,28 @@ def applied_files(connection: Any, uri: str) -> tuple[Applied, ...]:
 
 
 def unfinished(files: Iterable[Applied]) -> tuple[str, ...]:
-    """Names of the files that are not published yet."""
+    """Return the names of unpublished files."""
     return tuple(file.name for file in files if file.version is None)
 
 
 def refuse_unfinished(connection: Any, uri: str) -> None:
-    """See that nothing is published in the middle of a sync.
+    """Refuse to write while a sync is unfinished.
 
     Raises:
-        IndexUnfinished: naming the first file that is not published.
+        IndexUnfinished: a sync or rebuild was interrupted; the message names the first unpublished file.
     """
     files = applied_files(connection, uri)
     waiting = unfinished(files)
     if any(file.state is State.REBUILDING for file in files):
         raise IndexUnfinished(
-            f"a rebuild of the index at {uri} was broken off: finish it with `posology sync DIR --rebuild` before "
-            "anything else is written; until then readers see what it was before",
+            f"a rebuild of the index at {uri} was interrupted: finish it with `posology sync DIR --rebuild`; until then "
+            "readers see the old version",
             index=uri,
         )
     if waiting:
         raise IndexUnfinished(
-            f"a sync of the index at {uri} was broken off at {waiting[0]}: finish it with `posology sync` before "
-            "anything else is written; until then readers see what it was before",
+            f"a sync of the index at {uri} was interrupted at {waiting[0]}: finish it with `posology sync DIR`; until then "
+            "readers see the old version",
             index=uri,
         )
 

@@ -46,7 +46,7 @@ _SAID = (
     ),
     (
         r"error sending request|timed? ?out|[Cc]onnect|dns error|deadline",
-        "it cannot be reached: see that the network and POSOLOGY_S3_ENDPOINT are right",
+        "no connection: check the network and POSOLOGY_S3_ENDPOINT",
     ),
     (
         r"\b(?:429|5\d\d)\b|SlowDown|ServiceUnavailable",

@@ -1,9 +1,9 @@
-"""Which versions of the table readers may read, and for how long.
+"""Published versions of an index, and their retention.
 
 Every commit makes a version of the table; only some are published. A published version is pinned by a branch of the
-table that nobody ever writes to: LanceDB's cleaning keeps what a branch needs (it refuses to clean at all where a
-*tag* is older than what it is to remove). The branch's name says when it was published, so that publishing is one
-atomic step, and the newest branch is what readers open.
+table that is never written to: LanceDB's cleanup keeps the files of a branch (with a *tag* older than the versions to
+remove, it refuses to clean at all). The branch's name holds the time of publication. So publishing is one atomic step,
+and readers open the newest branch.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import Any
 from posology.errors import IndexFault, VersionGone
 from posology.index.connection import translated
 
-#: for how long a version can be read after it was replaced, unless it is said otherwise: the month in which an
-#: answer is looked into
+#: default retention of a replaced version: the month in which an answer may be reviewed
 KEEP_VERSIONS = timedelta(days=30)
-#: at least so long, whatever is said: questions under way read on in the version that they began with
+#: minimum retention: questions in flight keep reading the version that they began with
 LEAST = timedelta(hours=1)
 
 _NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z")
@@ -29,18 +28,18 @@ _TIME = "%Y%m%dT%H%M%S%f"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """A version that readers may read."""
+    """A published version."""
 
-    #: the table's, as in ``index@17``
+    #: number of the table's version, as in ``index@17``
     number: int
-    #: when, UTC
+    #: time of publication, UTC
     at: datetime
     #: name of the branch that pins it
     branch: str
 
 
 def published(table: Any, uri: str) -> tuple[Published, ...]:
-    """The versions that can be read, oldest first; the last is the one that readers open.
+    """Return the readable versions, oldest first; readers open the last one.
 
     Args:
         table: a handle on any version.
@@ -64,7 +63,7 @@ def published(table: Any, uri: str) -> tuple[Published, ...]:
 
 
 def publish(table: Any, uri: str) -> int:
-    """Let readers read the newest version, from now on; returns its number.
+    """Publish the newest version, and return its number.
 
     Args:
         table: a handle on the newest version.
@@ -83,14 +82,14 @@ def publish(table: Any, uri: str) -> int:
 
 
 def expire(table: Any, uri: str, keep: timedelta) -> tuple[int, ...]:
-    """Unpin the versions whose time is over, so that the next cleaning removes them; returns their numbers.
+    """Unpin expired versions, so that the next cleanup removes them; return their numbers.
 
-    An answer may have been made on a version until it was replaced, so that is when its time begins.
+    Answers may use a version until it is replaced, so its retention begins then.
 
     Args:
         table: a handle on any version.
         uri: the index's.
-        keep: for how long versions are kept after they were replaced; at least :data:`LEAST`.
+        keep: retention of replaced versions; at least :data:`LEAST`.
     """
     known = published(table, uri)
     now = datetime.now(UTC)
@@ -102,17 +101,17 @@ def expire(table: Any, uri: str, keep: timedelta) -> tuple[int, ...]:
 
 
 def at(table: Any, number: int, *, uri: str, name: str, keep: timedelta) -> None:
-    """Have a handle read a published version.
+    """Check out a published version in a handle.
 
     Args:
         table: the handle.
         number: the version's.
         uri: the index's.
         name: the index's.
-        keep: as versions are kept, for the message.
+        keep: retention, for the message.
 
     Raises:
-        VersionGone: its time is over, or it never was published.
+        VersionGone: it was removed, or never published.
     """
     known = {one.number for one in published(table, uri)}
     if known and number not in known:

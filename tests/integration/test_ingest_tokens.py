@@ -112,7 +112,7 @@ def test_another_codec_or_none_is_refused_before_anything_is_written(
 ) -> None:
     path = write(tmp_path / "a.jsonl", 1)
     for other in (TruncatingCodec(embedder.name, width=3), None):
-        with pytest.raises(IndexMismatch, match="keeps the token codes of truncating-12, not of"):
+        with pytest.raises(IndexMismatch, match="truncating-12"):
             ingest([path], index, RowSource(embedder=embedder, codec=other))
     assert index.count() == 0
 
@@ -183,7 +183,7 @@ def test_the_command_keeps_codes_where_the_codec_is_the_embedders(
     run_ingest([path], without, Target(place=plain))
     run_ingest([path], Settings(), Target(place=tiny, embedder=str(tiny_encoder)))
     assert [Index.open(place).info().codec for place in (plain, tiny)] == [None, None]
-    with pytest.raises(IndexMismatch, match=f"codes of {codec.name}, not of nothing"):
+    with pytest.raises(IndexMismatch, match=codec.name):
         run_ingest([path], without, Target(place=coded))
-    with pytest.raises(IndexMismatch, match=f"codes of nothing, not of {codec.name}"):
+    with pytest.raises(IndexMismatch, match=codec.name):
         run_ingest([path], Settings(), Target(place=plain))

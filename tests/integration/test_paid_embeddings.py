@@ -107,8 +107,8 @@ def _json(result: Result) -> dict[str, Any]:
 def test_an_ingest_says_what_it_will_cost_and_buys_each_text_once(clinic: Clinic) -> None:
     told = clinic("ingest", str(clinic.corpus), "--dry-run", "--max-cost", "0.01")
     assert told.exit_code == 0, told.output
-    assert "20 passages are new or have changed" in told.stderr
-    assert "--max-cost: $0.0100: the worst fits" in told.stderr
+    assert "20 new or changed passages" in told.stderr
+    assert "--max-cost: $0.0100: covers the worst case" in told.stderr
     assert clinic.stub.requests == ()
     out = _json(clinic("ingest", str(clinic.corpus), "--json"))
     assert out["written"] == 20
@@ -126,7 +126,7 @@ def test_an_ingest_says_what_it_will_cost_and_buys_each_text_once(clinic: Clinic
     )
     assert (again["written"], Decimal(again["spent_usd"])) == (20, Decimal(0))
     free = clinic("ingest", str(clinic.corpus), "--dry-run", "--index", str(clinic.folder / "x"))
-    assert "nothing is to be paid for" in free.stderr
+    assert "no cost" in free.stderr
 
 
 def test_vectors_that_are_given_are_not_bought(clinic: Clinic) -> None:

@@ -138,7 +138,7 @@ async def test_what_kills_its_workers_is_given_up(
         assert await store.sweep(run) == 1
     found = await store.standing(place, "aa")
     assert (found.state, found.outcome.lacking) == ("failed", False)
-    assert "lost" in (found.outcome.failure or "")
+    assert "died" in (found.outcome.failure or "")
 
 
 async def test_a_message_that_was_lost_is_sent_again(
@@ -267,7 +267,7 @@ async def test_a_worker_sends_what_waits_and_keeps_its_lease(
 
     worker = ShardWorker(redis_url, slow, send, worker="host:1", lease=lease)
     async with worker, anyio.create_task_group() as group:
-        group.start_soon(worker.keep_house)
+        group.start_soon(worker.run_maintenance)
         with anyio.fail_after(90):
             while len(sent) < 3:  # noqa: ASYNC110 - Redis is asked again and again
                 await anyio.sleep(0.01)

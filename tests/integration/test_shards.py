@@ -259,7 +259,7 @@ def test_workers_that_lack_what_it_takes_end_the_ingest(tmp_path: Path) -> None:
     assert "another embedder" in failed.value.reason
     with pytest.raises(IndexMismatch, match="hash-16"):
         ShardEncoder(index, RowSource(embedder=HashEmbedder(dim=16), annotator=annotator()))
-    with pytest.raises(IndexMismatch, match="annotated"):
+    with pytest.raises(IndexMismatch, match="annotat"):
         ShardEncoder(index, RowSource(embedder=HashEmbedder(dim=DIM)))
 
 

@@ -1,4 +1,4 @@
-"""A worker's part: claim a shard, encode it, keep its lease, say how it ended; and look after the queue."""
+"""Worker side of distributed ingest: claims, encodes and reports shards, and maintains their queue."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ from workers.process import Runtime
 
 logger = logging.getLogger(__name__)
 
-#: hands a shard of a run to the broker; blocking
+#: sends a shard of a run to the broker; blocking
 Send = Callable[[str, str], None]
-#: from the place of an index and a shard to its rows; blocking. A :class:`PosologyError` says what this worker lacks,
-#: any other what is wrong with the shard.
+#: encodes a shard, given the address of its index and its name; blocking. A :class:`PosologyError` is a fault of this
+#: worker, any other error a fault of the shard.
 Encode = Callable[[str, str], None]
-#: shards that wait in the broker at most; the others wait in their run's list
+#: maximum number of shards waiting in the broker; the others wait in the list of their run
 DEPTH = 16
-#: seconds for which a worker that lacks what it takes does not take the next
+#: seconds for which a worker that lacks a model or the index claims no shard
 _KEEP = 2.0
-#: seconds for which a worker leaves a shard that it failed at to others, where there are any, and between two messages of it
+#: seconds for which a worker leaves a shard that it failed at to others, if there are any, and between two messages of it
 _LEAVE, _SOON = 30.0, 0.5
-#: seconds between two looks at the lists
+#: seconds between two dispatches
 _PAUSE = 0.2
-#: characters of an error that are kept
-_SAID = 300
+#: characters of an error that are stored
+_REASON = 300
 
 
 class ShardWorker:
-    """Encodes shards on one event loop, one at a time: an encoder uses all cores that it is given.
+    """Encodes shards on one event loop, one at a time: an encoder uses all its cores.
 
     Args:
-        url: of Redis.
+        url: address of Redis.
         encode: see :data:`Encode`.
         send: see :data:`Send`.
-        worker: this process's name.
+        worker: name of this process.
         lease: seconds for which a claim holds without a heartbeat.
-        keep: seconds for which this worker takes nothing after it lacked what it takes.
+        keep: seconds for which this worker claims nothing after it lacked a model or the index.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class ShardWorker:
         await self._stack.aclose()
 
     async def work(self, run: str, name: str) -> None:
-        """Encode a shard that a message named, if there is anything to do; it raises nothing."""
-        # before the claim: what waits for another shard of this process is not held by it
+        """Claim and encode the shard of a message, if it is still waiting; raises nothing."""
+        # before the claim: a shard that waits for another one of this process is not claimed by it
         async with self._one:
             try:
                 if await self._is_for_others(run, name):
@@ -109,15 +109,15 @@ class ShardWorker:
             except StoreUnavailable as error:
                 logger.warning("%s", error)
 
-    async def give_back(self, run: str, name: str) -> None:
-        """Leave a shard that a message named to another worker."""
+    async def requeue(self, run: str, name: str) -> None:
+        """Requeue the shard of a message for another worker."""
         try:
             await self._store.unsend(run, name)
         except StoreUnavailable as error:
             logger.warning("%s", error)
 
-    async def keep_house(self) -> None:
-        """Send waiting shards to the broker and find what was lost, until cancelled."""
+    async def run_maintenance(self) -> None:
+        """Send waiting shards to the broker, and requeue lost ones, until cancelled."""
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(again, self._dispatch, _PAUSE)
@@ -130,7 +130,7 @@ class ShardWorker:
     async def _work_on(self, claim: Claim) -> None:
         failed: Exception | None = None
         async with anyio.create_task_group() as group:
-            group.start_soon(self._hold, claim)
+            group.start_soon(self._extend, claim)
             try:
                 await anyio.to_thread.run_sync(self._encode, claim.place, claim.name)
             except Exception as error:  # noqa: BLE001 - an encoder may raise anything
@@ -142,28 +142,30 @@ class ShardWorker:
         lacking = isinstance(failed, PosologyError)
         if not lacking:
             self._failed[claim.run, claim.name] = time.monotonic()
-        said = " ".join(str(failed).split())[:_SAID]
-        logger.warning("shard %s: %s: %s", claim.name, type(failed).__name__, said)
-        await self._store.miss(claim, f"{type(failed).__name__}: {said}", lacking=lacking)
+        reason = " ".join(str(failed).split())[:_REASON]
+        logger.warning(
+            "shard failed shard=%s error=%s: %s", claim.name, type(failed).__name__, reason
+        )
+        await self._store.miss(claim, f"{type(failed).__name__}: {reason}", lacking=lacking)
         if lacking:
-            # so that it does not take all of them before another that can
+            # so that it does not claim every shard before a worker that can encode them
             await anyio.sleep(self._keep)
 
     async def _is_for_others(self, run: str, name: str) -> bool:
-        """Whether this worker failed at a shard, and another is there: it may be this worker that ails."""
+        """Return whether this worker failed at a shard, and another worker could try it: this one may be faulty."""
         since = time.monotonic() - _LEAVE
         self._failed = {one: at for one, at in self._failed.items() if at > since}
         if (run, name) not in self._failed:
             return False
         return await self._store.workers(within=self._lease) > 1
 
-    async def _hold(self, claim: Claim) -> None:
-        """Extend the lease; a worker that has lost it encodes to the end all the same, which harms nobody."""
+    async def _extend(self, claim: Claim) -> None:
+        """Extend the lease; a worker that lost it still encodes to the end, which is harmless."""
         while True:
             await anyio.sleep(self._lease / 5)
             try:
                 if not await self._store.heartbeat(claim, lease=self._lease):
-                    logger.warning("shard %s is another worker's by now", claim.name)
+                    logger.warning("lease lost shard=%s", claim.name)
                     return
             except StoreUnavailable as error:
                 logger.warning("%s", error)
@@ -187,19 +189,19 @@ class ShardWorker:
     async def _sweep(self) -> None:
         for run in await self._store.runs():
             if found := await self._store.sweep(run):
-                logger.warning("%d shards had lost their workers or messages", found)
+                logger.warning("shards requeued run=%s count=%d", run, found)
 
     async def _announce(self) -> None:
         await self._store.announce(self._worker)
 
 
 class IngestRuntime:
-    """Starts at the first shard, or when the worker is ready; closes once, before the runtime.
+    """Shard worker of a process: starts at the first shard, or when the process is ready; closes before the runtime.
 
     Args:
-        runtime: has the event loop.
-        settings: reads them, in the worker's process.
-        send: hands a shard to the broker; blocking.
+        runtime: owns the event loop.
+        settings: reads the settings in the worker's process.
+        send: sends a shard to the broker; blocking.
     """
 
     def __init__(self, runtime: Runtime, settings: Callable[[], Settings], send: Send) -> None:
@@ -209,25 +211,25 @@ class IngestRuntime:
         self._lock = threading.Lock()
         self._stack = ExitStack()
         self._worker: ShardWorker | None = None
-        self._house: Future[None] | None = None
+        self._maintenance: Future[None] | None = None
 
     def run(self, run: str, name: str) -> None:
-        """Encode a shard; the calling thread waits. A worker that was told to stop begins none."""
+        """Encode a shard while the calling thread waits; during a graceful shutdown it is requeued."""
         worker = self._started()
         portal, _ = self._runtime.start()
-        portal.call(worker.give_back if self._runtime.draining else worker.work, run, name)
+        portal.call(worker.requeue if self._runtime.draining else worker.work, run, name)
 
-    def keep_house(self) -> None:
-        """Look after the queue, until this is closed."""
+    def run_maintenance(self) -> None:
+        """Maintain the queue until this is closed."""
         portal, _ = self._runtime.start()
-        self._house = portal.start_task_soon(self._started().keep_house)
+        self._maintenance = portal.start_task_soon(self._started().run_maintenance)
 
     def close(self) -> None:
         """Close the connection. Idempotent."""
         with self._lock:
-            if self._house is not None:
-                self._house.cancel()
-                self._house = None
+            if self._maintenance is not None:
+                self._maintenance.cancel()
+                self._maintenance = None
             self._worker = None
             self._stack.close()
 

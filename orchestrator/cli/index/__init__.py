@@ -1,1 +1,1 @@
-"""``posology ingest``, ``sync`` and ``index``: literature in, versions out."""
+"""Commands that write and inspect an index: ``ingest``, ``sync`` and ``index``."""

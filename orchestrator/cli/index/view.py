@@ -1,4 +1,4 @@
-"""What a sync did, and which versions of an index there are: as data, and for people."""
+"""Views of syncs, indices and their versions: as published data, and as text."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from posology.index.store import Index
     from posology.index.sync.report import Rebuilt, SyncReport
 
-#: files that are listed one by one
+#: files listed by name
 _SHOWN = 20
 
 
 def sync_output(report: SyncReport) -> SyncOutput:
-    """The published form of a sync's report."""
+    """Return the published form of a sync's report."""
     return SyncOutput(
         applied=tuple(
             FileOutput.model_validate(
@@ -56,12 +56,12 @@ def sync_output(report: SyncReport) -> SyncOutput:
 
 
 def rebuild_output(found: Rebuilt) -> RebuildOutput:
-    """The published form of what a rebuild does."""
+    """Return the published form of a rebuild's counts."""
     return RebuildOutput.model_validate(asdict(found))
 
 
 def prospect_output(found: SyncForecast) -> ProspectOutput:
-    """The published form of what a sync will do."""
+    """Return the published form of what a sync will do."""
     return ProspectOutput(
         files=tuple(file.name for file in found.plan.files),
         again=found.plan.again,
@@ -98,7 +98,7 @@ def info_output(index: Index) -> IndexOutput:
 
 
 def versions_output(index: Index) -> VersionsOutput:
-    """The versions of an index that can be read. Blocking."""
+    """Return the readable versions of an index. Blocking."""
     known = index.versions()
     until = [one.at + index.keep for one in known[1:]]
     found = []
@@ -118,7 +118,7 @@ def versions_output(index: Index) -> VersionsOutput:
 
 
 def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
-    """What was applied; what is wrong goes to ``errors``."""
+    """Print what was applied; faults go to ``errors``."""
     _show_files(errors, out)
     for file in out.applied[-_SHOWN:]:
         broken = f"; {file.broken}" if file.broken else ""
@@ -132,44 +132,48 @@ def show_sync(console: Console, errors: Console, out: SyncOutput) -> None:
             soft_wrap=True,
         )
     if len(out.applied) > _SHOWN:
-        console.print(f"… and {len(out.applied) - _SHOWN:,} files before these")
+        console.print(f"… and {len(out.applied) - _SHOWN:,} earlier files")
     if out.applied or out.ingest.bad_files:
         show_ingest(console, errors, out.ingest)
         console.print(
-            f"{out.ingest.removed:,} passages removed; {out.ingest.warned:,} marked as retracted or of "
-            "concern, or not any more"
+            f"{out.ingest.removed:,} passages removed; marks of retraction or concern changed for "
+            f"{out.ingest.warned:,}"
         )
         if out.rebuild is not None:
             _show_rebuild(console, errors, out.rebuild, done=True)
-        console.print(Text(safe(f"{len(out.applied):,} files applied; readers see {out.index}")))
+        console.print(Text(safe(f"{len(out.applied):,} files applied; published {out.index}")))
     else:
         if out.ingest.bad:
-            # a rebuild reads all records, also where there is nothing to do
+            # a rebuild reads all records, even if there is nothing to do
             show_ingest(console, errors, out.ingest)
         console.print(
-            Text(safe(f"nothing to do: {out.done:,} files are applied; readers see {out.index}"))
+            Text(
+                safe(
+                    f"nothing to do: {out.done:,} files are already applied; published {out.index}"
+                )
+            )
         )
 
 
 def show_prospect(console: Console, errors: Console, out: ProspectOutput) -> None:
-    """What would be done; what is wrong goes to ``errors``."""
+    """Print what would be done; faults go to ``errors``."""
     _show_files(errors, out)
     for one in out.bad_files:
         errors.print(Text(safe(f"{one.path}: {one.reason}"), style="red"), soft_wrap=True)
     for name in () if out.waiting else out.files[-_SHOWN:]:
-        console.print(Text(safe(f"{name} is to be applied")), soft_wrap=True)
+        console.print(Text(safe(f"would apply {name}")), soft_wrap=True)
     if len(out.files) > _SHOWN and not out.waiting:
-        console.print(f"… and {len(out.files) - _SHOWN:,} files before these")
+        console.print(f"… and {len(out.files) - _SHOWN:,} earlier files")
     if out.rebuild is not None:
         _show_rebuild(console, errors, out.rebuild, done=False)
     if not out.files:
-        console.print(f"nothing to do: {out.done:,} files are applied")
+        console.print(f"nothing to do: {out.done:,} files are already applied")
 
 
 def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
     if out.missing:
         count = len(out.missing)
-        gone = ", and what only they hold is in no index that is made without them"
+        gone = "; the index lacks the records that only they hold"
         errors.print(
             Text(
                 f"{count:,} {'file is' if count == 1 else 'files are'} missing{gone}:",
@@ -177,13 +181,13 @@ def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
             ),
             soft_wrap=True,
         )
-    for names, said in (
-        (out.missing, "is missing in the folder"),
-        (out.revised, "is another file than before: it and all after it are applied again"),
-        (out.waiting, "waits: a file that cannot be read stands before it, or is it"),
+    for names, state in (
+        (out.missing, "is missing from the folder"),
+        (out.revised, "has changed: it and all later files are applied again"),
+        (out.waiting, "is not applied: it, or a file before it, cannot be read"),
     ):
         for name in names[:_SHOWN]:
-            errors.print(Text(safe(f"{name} {said}"), style="yellow"), soft_wrap=True)
+            errors.print(Text(safe(f"{name} {state}"), style="yellow"), soft_wrap=True)
         if len(names) > _SHOWN:
             errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
 
@@ -191,33 +195,35 @@ def _show_files(errors: Console, out: SyncOutput | ProspectOutput) -> None:
 def _show_rebuild(console: Console, errors: Console, out: RebuildOutput, *, done: bool) -> None:
     console.print(
         f"{out.passages:,} passages in the files: {out.new:,} new, {out.changed:,} changed, "
-        f"{out.unchanged:,} in the index as they are"
+        f"{out.unchanged:,} unchanged"
     )
     if out.removed:
-        verb = "went" if done else "would go"
+        verb = "were removed" if done else "would be removed"
         errors.print(
             Text(
-                f"{out.removed:,} of {out.published:,} passages that readers saw {verb}: none of the files holds them",
+                f"{out.removed:,} of {out.published:,} passages {verb}: none of the files holds them",
                 style="yellow",
             ),
             soft_wrap=True,
         )
-    for names, who in ((out.forgotten, "applied"), (out.ingested, "read by `posology ingest`")):
+    for names, how in ((out.forgotten, "applied"), (out.ingested, "read by `posology ingest`")):
         for path in names[:_SHOWN]:
-            was = f"{path} was {who} and is not in the folder: what only it says does not hold any more"
-            errors.print(Text(safe(was), style="yellow"), soft_wrap=True)
+            gone = (
+                f"{path} was {how} and is not in the folder: records that only it holds are dropped"
+            )
+            errors.print(Text(safe(gone), style="yellow"), soft_wrap=True)
         if len(names) > _SHOWN:
             errors.print(Text(f"… and {len(names) - _SHOWN:,} more", style="yellow"))
 
 
 def show_versions(console: Console, out: VersionsOutput) -> None:
-    """The versions that can be read, oldest first."""
+    """Print the readable versions, oldest first."""
     table = Table("version", "published (UTC)", "kept until (UTC)", "passages", "retracted")
     for one in out.versions:
         table.add_row(
             Text(safe(one.index)),
             _minute(one.published),
-            _minute(one.until) if one.until else "it is replaced",
+            _minute(one.until) if one.until else "replaced",
             f"{one.passages:,}",
             f"{one.retracted:,}",
         )
@@ -225,5 +231,5 @@ def show_versions(console: Console, out: VersionsOutput) -> None:
 
 
 def _minute(moment: str) -> str:
-    """A moment of ISO 8601 to the minute, so that it fits into a narrow terminal."""
+    """Return an ISO 8601 time to the minute, for narrow terminals."""
     return moment[:16].replace("T", " ")

@@ -240,7 +240,7 @@ def test_until_a_rebuild_is_finished_nothing_else_is_written(
     reader = Index.open(index.uri)
     assert content(reader) == before
     assert reader.info().unfinished == (name(1),)
-    with pytest.raises(SyncRefused, match="finish it with --rebuild"):
+    with pytest.raises(SyncRefused, match="--rebuild"):
         sync(folder, index, RowSource(embedder=embedder))
     notes = tmp_path / "a.jsonl"
     notes.write_text('{"id": "a", "text": "A."}')
@@ -302,7 +302,7 @@ def test_a_file_that_is_changed_between_reading_and_encoding_stops_it(
         if not now.reading and now.applied == 0:
             write(folder, 2, citations(31, text="Changed."))
 
-    with pytest.raises(SyncRefused, match=f"{name(2)} was changed"):
+    with pytest.raises(SyncRefused, match=name(2)):
         rebuild(folder, index, RowSource(embedder=embedder, batch=10), progress=change)
     assert index.count() == 0
     rebuild(folder, index, RowSource(embedder=embedder))

@@ -124,7 +124,7 @@ def test_a_survey_that_does_not_fit_its_files_is_believed_once_at_most(
     look(folder, index)
     with closing(sqlite3.connect(tmp_path / "index" / SURVEY)) as survey, survey:
         survey.execute(damage)
-    with pytest.raises(SyncRefused, match="run this again"):
+    with pytest.raises(SyncRefused, match="changed while"):
         rebuild(folder, index, RowSource(embedder=embedder))
     assert index.count() == 0
     rebuild(folder, index, RowSource(embedder=embedder))

@@ -212,13 +212,13 @@ def test_a_strangers_table_is_refused(tmp_path: Path, metadata: dict[bytes, byte
 
     schema = pa.schema([("id", pa.string())], metadata=metadata)
     lancedb.connect(tmp_path).create_table(TABLE, schema=schema)
-    with pytest.raises(IndexMismatch, match="build it anew"):
+    with pytest.raises(IndexMismatch, match="build a new"):
         Index.open(tmp_path)
 
 
 def test_another_format_is_refused(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "FORMAT", 99)
-    with pytest.raises(IndexMismatch, match="build it anew"):
+    with pytest.raises(IndexMismatch, match="build a new"):
         Index.open(index.uri)
 
 
@@ -248,7 +248,7 @@ def test_lost_data_files_are_a_typed_error(
         lambda: opened.upsert(rows),
         opened.warm,
     ):
-        with pytest.raises(IndexFault, match="build it anew"):
+        with pytest.raises(IndexFault, match="build a new"):
             use()
 
 
@@ -265,7 +265,7 @@ def test_a_full_disk_is_a_typed_error(
         "optimize": (index.compact, index.finish),
     }
     for write in writes[method]:
-        with pytest.raises(IndexFault, match=r"room on its disk.*No space left"):
+        with pytest.raises(IndexFault, match="No space left"):
             write()
 
 
@@ -337,7 +337,7 @@ def test_a_forked_process_is_told_to_open_it_itself(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    with pytest.raises(IndexFault, match="open it here"):
+    with pytest.raises(IndexFault, match="forked"):
         index.view()
 
 

@@ -164,7 +164,7 @@ def test_an_index_says_which_codec_made_its_codes(
     assert index.fetch(["p"])[0].tokens is None
     index.require_codec(codec)
     for other, name in ((TruncatingCodec(embedder.name, width=7), "truncating-7"), (None, "noth")):
-        with pytest.raises(IndexMismatch, match=f"codes of truncating-6, not of {name}"):
+        with pytest.raises(IndexMismatch, match=f"truncating-6.*{name}"):
             index.require_codec(other)
 
 
@@ -173,7 +173,7 @@ def test_an_index_made_without_a_codec_refuses_one(index: Index, embedder: HashE
     index.require_codec(None)
     index.require_codec(TruncatingCodec("another"))
     codec = TruncatingCodec(embedder.name)
-    with pytest.raises(IndexMismatch, match="codes of nothing, not of truncating-8"):
+    with pytest.raises(IndexMismatch, match="truncating-8"):
         Index.open_or_create(index.uri, embedder.name, embedder.dim, codec=codec)
 
 
@@ -182,9 +182,9 @@ def test_an_index_of_the_format_before_codes_is_refused(tmp_path: Path) -> None:
     schema = arrow_schema(Meta(**meta))
     old = schema.remove(schema.get_field_index("tokens"))
     lancedb.connect(tmp_path).create_table(TABLE, schema=old)
-    with pytest.raises(IndexMismatch, match="build it anew"):
+    with pytest.raises(IndexMismatch, match="another version"):
         Index.open(tmp_path)
-    with pytest.raises(IndexMismatch, match="build it anew"):
+    with pytest.raises(IndexMismatch, match="another version"):
         Index.open_or_create(tmp_path, "e", 4)
 
 

@@ -1,11 +1,11 @@
--- What every script of a run of shards begins with. KEYS[1] is what all keys of the run start with; ARGV[1] is the time,
--- ms, or 0 for the server's own.
+-- Library of all scripts of a run of shards. KEYS[1]: prefix of the run's keys. ARGV[1]: time in ms, or 0 for the
+-- server's clock.
 --   shard:NAME   hash: state (waiting, held, done, failed), token, delivery, worker, error, lacking,
---                and how often it was begun (tries), lost its worker (losses), was at fault (misses), or its worker (returns)
---   shards       set of the names
---   waiting      list of names that are to be sent to the broker
---   sent         zset of names that were sent and that nobody has claimed, by when
---   leases       zset of names that a worker holds, by when its lease ends
+--                and counts: claims (tries), dead workers (losses), own faults (misses), faults of workers (returns)
+--   shards       set of all names
+--   waiting      list of names to be sent to the broker
+--   sent         zset of names sent and not yet claimed, by time of sending
+--   leases       zset of claimed names, by end of the lease
 local P = KEYS[1]
 local now = tonumber(ARGV[1])
 if now == 0 then
@@ -13,7 +13,7 @@ if now == 0 then
   now = t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
--- a run that its writer never ends must not stay for good
+-- an abandoned run expires
 local KEEP = 7 * 24 * 3600
 
 local function shard(name)

@@ -1,5 +1,5 @@
--- A worker takes a shard up. ARGV: now, name, worker, lease in ms, delivery (unique to this delivery of the message: a claim
--- whose reply was lost is repeated). Says {token, place}, or nothing where it is done, gone, or another's.
+-- Claim a shard. ARGV: now, name, worker, lease in ms, delivery (unique to a delivery of the message, so that a claim whose
+-- reply was lost can be repeated). Returns {token, place}, or nothing if it is done, dropped, or claimed by another worker.
 local name, delivery = ARGV[2], ARGV[5]
 local state, by = unpack(redis.call('HMGET', shard(name), 'state', 'delivery'))
 local place = redis.call('GET', P .. 'place')

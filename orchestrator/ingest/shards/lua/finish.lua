@@ -1,5 +1,5 @@
--- The rows of a shard lie beside the index. ARGV: now, name. Whoever says so: the rows are the same, and a worker whose lease
--- has ended was only slow.
+-- Mark a shard as done. ARGV: now, name. The claim is not checked: any worker writes the same rows, also one whose lease
+-- has ended.
 local name = ARGV[2]
 if redis.call('EXISTS', shard(name)) == 0 then return 0 end
 redis.call('HSET', shard(name), 'state', 'done')

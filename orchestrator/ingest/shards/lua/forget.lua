@@ -1,4 +1,4 @@
--- Nobody wants these shards any more. ARGV: now, names. Says how many shards are left.
+-- Drop shards. ARGV: now, names. Returns the number of remaining shards.
 for i = 2, #ARGV do
   local name = ARGV[i]
   redis.call('DEL', shard(name))

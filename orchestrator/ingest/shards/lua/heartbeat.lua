@@ -1,4 +1,4 @@
--- A worker still holds a shard. ARGV: now, name, token, lease in ms. Says 1 while that is so.
+-- Extend a lease. ARGV: now, name, token, lease in ms. Returns 1 while the claim holds, else 0.
 local name = ARGV[2]
 local state, token = unpack(redis.call('HMGET', shard(name), 'state', 'token'))
 if state ~= 'held' or token ~= ARGV[3] then return 0 end

@@ -1,4 +1,4 @@
--- The writer wants a shard. ARGV: now, name, place of the index. Says its state; what has failed is tried anew.
+-- Offer a shard. ARGV: now, name, address of the index. Returns its state; a failed shard is queued again.
 local name = ARGV[2]
 redis.call('SET', P .. 'place', ARGV[3])
 redis.call('SADD', P .. 'shards', name)

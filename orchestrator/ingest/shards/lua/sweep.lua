@@ -1,5 +1,5 @@
--- Finds what nobody works on any more. ARGV: now, losses that a shard may cause, ms after which what was sent and not claimed
--- is taken for lost (0: the queue still holds messages), what is said of a shard that lost too many workers.
+-- Requeue shards of dead workers and lost messages. ARGV: now, maximum losses of a shard, ms after which an unclaimed message
+-- is considered lost (0: never, the queue still holds messages), error of a shard with too many losses. Returns their number.
 local losses, unclaimed, why = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local found = 0
 for _, name in ipairs(redis.call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, 200)) do
