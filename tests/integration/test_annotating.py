@@ -217,7 +217,7 @@ def test_a_damaged_model_is_named(tmp_path: Path, embedder: HashEmbedder) -> Non
     damaged = Learned(annotator=Annotator().name, passages=100, data=b"oops")
     keep_learned(index.connection, damaged)
     keep_learned(index.connection, damaged)
-    with pytest.raises(IndexFault, match="self-information-2:ngram-3-2 .*damaged"):
+    with pytest.raises(IndexFault, match=r"self-information-2:ngram-3-2 .*damaged"):
         ingest(
             [write(tmp_path / "a.jsonl", 1)],
             index,

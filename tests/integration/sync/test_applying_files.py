@@ -202,7 +202,7 @@ def test_a_broken_off_sync_is_finished_before_anything_else_is_written(
     with pytest.raises(IndexUnfinished, match=name(1)):
         ingest([plain], index, RowSource(embedder=embedder))
     (folder / name(2)).rename(tmp_path / name(2))
-    with pytest.raises(SyncRefused, match="[Pp]ut it back"):
+    with pytest.raises(SyncRefused, match=r"[Pp]ut it back"):
         sync(folder, index, RowSource(embedder=embedder))
     (tmp_path / name(2)).rename(folder / name(2))
     embedded = embedder.embedded
@@ -275,7 +275,7 @@ def test_a_revised_file_does_not_overwrite_what_is_newer(
     write(folder, 1, citations(1, 2, text="Mended."))
     (folder / name(2)).rename(tmp_path / name(2))
     before = texts(index)
-    with pytest.raises(SyncRefused, match="[Pp]ut it back"):
+    with pytest.raises(SyncRefused, match=r"[Pp]ut it back"):
         sync(folder, index, RowSource(embedder=embedder))
     assert texts(index) == before
     (tmp_path / name(2)).rename(folder / name(2))
