@@ -12,17 +12,16 @@ quotes, labels and the reduce step lose no source, invent none, and put each on 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import numpy as np
 
+from orchestrator.training.artefacts.gold import rows
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.testing import ScriptedModel
@@ -121,15 +120,10 @@ class Counts:
         )
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
 def healthver(data: Path) -> list[Case]:
     """One case a claim."""
     cases = []
-    for i, row in enumerate(_rows(data / FILES[0])):
+    for i, row in enumerate(rows(data / FILES[0])):
         passages = _passages(f"hv:{i}", [e["text"] for e in row["evidence"]])
         by_label = {
             label: frozenset(
@@ -146,7 +140,7 @@ def healthver(data: Path) -> list[Case]:
 def ramdocs(data: Path) -> list[Case]:
     """One case a question; one claim a wrong answer, or where there is none, that there is an answer."""
     cases = []
-    for i, row in enumerate(_rows(data / FILES[1])):
+    for i, row in enumerate(rows(data / FILES[1])):
         passages = _passages(f"rd:{i}", [d["text"] for d in row["documents"]])
         documents = list(zip(passages, row["documents"], strict=True))
         right = frozenset(p.id for p, d in documents if d["type"] == "correct")

@@ -1,40 +1,37 @@
-"""How fast passages are encoded, by which backend, and what that does to retrieval and to the pruner.
+"""Measures how fast torch and ONNX int8 encode passages, and what int8 changes in retrieval and in the pruner.
 
 ``python -m evals.encoding --data DIR [--every 1] [--pruner N] [--limit N] [--block N]``
 
-* Passages: the pool, mixed, block by block, each block by ONNX int8 and every K-th by torch float32 as well, in
-  turns, so that other work on the machine slows both. ``--every 1`` encodes all of the pool by both. Passages a
-  second of the clock and of a processor, in the blocks that both encoded.
-* hit@10 of PubMedQA and SciFact's claims with evidence among these passages, dense, for queries and passages
-  of each backend and for a mixture. Passages that torch did not encode have the data set's own vectors, which
-  are torch's in float32. Differences are paired, with 95 % bootstrap intervals over questions.
-* Pruner: gold sentences kept and characters left on SQuAD's questions, five paragraphs each, by two backends.
+* Passages: the pool, shuffled, block by block. ONNX int8 encodes each block, torch float32 every K-th as well, in
+  turns, so that other work on the machine slows both. ``--every 1`` encodes the whole pool with both. Printed:
+  passages a second of wall time and of CPU time, in the blocks that both encoded.
+* hit@10 of PubMedQA and of SciFact's claims with evidence among these passages, dense, for queries and passages of
+  each backend and for a mixture. Passages that torch did not encode have the data set's own vectors, which are
+  torch's in float32. Differences are paired, with 95 % bootstrap intervals over questions.
+* Pruner: gold sentences kept and characters left on SQuAD's questions, five paragraphs each, by both backends.
 
-Both backends have as many threads as there are cores. What a block took is kept under ``--work``: the same command
-goes on where a run was broken off. On stderr stands what each block took, how many cores were busy with it, and how
-long the rest of that stage will take. ``--limit N`` tries all of it on a few passages and questions,
-``--block N`` in shorter turns.
+Both backends use as many threads as there are cores. ``--limit N`` runs everything on a few passages and questions.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import os
 import random
 import sys
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evals.encoding_turns import Clock, Cost, Turns, same_machine, written
-from evals.pooled import WORK, interval, shown
+from evals.pooled import interval, shown
 from orchestrator.settings import environment, prepare_libraries
-from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
+from orchestrator.training.artefacts.gold import WORK, Question, pubmedqa, scifact
+from orchestrator.training.artefacts.gold import rows as read
 from posology.index.embedders import load
 from posology.index.embedders.onnx.forward import cores
 from posology.index.embedders.options import Options
@@ -72,42 +69,59 @@ def order(pool: Sequence[Mapping[str, Any]], gold: frozenset[str], n: int) -> li
     return found
 
 
+@dataclass(kw_only=True, slots=True)
+class Cost:
+    """Passages of some blocks, and the seconds that a backend took for them."""
+
+    items: int = 0
+    wall: float = 0.0
+    processor: float = 0.0
+
+
 def encode_pool(
     rows: Sequence[Mapping[str, Any]],
     embedders: Mapping[str, SentenceTransformerEmbedder],
-    folder: Path,
     *,
     every: int,
     size: int,
 ) -> dict[str, dict[int, NDArray[np.float32]]]:
-    """Each backend's vectors of the blocks that it encoded, by the block's number.
+    """Return each backend's vectors of the blocks that it encoded, by the block's number; print speeds.
 
     Args:
-        rows: of the pool.
-        embedders: by backend.
-        folder: where what blocks gave is kept.
+        rows: rows of the pool.
+        embedders: embedders by backend.
         every: blocks a block of torch float32.
-        size: passages of a block.
+        size: passages a block.
     """
     blocks = [rows[start : start + size] for start in range(0, len(rows), size)]
-    turns = Turns("passages", [EXACT, FAST], list(map(len, blocks)), folder)
-
-    def work(name: str, block: int) -> Cost:
-        passages = [passage(row) for row in blocks[block]]
-        clock = Clock()
-        encoded = embedders[name].embed_passages(passages, [()] * len(passages))
-        cost = clock.cost(len(passages))
-        with written(turns.path(name, block, ".npy")) as draft, draft.open("wb") as file:
-            np.save(file, np.array([one.vector for one in encoded]))
-        return cost
-
-    turns.run(work, wanted=lambda name, block: name == FAST or block % every == 0)
+    found: dict[str, dict[int, NDArray[np.float32]]] = {EXACT: {}, FAST: {}}
+    costs = {EXACT: Cost(), FAST: Cost()}
+    for number, block in enumerate(blocks):
+        shared = number % every == 0
+        passages = [passage(row) for row in block]
+        # the first one alternates, because the machine's speed drifts
+        for name in ((EXACT, FAST), (FAST, EXACT))[number % 2]:
+            if name == EXACT and not shared:
+                continue
+            wall, processor = time.perf_counter(), time.process_time()
+            encoded = embedders[name].embed_passages(passages, [()] * len(passages))
+            if shared:
+                costs[name].items += len(passages)
+                costs[name].wall += time.perf_counter() - wall
+                costs[name].processor += time.process_time() - processor
+            found[name][number] = np.array([one.vector for one in encoded])
+        print(f"block {number + 1} of {len(blocks)}", file=sys.stderr, flush=True)
     print(f"\npassages' vectors, {len(rows)} passages in blocks of {size}")
-    turns.report(len(rows))
-    found = {
-        name: {block: np.load(turns.path(name, block, ".npy")) for block in sorted(costs)}
-        for name, costs in turns.costs.items()
-    }
+    for name, cost in costs.items():
+        print(
+            f"  {name:14} {cost.items} passages in {cost.wall:.1f} s: {cost.items / cost.wall:.2f} a second, "
+            f"{cost.items / cost.processor:.2f} a second of a processor; {cost.processor / cost.wall:.2f} cores busy"
+        )
+    exact, fast = costs[EXACT], costs[FAST]
+    print(
+        f"  {FAST} is {exact.wall / fast.wall:.2f} times as fast as {EXACT}, "
+        f"{exact.processor / fast.processor:.2f} by processor time"
+    )
     pairs = [(own * found[FAST][block]).sum(axis=1) for block, own in found[EXACT].items()]
     cosines = np.concatenate(pairs)
     print(f"  cosine of both: mean {cosines.mean():.5f}, least {cosines.min():.5f}")
@@ -163,7 +177,7 @@ def prune(data: Path, n: int, embedders: Mapping[str, SentenceTransformerEmbedde
     from strategies.compression.late.pruner import Pruner
 
     codec, pruner = LateCodec.packaged(), Pruner()
-    paragraphs = list(_rows(data / "squad11_dev_part1.jsonl.gz"))
+    paragraphs = read(data / "squad11_dev_part1.jsonl.gz")
     rng = random.Random(4)
     picked = rng.sample([i for i, row in enumerate(paragraphs) if row["qas"]], n)
     kept: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -211,11 +225,6 @@ def passage(row: Mapping[str, Any]) -> Passage:
     return Passage(id=row["id"], title=row.get("title") or "", text=row["text"])
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
-
-
 def _prepare() -> None:
     """Begin again with the environment that commands have: numpy has read it by now, and its threads would spin."""
     before = environment()
@@ -230,9 +239,11 @@ def main() -> None:
         prog="evals.encoding", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--work", type=Path, default=WORK / "encoding", help="kept between runs")
-    parser.add_argument("--every", type=int, default=4, help="blocks a block of torch float32")
-    parser.add_argument("--block", type=int, default=BLOCK, help="passages of a turn")
+    parser.add_argument("--work", type=Path, default=WORK / "encoding", help="folder of exports")
+    parser.add_argument(
+        "--every", type=int, default=4, help="encode one block in N with torch float32"
+    )
+    parser.add_argument("--block", type=int, default=BLOCK, help="passages a block")
     parser.add_argument("--pruner", type=int, default=200, help="questions; 0: none")
     parser.add_argument(
         "--limit", type=int, help="passages, and a tenth as many questions of each set"
@@ -245,7 +256,7 @@ def main() -> None:
 
     torch.set_num_threads(cores())
     options = backends(given.work)
-    pool = list(_rows(given.data / POOL))
+    pool = read(given.data / POOL)
     sets = {"PubMedQA": pubmedqa(given.data), "SciFact": scifact(given.data)}
     if given.limit is not None:
         sets = {title: questions[: given.limit // 10] for title, questions in sets.items()}
@@ -256,9 +267,7 @@ def main() -> None:
     for embedder in embedders.values():
         # memory for the largest batches is had before anything is measured
         embedder.embed_passages([passage(row) for row in rows[:16]], [()] * len(rows[:16]))
-    folder = given.work / f"{len(rows)}-{given.block}-{embedders[FAST].name.replace(':', '-')}"
-    same_machine(folder, {name: one.describes for name, one in embedders.items()})
-    found = encode_pool(rows, embedders, folder, every=given.every, size=given.block)
+    found = encode_pool(rows, embedders, every=given.every, size=given.block)
     stored = np.load(given.data / "pool.minilm.f16.npy")[picked].astype(np.float32)
     stored /= np.linalg.norm(stored, axis=1, keepdims=True)
     for block, own in found[EXACT].items():

@@ -12,19 +12,17 @@ what that costs in answers: ``python -m evals.compressors --only leancontext lea
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import os
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from orchestrator.training.artefacts.gold import rows
 from posology.index.embedders import load
 from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
 from posology.query import make_query
@@ -49,16 +47,11 @@ _REPEATS = 5
 _TIMED = (0.0, 0.1, 0.2, 0.4)
 
 
-def _rows(path: Path, n: int | None = None) -> list[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in islice(lines, n)]
-
-
 def abstracts(data: Path, embedder: SentenceTransformerEmbedder, n: int) -> list[Retrieval]:
     """The first PubMedQA questions, each with its nearest abstracts as an index gives them."""
-    pool = _rows(data / _POOL)
+    pool = rows(data / _POOL)
     vectors = np.load(data / _VECTORS).astype(np.float32)
-    asked = [make_query(row["question"]) for row in _rows(data / _ASKED, n)]
+    asked = [make_query(row["question"]) for row in rows(data / _ASKED)[:n]]
     queries = embedder.embed_queries([query.text for query in asked])
     near = np.argsort(-(queries @ vectors.T), axis=1)[:, :K]
     passages = {

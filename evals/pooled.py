@@ -8,12 +8,10 @@ The index is built once and kept under a folder of work.
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
 import json
 import random
 import re
-import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,6 +21,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from orchestrator.training.artefacts.gold import WORK
+from orchestrator.training.artefacts.gold import rows as read
 from posology.budget.prices.book import PriceBook, packaged
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.build.ingest import ingest
@@ -41,8 +41,6 @@ from strategies.compression.late.codec import LateCodec
 from strategies.compression.self_information import make_annotator
 
 FILE = "squad11_dev_part1.jsonl.gz"
-#: where indices and replies are kept between runs, unless a script is told otherwise
-WORK = Path(tempfile.gettempdir()) / "posology-evals"
 #: whose prices the offline reader's tokens are charged at
 SHADOW = "openai:gpt-4o-mini"
 #: texts whose token vectors are kept: all paragraphs, and many compressed ones
@@ -135,7 +133,7 @@ class CachedEncoder:
 def open_pool(data: Path, work: Path = WORK, file: str = FILE) -> Pool:
     """The index of a file's paragraphs, built where it is not there yet (a minute or two)."""
     path = data / file
-    rows = list(_rows(path))
+    rows = read(path)
     made = f"{FORMAT}.{SPLITTER}.{make_annotator().name}.{codec().name}"
     key = hashlib.sha256(path.read_bytes() + made.encode()).hexdigest()[:12]
     embedder = load(None)
@@ -211,11 +209,6 @@ def shown(values: Sequence[float] | np.ndarray, form: str = ".3f") -> str:
     """A mean with its interval."""
     low, high = interval(values)
     return f"{np.mean(values):{form}} [{low:{form}}, {high:{form}}]"
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
 
 
 def _questions(row: dict[str, Any], number: int) -> Iterator[Question]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from evals.pooled import WORK
+from orchestrator.training.artefacts.gold import WORK
 from orchestrator.training.artefacts.pruner_corpora import coded, open_corpora
 from orchestrator.training.artefacts.pruner_scores import SHARES, Recorded, observed, together
 from posology.index.embedders import load

@@ -13,8 +13,6 @@ tokens, ROUGE-1 of the answer against the answer from the whole context, and whe
 * ``test``: fixed shares, Q-tables, and no reduction. Of two fixed shares mixed at random, tokens and quality lie on
   the line between theirs: the last columns say how far above the highest such line a Q-table is at its own tokens,
   with paired bootstraps; the very last against all shares instead of these four.
-* ``limits``: how much any policy over these states could gain on the test half, beside what the same number of states
-  gains that are drawn by lot.
 
 Answers are kept under the folder of work, so that a second run takes a minute.
 """
@@ -33,6 +31,7 @@ import numpy as np
 
 from evals import pooled
 from evals.qtable_halves import Half, explore
+from orchestrator.training.artefacts.gold import WORK
 from orchestrator.training.qtable.learner import ALPHA, MOST_STATES, Recipe, learn
 from policies.qtable import ACTIONS, STATES, QTable
 from posology.llm.offline.reader import ExtractiveReader
@@ -220,44 +219,6 @@ def _row(name: str, half: Half, picked: NDArray[np.int64], *, line: bool) -> Non
     print(text)
 
 
-def limit(train: Half, half: Half) -> None:
-    """Print how much any policy over the states could gain on the test half."""
-    rewards, rows = half.rewards(ALPHA), np.arange(len(half.lessons))
-    single = int(np.argmax(rewards.mean(axis=0)))
-    gain = rewards - rewards[:, [single]]
-    print(
-        f"\nlimits: mean reward on the test half over the fixed share that is best there, "
-        f"{ACTIONS[single]:g}, at alpha {ALPHA:g}\n{'state':>13} {'states':>6} {'Q-table':>9} "
-        f"{'best of each state':>19} {'by chance':>10} {'variance between states':>24} {'by chance':>10}"
-    )
-    for recipe in (Recipe(kind=kind, states=s) for kind in STATES for s in NUMBERS[1:]):
-        table = _table(train, recipe)
-        states = half.states(table)
-        random = np.random.default_rng(0)
-        mixed = [random.permutation(states) for _ in range(200)]
-        print(
-            f"{recipe.kind:>13} {recipe.states:>6} {gain[rows, chosen(table, states)].mean():>+9.4f} "
-            f"{_oracle(gain, states):>+19.4f} {np.mean([_oracle(gain, m) for m in mixed]):>+10.4f} "
-            f"{_between(gain, states):>24.3f} {np.mean([_between(gain, m) for m in mixed]):>10.3f}"
-        )
-    print(f"best of each question: {gain.max(axis=1).mean():+.4f}")
-
-
-def _oracle(gain: NDArray[np.float64], states: NDArray[np.int64]) -> float:
-    """What the best action of each state gains, known from the very questions."""
-    return float(sum(gain[states == s].sum(axis=0).max() for s in np.unique(states)) / len(states))
-
-
-def _between(gain: NDArray[np.float64], states: NDArray[np.int64]) -> float:
-    """Share of the variance of the actions' gains that lies between states, actions taken together."""
-    total = ((gain - gain.mean(axis=0)) ** 2).sum()
-    between = sum(
-        (states == s).sum() * (gain[states == s].mean(axis=0) - gain.mean(axis=0)) ** 2
-        for s in np.unique(states)
-    )
-    return float(np.sum(between) / total)
-
-
 async def _run(given: argparse.Namespace) -> None:
     from threadpoolctl import threadpool_limits
 
@@ -269,7 +230,6 @@ async def _run(given: argparse.Namespace) -> None:
     best = ablate(train)
     half = await explore(pool, "test", given, reader)
     test(train, half, best)
-    limit(train, half)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -278,7 +238,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--questions", type=int, default=400, help="of each half")
     parser.add_argument("--k", type=int, default=8, help="passages a question")
-    parser.add_argument("--work", type=Path, default=pooled.WORK)
+    parser.add_argument("--work", type=Path, default=WORK)
     given = parser.parse_args(argv)
     if not (given.data / pooled.FILE).exists():
         sys.exit(f"{given.data} has no {pooled.FILE}: name the data sets' folder with --data")

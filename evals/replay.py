@@ -33,7 +33,7 @@ from typing import Any
 import anyio
 import numpy as np
 
-from evals.pooled import SHADOW, WORK, Pool, Question, open_pool
+from evals.pooled import SHADOW, Pool, Question, open_pool
 from orchestrator.connections import Connections
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore, open_store
@@ -42,6 +42,7 @@ from orchestrator.question import qtables
 from orchestrator.service import Service, make_service
 from orchestrator.settings import Settings, prepare_libraries
 from orchestrator.stack.redis_server import find_server
+from orchestrator.training.artefacts.gold import WORK
 from policies.qtable import ACTIONS, QTable, state_vector
 from policies.specs import POLICIES
 from posology.errors import DecisionChanged

@@ -1,4 +1,4 @@
-"""Boundary F1 of sentence splitters on GENIA abstracts.
+"""Measures the boundary F1 of the sentence splitter on GENIA abstracts.
 
 Usage: ``python -m evals.sentences [--data PATH]``.
 
@@ -13,7 +13,6 @@ import argparse
 import gzip
 import hashlib
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -26,8 +25,6 @@ HALVES = ("dev", "held")
 
 #: text to the end offsets of its sentences, without the last
 Boundaries = Callable[[str], set[int]]
-
-_CAPITAL = re.compile(r"[.!?][\"')\]]*(?=\s+[\"'(\[]*[A-Z])")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,24 +88,6 @@ def ours(text: str) -> set[int]:
     return {sentence.end for sentence in split(text)[:-1]}
 
 
-def capital_letter(text: str) -> set[int]:
-    """A full stop, then whitespace, then a capital letter."""
-    return {match.end() for match in _CAPITAL.finditer(text)}
-
-
-def pysbd() -> Boundaries:
-    """The rule-based splitter pySBD, which states no offsets of its own that survive cleaning."""
-    import pysbd as library
-
-    segmenter = library.Segmenter(language="en", clean=False, char_span=True)
-
-    def boundaries(text: str) -> set[int]:
-        spans = segmenter.segment(text)
-        return {span.start + len(span.sent.rstrip()) for span in spans[:-1]}
-
-    return boundaries
-
-
 def score(abstracts: Iterable[Abstract], boundaries: Boundaries) -> Score:
     """Micro-averaged counts of ``boundaries`` over ``abstracts``."""
     hits = proposed = gold = 0
@@ -122,24 +101,19 @@ def score(abstracts: Iterable[Abstract], boundaries: Boundaries) -> Score:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table; 2 if the data are absent."""
-    parser = argparse.ArgumentParser(description="Boundary F1 of sentence splitters on GENIA.")
+    parser = argparse.ArgumentParser(description="Boundary F1 of the sentence splitter on GENIA.")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     path = parser.parse_args(arguments).data / FILE
     if not path.is_file():
-        print(f"{path} is absent: pass --data the folder that holds {FILE}", file=sys.stderr)
+        print(f"{path} is missing. Pass --data with the folder of the data sets.", file=sys.stderr)
         return 2
     abstracts = list(read(path))
-    splitters: dict[str, Boundaries] = {"posology": ours, "capital letter": capital_letter}
-    try:
-        splitters["pysbd"] = pysbd()
-    except ImportError:
-        print("pysbd is not installed: left out", file=sys.stderr)
-    print(f"{'splitter':<16}{'half':<6}{'P':>8}{'R':>8}{'F1':>8}{'gold':>8}")
-    for name, boundaries in splitters.items():
-        for half in HALVES:
-            result = score((a for a in abstracts if a.half == half), boundaries)
-            figures = f"{result.precision:>8.4f}{result.recall:>8.4f}{result.f1:>8.4f}"
-            print(f"{name:<16}{half:<6}{figures}{result.gold:>8}")
+    print(f"{'half':<6}{'P':>8}{'R':>8}{'F1':>8}{'gold':>8}")
+    for half in HALVES:
+        result = score((a for a in abstracts if a.half == half), ours)
+        print(
+            f"{half:<6}{result.precision:>8.4f}{result.recall:>8.4f}{result.f1:>8.4f}{result.gold:>8}"
+        )
     return 0
 
 

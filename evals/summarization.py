@@ -1,6 +1,6 @@
 """Summaries by a small model: what can be told of their length before, what is caught of their errors, what they cost.
 
-Usage: ``python -m evals.summarization [--data PATH] [--seed N] [--speed]``.
+Usage: ``python -m evals.summarization [--data PATH] [--seed N]``.
 
 Fine-tuned mT5 is not at hand here, so nothing below measures its summaries.
 
@@ -11,7 +11,6 @@ Fine-tuned mT5 is not at hand here, so nothing below measures its summaries.
 2. The guard: how many sentences of the authors' conclusions it leaves out although they are true of their abstract, and
    how many it lets through after a number, a denial or a drug in them was changed.
 3. The cost model of section 5.3 for the packaged prices: where one's own machine saves, and where not.
-4. With ``--speed``: seconds a summary of a model as large as the paper's (mT5 base), of random weights.
 """
 
 from __future__ import annotations
@@ -21,13 +20,11 @@ import gzip
 import json
 import random
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -63,7 +60,6 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--speed", action="store_true", help="measure (3 GB of memory, minutes)")
     given = parser.parse_args()
     abstracts = list(_abstracts(given.data))
     conclusions = list(_conclusions(given.data))
@@ -71,8 +67,6 @@ def main() -> None:
     _regress(abstracts, conclusions, entropy, given.seed)
     _guarded(conclusions, given.seed)
     _costs()
-    if given.speed:
-        _speed()
 
 
 def _regress(
@@ -243,38 +237,6 @@ def _costs() -> None:
         kept = replace(own, summaries=0.0).compressed(**size, context=context, left=0.35)
         print(
             f"{model:34}{whole.total:11.3e} {less.total:11.3e} {less.saving(whole):7.1%} {kept.saving(whole):14.1%}"
-        )
-
-
-def _speed() -> None:
-    import torch
-    from transformers import MT5Config, MT5ForConditionalGeneration
-
-    torch.manual_seed(0)
-    torch.set_num_threads(2)
-    config = MT5Config(
-        vocab_size=250_112, d_model=768, d_kv=64, d_ff=2_048, num_layers=12, num_decoder_layers=12, num_heads=12,
-        tie_word_embeddings=False, decoder_start_token_id=0,
-    )  # fmt: skip
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model: Any = MT5ForConditionalGeneration(config)
-    model.eval().to(device)
-    size = sum(weights.numel() for weights in model.parameters())
-    print(
-        f"\n4. seconds a summary: mT5 base ({size / 1e6:.0f} million weights) on {device}, greedy"
-    )
-    for batch in (1, 8):
-        ids = torch.randint(5, 250_000, (batch, 300), device=device)
-        started, busy = time.perf_counter(), time.process_time()
-        with torch.inference_mode():
-            model.generate(
-                input_ids=ids, attention_mask=torch.ones_like(ids), min_new_tokens=90, max_new_tokens=90,
-                do_sample=False,
-            )  # fmt: skip
-        seconds, busy = time.perf_counter() - started, time.process_time() - busy
-        print(
-            f"batches of {batch}: {seconds / batch:6.2f}, of a core's time {busy / batch:6.2f}, of 300 tokens to 90",
-            flush=True,
         )
 
 

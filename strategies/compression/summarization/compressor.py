@@ -20,7 +20,7 @@ from strategies.compression.summarization.model import Summarizer, load
 NAME = "summarization"
 #: share of the words that is expected of a model that does not say for which it was made
 UNKNOWN_SHARE = 0.5
-#: Seconds a word of the source on two cores, where a model's card does not say: ``evals.summarization --speed`` found
+#: Seconds a word of the source on two cores, where a model's card does not say: measured were
 #: 50 s of a core's time for 200 words by a model as large as mT5 base, one at a time.
 SECONDS_A_WORD = 0.12
 #: words of a summary that a card's seconds are of: an abstract
