@@ -3,34 +3,34 @@
 ::
 
     PosologyError
-    ├── InputError                  what was handed in is wrong
+    ├── InputError                  the input is wrong
     │   ├── InvalidQuery            a question that cannot be asked
     │   ├── InvalidLimit            a limit that no tenant can have
-    │   ├── InvalidRecord           a record of a decision that cannot be decided from again
+    │   ├── InvalidRecord           a recorded decision that cannot be replayed
     │   ├── BadRecord               a record of a corpus file that cannot be read
     │   ├── SyncRefused             files that cannot be applied in order
     │   └── BadFile                 a file that cannot be read (further)
-    ├── ConfigurationError          what Posology was set up with is wrong
+    ├── ConfigurationError          the configuration is wrong
     │   ├── UnknownModel            no such provider, or a name without a provider
     │   ├── UnpricedModel           no price is known for the model
-    │   ├── BadPrices               the file of prices cannot be read, or says what cannot be
-    │   ├── BadArtefact             the file of what a policy learned cannot be read
-    │   ├── PolicyMismatch          what a policy learned does not fit what it is to decide about
+    │   ├── BadPrices               the price file cannot be read, or is wrong
+    │   ├── BadArtefact             a policy's file cannot be read
+    │   ├── PolicyMismatch          a policy's file does not fit the index or compressor
     │   ├── MissingKey              the provider's key is not set
-    │   ├── ReaderUnavailable       what reads files of a format is not installed
+    │   ├── ReaderUnavailable       the package that reads a file format is not installed
     │   ├── EmbedderUnavailable     the embedder's files cannot be loaded
-    │   ├── ScorerUnavailable       those of the language model for self-information cannot
-    │   ├── ModelUnavailable        those of another model that a compressor or re-ranker runs
-    │   ├── DeviceUnavailable       the device that a model is to run on is not there
-    │   ├── NoWorkers               nobody works on a queue
+    │   ├── ScorerUnavailable       the self-information model's files cannot be loaded
+    │   ├── ModelUnavailable        a compressor's or re-ranker's model cannot be loaded
+    │   ├── DeviceUnavailable       the device for a model is not available
+    │   ├── NoWorkers               a queue has no workers
     │   ├── StackRuns               another stack has the data folder
-    │   └── ChildFailed             a process of the stack ends again and again
-    ├── IndexFault                  the index cannot serve
-    │   ├── IndexMissing            there is none at that place
-    │   ├── IndexMismatch           it was made with another embedder, or by another format
+    │   └── ChildFailed             a process of the stack keeps failing
+    ├── IndexFault                  the index cannot be used
+    │   ├── IndexMissing            there is no index at that place
+    │   ├── IndexMismatch           it was made with another embedder or format
     │   ├── EncodingFailed          no ingest worker can encode anything for it
-    │   ├── IndexUnfinished         a sync of it was broken off
-    │   ├── VersionGone             it does not hold that version (any more)
+    │   ├── IndexUnfinished         a sync of it was interrupted
+    │   ├── VersionGone             that version is not kept (any more)
     │   └── IndexLocked             another process is writing it
     ├── ProviderError               one attempt at a model call failed
     │   ├── ProviderUnreachable     no connection, or it was cut
@@ -47,38 +47,38 @@
     │   │   ├── MalformedReply      no valid body of that provider's format
     │   │   ├── SchemaViolation     not the asked-for structure, even after a repair
     │   │   └── TruncatedReply      cut at ``max_tokens`` before the structure closed
-    │   └── NothingRead             not one partition of a question could be read
-    ├── JobError                    a job cannot be worked on as asked
-    │   ├── JobNotFound             there is none of that id (any more)
-    │   ├── BatchNotFound           there is no batch of that id (any more)
-    │   ├── IdempotencyConflict     the key was used for another question
-    │   ├── JobFinished             what was asked needs a job that has not ended
-    │   ├── JobNotFailed            only a failed, cancelled or expired job can be tried again
-    │   ├── JobNotSucceeded         only the answer of a job that has succeeded can be judged
-    │   ├── JobCancelled            the job was cancelled: nothing more may be spent on it
-    │   └── JobSuperseded           another worker has taken the work over
-    ├── BudgetError                 the tenant's limits do not allow it: nothing was sent
-    │   ├── BudgetExhausted         what is left does not pay for the call at its worst
-    │   ├── NothingAffordable       it pays for no way to answer a question
-    │   ├── HeadroomReserved        calls under way hold what is left: wait for them
-    │   ├── CallTooLarge            more tokens than the tenant has in a minute
+    │   └── NothingRead             no partition of a question could be read
+    ├── JobError                    an operation on a job failed
+    │   ├── JobNotFound             no job has that id (any more)
+    │   ├── BatchNotFound           no batch has that id (any more)
+    │   ├── IdempotencyConflict     the key was used for another request
+    │   ├── JobFinished             the job has ended already
+    │   ├── JobNotFailed            only a failed, cancelled or expired job can be retried
+    │   ├── JobNotSucceeded         only a succeeded job takes feedback
+    │   ├── JobCancelled            the job was cancelled: no more calls for it
+    │   └── JobSuperseded           another worker has taken over the unit
+    ├── BudgetError                 the tenant's limits refuse the call: nothing was sent
+    │   ├── BudgetExhausted         the remaining budget is below the call's maximum cost
+    │   ├── NothingAffordable       the remaining budget pays for no strategy
+    │   ├── HeadroomReserved        in-flight calls have reserved the rest: wait for them
+    │   ├── CallTooLarge            more tokens than the tenant's limit per minute
     │   ├── ModelNotAllowed         the tenant may not use the model
-    │   └── TenantDisabled          nothing is spent for the tenant
-    ├── TenantError                 what was asked about a tenant cannot be done
-    │   ├── TenantNotFound          there is none of that name
-    │   ├── TenantExists            there is one of that name already
+    │   └── TenantDisabled          the tenant is disabled
+    ├── TenantError                 an operation on a tenant failed
+    │   ├── TenantNotFound          no tenant has that name
+    │   ├── TenantExists            a tenant has that name already
     │   └── LedgerBusy              its ledger is being archived or rebuilt
-    ├── KeyRefused                  the API key is none, or no longer one
-    ├── DriftFound                  a provider's account says something else than the ledger
-    ├── DecisionChanged             a policy decides otherwise from the same record
-    ├── StoreUnavailable            Redis is out of reach: nothing is spent
-    ├── ApiError                    a service did not do as asked, and says no more than its status
+    ├── KeyRefused                  the API key is unknown or revoked
+    ├── DriftFound                  a provider's account disagrees with the ledger
+    ├── DecisionChanged             a policy decides differently from the same record
+    ├── StoreUnavailable            Redis is unreachable: nothing is spent
+    ├── ApiError                    a service refused a request, with no known cause
     │   └── ApiUnreachable          no response came from it
-    └── DeadlineExceeded            the time for the whole work is over
+    └── DeadlineExceeded            the deadline of the work has passed
         └── JobExpired              a job's deadline passed, by the store's clock
 
-Errors carry their numbers as fields, survive pickling, and have a message that says what to do.
-``exit_code`` is what the ``posology`` command ends with.
+Errors carry their numbers as fields, can be pickled, and have a message that says what to do.
+``exit_code`` is the exit status of the ``posology`` command.
 """
 
 from __future__ import annotations

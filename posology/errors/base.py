@@ -1,4 +1,4 @@
-"""The base of all errors, and those of input, set-up and index."""
+"""The base of all errors, and the errors of input, configuration and index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class PosologyError(Exception):
 
     def __init__(self, message: str, **details: Any) -> None:
         super().__init__(message)
-        #: one line that says what to do
+        #: one line that says what is wrong and what to do
         self.message = message
         self._details = details
         for name, value in details.items():
@@ -38,7 +38,7 @@ def _rebuild(kind: type[PosologyError], message: str, details: dict[str, Any]) -
 
 
 class InputError(PosologyError):
-    """What was handed in is wrong."""
+    """The input is wrong."""
 
     exit_code = 3
 
@@ -49,60 +49,60 @@ class InvalidQuery(InputError):
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message, field=field)
 
-    #: the part of the query that is wrong
+    #: name of the wrong field of the query
     field: str
 
 
 class InvalidRecord(InputError):
-    """A record of a decision that does not say what its policy looks at."""
+    """A recorded decision that lacks a feature of its policy."""
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message, field=field)
 
-    #: the feature that is missing or wrong
+    #: name of the missing or wrong feature
     field: str
 
 
 class BadRecord(InputError):
-    """A record of a corpus file that cannot be read; the records around it can."""
+    """A record of a corpus file that cannot be read; the other records can."""
 
     def __init__(self, reason: str, *, path: str, line: int, record: str | None = None) -> None:
         where = f"{path}:{line}" if record is None else f"{path}:{line} ({record})"
         super().__init__(f"{where}: {reason}", path=path, line=line, reason=reason, record=record)
 
     path: str
-    #: its line, or its place among the file's records, counted from 1
+    #: line, or number of the record in the file, from 1
     line: int
     reason: str
-    #: its id, e.g. ``pmid:10051933``; ``None``: it has none that can be read
+    #: id, e.g. ``pmid:10051933``; ``None``: it cannot be read
     record: str | None
 
 
 class BadFile(InputError):
-    """A file that cannot be read, or not beyond a line."""
+    """A file that cannot be read, or only up to a line."""
 
     def __init__(self, reason: str, *, path: str, line: int | None = None) -> None:
         where = path if line is None else f"{path}:{line}"
         super().__init__(f"{where}: {reason}", path=path, line=line, reason=reason)
 
     path: str
-    #: the last line that was read, ``None`` when the file did not open
+    #: last line that was read; ``None``: the file could not be opened
     line: int | None
     reason: str
 
 
 class SyncRefused(InputError):
-    """The files of a folder cannot be applied in order as they are; nothing has been."""
+    """The files of a folder cannot be applied in order; none was applied."""
 
     def __init__(self, message: str, *, files: tuple[str, ...]) -> None:
         super().__init__(message, files=files)
 
-    #: names of those that are in the way, or are missing
+    #: names of the conflicting or missing files
     files: tuple[str, ...]
 
 
 class ConfigurationError(PosologyError):
-    """What Posology was set up with is wrong."""
+    """The configuration is wrong."""
 
     exit_code = 4
 
@@ -117,12 +117,12 @@ class UnknownModel(ConfigurationError):
 
 
 class UnpricedModel(ConfigurationError):
-    """No price is known for the model: what a call to it costs cannot be bounded."""
+    """No price is known for the model, so the cost of a call cannot be bounded."""
 
     def __init__(self, *, model: str) -> None:
         super().__init__(
-            f"no price is known for {model!r}, so nothing is spent on it: write its prices into the "
-            "file that POSOLOGY_PRICES names, or declare it free there (docs/how-to/prices.md)",
+            f"no price is known for {model!r}, so it cannot be called: add its prices to the file that "
+            "POSOLOGY_PRICES names, or declare it free there (docs/how-to/prices.md)",
             model=model,
         )
 
@@ -130,20 +130,20 @@ class UnpricedModel(ConfigurationError):
 
 
 class BadPrices(ConfigurationError):
-    """The file of prices cannot be read, or says what cannot be."""
+    """The price file cannot be read, or is wrong."""
 
     def __init__(self, reason: str, *, path: str, key: str | None) -> None:
         where = path if key is None else f"{path}: {key}"
         super().__init__(f"{where}: {reason}", path=path, key=key, reason=reason)
 
     path: str
-    #: the key that is wrong; ``None``: not one of them alone
+    #: the wrong key; ``None``: more than one, or the file as a whole
     key: str | None
     reason: str
 
 
 class BadArtefact(ConfigurationError):
-    """A file of what a policy learned cannot be read, or not by this version."""
+    """A policy's file cannot be read, or not by this version."""
 
     def __init__(self, reason: str, *, path: str) -> None:
         super().__init__(f"{path}: {reason}", path=path, reason=reason)
@@ -153,12 +153,12 @@ class BadArtefact(ConfigurationError):
 
 
 class PolicyMismatch(ConfigurationError):
-    """What a policy learned does not fit what it is to decide about."""
+    """A policy's file does not fit the index, the compressor or the features."""
 
     def __init__(self, message: str, *, policy: str) -> None:
         super().__init__(message, policy=policy)
 
-    #: the policy's name, or that of its part
+    #: name of the policy, or of its part
     policy: str
 
 
@@ -172,12 +172,12 @@ class MissingKey(ConfigurationError):
 
 
 class ReaderUnavailable(ConfigurationError):
-    """What reads files of this format is not installed."""
+    """The package that reads files of this format is not installed."""
 
     def __init__(self, message: str, *, package: str) -> None:
         super().__init__(message, package=package)
 
-    #: the distribution that is missing
+    #: name of the missing distribution
     package: str
 
 
@@ -209,12 +209,12 @@ class ModelUnavailable(ConfigurationError):
 
 
 class DeviceUnavailable(ConfigurationError):
-    """The device that a model is to run on is not on this machine, or does not answer."""
+    """The device for a model is not on this machine, or does not respond."""
 
     def __init__(self, message: str, *, device: str) -> None:
         super().__init__(message, device=device)
 
-    #: as it was named
+    #: as the user named it
     device: str
 
 
@@ -224,37 +224,37 @@ class StackRuns(ConfigurationError):
     def __init__(self, message: str, *, pid: int | None, api: str | None) -> None:
         super().__init__(message, pid=pid, api=api)
 
-    #: of the stack that runs, ``None`` when it has not said so yet
+    #: process id of the running stack; ``None``: not reported yet
     pid: int | None
-    #: where its API is, ``None`` without one
+    #: address of its API; ``None``: it has none
     api: str | None
 
 
 class ChildFailed(ConfigurationError):
-    """A process of the stack ends again and again, or is not ready in time."""
+    """A process of the stack keeps failing, or is not ready in time."""
 
     def __init__(self, message: str, *, child: str, lines: tuple[str, ...]) -> None:
         super().__init__(message, child=child, lines=lines)
 
-    #: the process's name in the stack, such as ``worker1``
+    #: name of the process, e.g. ``worker1``
     child: str
-    #: the last lines that it wrote
+    #: last lines of its output
     lines: tuple[str, ...]
 
 
 class NoWorkers(ConfigurationError):
-    """Nobody works on a queue, so that whoever waits for it would wait for good."""
+    """A queue has no workers, so its items would wait for ever."""
 
     def __init__(self, message: str, *, queue: str, seconds: float) -> None:
         super().__init__(message, queue=queue, seconds=seconds)
 
     queue: str
-    #: for which no worker of it has told of itself
+    #: seconds without a worker's heartbeat
     seconds: float
 
 
 class IndexFault(PosologyError):
-    """The index cannot serve."""
+    """The index cannot be used."""
 
     exit_code = 5
 
@@ -269,20 +269,20 @@ class IndexMissing(IndexFault):
 
 
 class IndexMismatch(IndexFault):
-    """The index was made with another embedder, or by another format."""
+    """The index was made with another embedder or format."""
 
 
 class EncodingFailed(IndexFault):
-    """No worker can encode anything for the index; what was encoded before is written, or kept for later."""
+    """No worker can encode for the index; rows that were encoded before are written, or kept for later."""
 
     def __init__(self, message: str, *, index: str, shard: str, tries: int, reason: str) -> None:
         PosologyError.__init__(self, message, index=index, shard=shard, tries=tries, reason=reason)
 
-    #: name of the first shard that nobody could encode
+    #: name of the first shard that could not be encoded
     shard: str
-    #: how often workers handed it back
+    #: how often workers requeued it
     tries: int
-    #: what the last of them said
+    #: reason that the last worker gave
     reason: str
 
 
@@ -291,23 +291,23 @@ class IndexLocked(IndexFault):
 
 
 class IndexUnfinished(IndexFault):
-    """A sync of the index was broken off: readers see the version before it, until it is finished."""
+    """A sync of the index was interrupted: readers see the version before it until a sync finishes."""
 
 
 class VersionGone(IndexFault):
-    """The index does not hold that version (any more)."""
+    """The index does not keep that version (any more)."""
 
     def __init__(self, *, index: str, version: int, days: float) -> None:
         PosologyError.__init__(
             self,
-            f"{index}@{version} cannot be read: versions are kept for {days:g} days after they were replaced, "
-            "and only published ones; `posology index versions` lists those that there are",
+            f"{index}@{version} cannot be read: published versions are kept for {days:g} days after they "
+            "were replaced. `posology index versions` lists the versions that are kept",
             index=index,
             version=version,
             days=days,
         )
 
-    #: its number
+    #: number of the version
     version: int
-    #: for how long versions are kept after they were replaced
+    #: days for which a replaced version is kept
     days: float

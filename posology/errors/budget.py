@@ -1,4 +1,4 @@
-"""What can go wrong with money."""
+"""Errors of budgets, tenants and ledgers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from posology.errors.base import InputError, PosologyError
 
 
 class BudgetError(PosologyError):
-    """The tenant's limits do not allow it: nothing was sent."""
+    """The tenant's limits refuse the call: nothing was sent."""
 
     exit_code = 11
 
 
 class BudgetExhausted(BudgetError):
-    """What is left does not pay for the call at its worst, and nothing that is under way can change that."""
+    """The remaining budget is below the call's maximum cost, whatever in-flight calls will cost."""
 
     def __init__(
         self,
@@ -44,16 +44,16 @@ class BudgetExhausted(BudgetError):
     cap: Decimal
     #: dollars
     spent: Decimal
-    #: dollars set aside for calls under way
+    #: dollars reserved for in-flight calls
     reserved: Decimal
-    #: dollars that the call may cost
+    #: maximum cost of the call, dollars
     asked: Decimal
-    #: when the window is over, UTC; ``None``: never
+    #: end of the window, UTC; ``None``: never
     resets: datetime | None
 
 
 class NothingAffordable(BudgetError):
-    """The budget pays for no way to answer a question, or for none of its partitions."""
+    """The remaining budget pays for no strategy, or for none of the partitions."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class NothingAffordable(BudgetError):
     ) -> None:
         super().__init__(message, partitions=partitions, remaining=remaining, cheapest=cheapest)
 
-    #: of which none could be paid for; ``None``: nothing was begun
+    #: number of partitions, of which none is affordable; ``None``: nothing was begun
     partitions: int | None
-    #: dollars that were left when it was decided; ``None``: it was found out later
+    #: remaining budget at the decision, dollars; ``None``: refused after the decision
     remaining: Decimal | None
-    #: dollars that the cheapest way to answer costs at worst; ``None``: nobody looked
+    #: maximum cost of the cheapest dose, dollars; ``None``: not computed
     cheapest: Decimal | None
 
 
 class HeadroomReserved(BudgetError):
-    """A limit has room, but calls under way hold it: the call may be made when they have ended."""
+    """In-flight calls have reserved the rest of a limit: the call may be made when they have ended."""
 
     def __init__(
         self,
@@ -87,26 +87,26 @@ class HeadroomReserved(BudgetError):
     ) -> None:
         super().__init__(message, scope=scope, asked=asked, place=place, retry_after=retry_after)
 
-    #: a :class:`~posology.types.Scope`, or ``turn`` where others who came first wait
+    #: a :class:`~posology.types.Scope`, or ``turn`` if earlier calls wait
     scope: str
-    #: dollars that the call may cost; ``None``: it is not money that is short
+    #: maximum cost of the call, dollars; ``None``: the limit is not one of dollars
     asked: Decimal | None
-    #: calls that wait and are served before this one
+    #: number of waiting calls that are served first
     place: int
-    #: seconds after which there is room again; ``None``: when others end
+    #: seconds until there is room; ``None``: when other calls end
     retry_after: float | None
 
 
 class CallTooLarge(BudgetError):
-    """The call may take more tokens than the tenant has in a whole minute: no waiting helps."""
+    """The call may need more tokens than the tenant's limit per minute: waiting does not help."""
 
     def __init__(self, message: str, *, model: str, tokens: int, limit: int) -> None:
         super().__init__(message, model=model, tokens=tokens, limit=limit)
 
     model: str
-    #: input and output that the call may take, at most
+    #: maximum input and output tokens of the call
     tokens: int
-    #: tokens a minute
+    #: tokens per minute
     limit: int
 
 
@@ -120,7 +120,7 @@ class ModelNotAllowed(BudgetError):
 
 
 class TenantDisabled(BudgetError):
-    """The tenant was disabled: nothing is spent for it."""
+    """The tenant is disabled: nothing is spent for it."""
 
     def __init__(self, message: str, *, tenant: str) -> None:
         super().__init__(message, tenant=tenant)
@@ -134,12 +134,12 @@ class InvalidLimit(InputError):
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message, field=field)
 
-    #: of :class:`~posology.types.Limits`, or of what else was asked
+    #: name of the wrong field, e.g. of :class:`~posology.types.Limits`
     field: str
 
 
 class TenantError(PosologyError):
-    """What was asked about a tenant cannot be done."""
+    """An operation on a tenant failed."""
 
     exit_code = 12
 
@@ -150,32 +150,32 @@ class TenantError(PosologyError):
 
 
 class TenantNotFound(TenantError):
-    """There is no tenant of that name."""
+    """No tenant has that name."""
 
 
 class TenantExists(TenantError):
-    """There is a tenant of that name already."""
+    """A tenant has that name already."""
 
 
 class LedgerBusy(TenantError):
-    """Its ledger is being archived or rebuilt meanwhile."""
+    """The ledger is being archived or rebuilt."""
 
 
 class KeyRefused(PosologyError):
-    """The API key is none, or no longer one."""
+    """The API key is unknown or revoked."""
 
     exit_code = 13
 
 
 class DriftFound(PosologyError):
-    """A provider's own account of what was used says something else than the ledger."""
+    """A provider's own account of usage disagrees with the ledger."""
 
     exit_code = 14
 
     def __init__(self, message: str, *, drift: Decimal | None, drifting: int) -> None:
         super().__init__(message, drift=drift, drifting=drifting)
 
-    #: dollars that nothing of ours explains, theirs less ours; ``None``: dollars were not compared
+    #: unexplained dollars, provider minus ledger; ``None``: dollars were not compared
     drift: Decimal | None
-    #: days of a model, and requests, on which the two sides do not agree
+    #: number of model days and requests that disagree
     drifting: int

@@ -1,4 +1,4 @@
-"""What can go wrong with a job, the store of jobs, and the service in front of them."""
+"""Errors of jobs, their store, and the HTTP service."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from posology.errors.base import PosologyError
 
 
 class JobError(PosologyError):
-    """A job cannot be worked on as asked."""
+    """An operation on a job failed."""
 
     exit_code = 8
 
@@ -18,11 +18,11 @@ class JobError(PosologyError):
 
 
 class JobNotFound(JobError):
-    """There is no job of that id, or no longer."""
+    """No job has that id (any more)."""
 
 
 class BatchNotFound(JobError):
-    """There is no batch of that id, or no longer."""
+    """No batch has that id (any more)."""
 
     def __init__(self, message: str, *, batch: str) -> None:
         PosologyError.__init__(self, message, batch=batch)
@@ -36,27 +36,27 @@ class IdempotencyConflict(JobError):
 
 
 class JobFinished(JobError):
-    """What was asked needs a job that has not ended."""
+    """The job has ended already."""
 
 
 class JobNotFailed(JobError):
-    """Only a failed, cancelled or expired job can be tried again."""
+    """Only a failed, cancelled or expired job can be retried."""
 
 
 class JobNotSucceeded(JobError):
-    """Only the answer of a job that has succeeded can be judged."""
+    """Only a succeeded job takes feedback."""
 
 
 class JobCancelled(JobError):
-    """The job was cancelled: nothing more may be spent on it."""
+    """The job was cancelled: no more calls are made for it."""
 
 
 class JobSuperseded(JobError):
-    """Another worker has taken the work over; this one's result is not wanted."""
+    """Another worker has taken over the unit; this worker's result is dropped."""
 
 
 class StoreUnavailable(PosologyError):
-    """Redis is out of reach: nothing is spent, and nothing is lost."""
+    """Redis is unreachable: nothing is spent, and nothing is lost."""
 
     exit_code = 9
 
@@ -68,7 +68,7 @@ class StoreUnavailable(PosologyError):
 
 
 class ApiError(PosologyError):
-    """A service did not do as asked, and no other error says why."""
+    """A service refused a request, with no known cause."""
 
     exit_code = 10
 
@@ -81,39 +81,39 @@ class ApiError(PosologyError):
     ) -> None:
         super().__init__(message, status=status, type=type)
 
-    #: HTTP status; ``None``: no response came
+    #: HTTP status; ``None``: no response
     status: int | None
-    #: the problem's type; ``None``: the response was no problem document
+    #: type of the problem document; ``None``: the response was none
     type: str | None
 
 
 class ApiUnreachable(ApiError):
-    """No response came from the service, however often it was tried."""
+    """The service did not respond, retries included."""
 
 
 class DecisionChanged(PosologyError):
-    """What policies decided for jobs is not what they decide from the same records now."""
+    """Replayed decisions differ from the recorded ones."""
 
     exit_code = 15
 
     def __init__(self, message: str, *, changed: int, failed: int) -> None:
         super().__init__(message, changed=changed, failed=failed)
 
-    #: jobs that are decided otherwise
+    #: number of jobs with another decision
     changed: int
-    #: jobs that cannot be decided from their records any more
+    #: number of jobs that cannot be replayed
     failed: int
 
 
 class DeadlineExceeded(PosologyError):
-    """The time for the whole work is over."""
+    """The deadline of the work has passed."""
 
     exit_code = 7
 
     def __init__(self, message: str, *, seconds: float | None) -> None:
         super().__init__(message, seconds=seconds)
 
-    #: the time that was given; ``None``: not known here
+    #: the timeout; ``None``: unknown
     seconds: float | None
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a call to a model."""
+"""Errors of calls to models."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class ProviderError(PosologyError):
     #: HTTP status, where there was a response
     status: int | None
     request_id: str | None
-    #: seconds that the provider asked to wait
+    #: seconds to wait, as the provider asks
     retry_after: float | None
-    #: what the failed attempt cost, where the provider said
+    #: usage of the failed attempt; ``None``: unknown
     usage: Usage | None
 
 
@@ -57,7 +57,7 @@ class ProviderTimeout(ProviderError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests or tokens for now (429)."""
+    """Too many requests or tokens at the moment (429)."""
 
 
 class ProviderOverloaded(ProviderError):
@@ -105,7 +105,7 @@ class TruncatedReply(UnusableReply):
 
 
 class NothingRead(ProviderError):
-    """Not one partition of a question could be read: each call failed, retries included."""
+    """No partition of a question could be read: every call failed, retries included."""
 
     def __init__(
         self, message: str, *, provider: str, model: str, failures: dict[str, int]
@@ -114,5 +114,5 @@ class NothingRead(ProviderError):
         self.failures = failures
         self._details["failures"] = failures
 
-    #: how many partitions failed, by :class:`~posology.types.Failure`
+    #: number of failed partitions, by :class:`~posology.types.Failure`
     failures: dict[str, int]

@@ -111,12 +111,12 @@ class Policy(Protocol):
 
     @property
     def version(self) -> str:
-        """Identity of its settings and of what it has learned: equal versions decide alike."""
+        """Identity of its settings and learned state: equal versions decide alike."""
         ...
 
     @property
     def parts(self) -> Mapping[str, str]:
-        """Versions of what it is made of, by name: they tell what changed where :attr:`version` did."""
+        """Versions of its parts, by name: they show which part changed :attr:`version`."""
         ...
 
     def __call__(self, situation: Situation) -> Decision: ...
@@ -134,28 +134,28 @@ class Policy(Protocol):
 
 
 class Compressor(Protocol):
-    """Leaves of retrieved passages what bears on the question. Blocking, and spends nothing.
+    """Keeps the parts of retrieved passages that bear on the question. Blocking, and spends nothing.
 
-    What needs a model's answer to compress is a :class:`Rewriter`.
+    A compressor that calls a model is a :class:`Rewriter`.
     """
 
     @property
     def name(self) -> str:
-        """Which it is, for the record."""
+        """Name of the method, for the record."""
         ...
 
     @property
     def extractive(self) -> bool:
-        """Whether all that it shows are the passages' own words; else it may give summaries."""
+        """Whether all of its text is quoted from the passages; otherwise it may write summaries."""
         ...
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
         """Compress the passages of a retrieval.
 
         Args:
-            retrieval: passages with what was computed of them at ingest, and the query's vectors.
-            keep: share that is left, 0 to 1: of the sentences, which are left whole, or of the words, for
-                what works on words; ``None``: as much as the compressor finds right.
+            retrieval: passages with the data computed at ingest, and the query's vectors.
+            keep: share to keep, 0 to 1: of the sentences, or of the words for compressors that work on
+                words; ``None``: the compressor's own choice.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
@@ -163,24 +163,24 @@ class Compressor(Protocol):
         ...
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share of the words that it is expected to leave, 0 to 1, as measured."""
+        """Return the expected share of words kept, 0 to 1, as measured."""
         ...
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """About how long it takes on two cores, as measured."""
+        """Return the expected seconds on two cores, as measured."""
         ...
 
 
 @runtime_checkable
 class Rewriter(Protocol):
-    """Writes the passages anew, shorter, by a model that is paid for: a compressor that spends.
+    """Rewrites the passages shorter with a paid model: a compressor that spends.
 
-    Whoever holds either tells them apart by ``isinstance(one, Rewriter)``: this one says its :meth:`calls`.
+    Test for it with ``isinstance(compressor, Rewriter)``: it lists its :meth:`calls`.
     """
 
     @property
     def name(self) -> str:
-        """Which it is, for the record."""
+        """Name of the method, for the record."""
         ...
 
     async def __call__(self, task: Task, keep: float | None, complete: Complete) -> Compressed:
@@ -188,37 +188,37 @@ class Rewriter(Protocol):
 
         Args:
             task: question, passages and model.
-            keep: share of the words that is left, 0 to 1; ``None``: as much as it finds right.
+            keep: share of the words to keep, 0 to 1; ``None``: its own choice.
             complete: spends.
 
         Raises:
             ValueError: ``keep`` is not 0 to 1.
-            ProviderError: a call failed; what failed is not read in full instead.
+            ProviderError: a call failed; the passages are not used uncompressed instead.
         """
         ...
 
     def calls(self, task: Task, keep: float | None) -> tuple[Call, ...]:
-        """The calls that it makes; empty where there is nothing to compress. Blocking."""
+        """Return the calls that it makes; empty: nothing to compress. Blocking."""
         ...
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share of the words that it is expected to leave, 0 to 1."""
+        """Return the expected share of words kept, 0 to 1."""
         ...
 
 
 class Memory(Protocol):
-    """Keeps for good what was computed once. Blocking; safe for several threads and processes."""
+    """A persistent cache. Blocking; safe for several threads and processes."""
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is kept of these keys."""
+        """Return the values of the keys that are present."""
         ...
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep; what is there already stays as it is."""
+        """Store values; present keys keep theirs."""
         ...
 
 
 class Recall(Protocol):
-    """Gives the reply that a call of the same content had earlier, for the same work."""
+    """Returns the reply that a call with the same content got earlier, for the same work."""
 
     async def __call__(self, key: str, /) -> Completion | None: ...

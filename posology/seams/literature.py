@@ -1,4 +1,4 @@
-"""What is computed of the literature, and of questions to it."""
+"""Seams of embedding, re-ranking and annotation."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Reranker(Protocol):
         ...
 
     def __call__(self, retrieval: Retrieval) -> NDArray[np.float32]:
-        """One score a passage, shape ``(len(retrieval.passages),)``; the larger the better."""
+        """Return one score for each passage, shape ``(len(retrieval.passages),)``; the larger the better."""
         ...
 
 
 class Annotator(Protocol):
-    """Computes at ingest what a compressor needs of every passage. Blocking."""
+    """Computes data for compressors at ingest, passage by passage. Blocking."""
 
     @property
     def name(self) -> str:
@@ -44,33 +44,33 @@ class Annotator(Protocol):
         ...
 
     def learn(self, passages: Iterable[Passage]) -> None:
-        """Read what is to be ingested, before any of it is annotated."""
+        """Learn from the passages to be ingested, before any is annotated."""
         ...
 
     def dump(self) -> bytes | None:
-        """What it has learned, which the index keeps; ``None``: nothing, its name says it all."""
+        """Return the learned state, which the index stores; ``None``: there is none."""
         ...
 
     def restore(self, learned: bytes) -> None:
-        """Take up what :meth:`dump` gave, in place of learning.
+        """Restore the state that :meth:`dump` returned, instead of learning.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the state is of another kind.
         """
         ...
 
     def __call__(
         self, passages: Sequence[Passage], sentences: Sequence[Sequence[Sentence]]
     ) -> list[Phrases]:
-        """One :class:`~posology.types.Phrases` a passage."""
+        """Return one :class:`~posology.types.Phrases` for each passage."""
         ...
 
 
 class Embedder(Protocol):
     """Text to vectors. Queries and passages may use different encoders.
 
-    What a question's and a passage's vectors have to do with each other is their inner product. They are of unit
-    length, but for models whose published score is the inner product of vectors as they are, such as MedCPT's.
+    The score of a passage is the inner product of its vector and the question's. Vectors have unit length,
+    except for models that publish the inner product of unnormalised vectors, such as MedCPT.
     Sentences' vectors are always of unit length.
 
     Blocking: call it from a worker thread.
@@ -87,11 +87,11 @@ class Embedder(Protocol):
         ...
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), dim)``."""
+        """Return vectors of questions, shape ``(len(texts), dim)``."""
         ...
 
     def encode_query(self, text: str) -> EncodedQuery:
-        """A question's vector, and its tokens' from the same pass, where the embedder has any."""
+        """Return a question's vector, and its token vectors if the embedder has any."""
         ...
 
     def embed_passages(
@@ -100,27 +100,27 @@ class Embedder(Protocol):
         sentences: Sequence[Sequence[Sentence]],
         codec: TokenCodec | None = None,
     ) -> list[Encoded]:
-        """One :class:`~posology.types.Encoded` a passage: its vector and its sentences' vectors.
+        """Return one :class:`~posology.types.Encoded` for each passage: its vector and its sentences' vectors.
 
         Args:
             passages: any number.
             sentences: for each passage its sentences, as offsets into ``Passage.text``.
-            codec: compresses the tokens' vectors of the same passes, those of one window at a time; ``None``:
-                they are not wanted.
+            codec: compresses the token vectors of the same passes, window by window; ``None``: no token
+                vectors are needed.
         """
         ...
 
 
 @runtime_checkable
 class Unnormalised(Protocol):
-    """An embedder whose passages' and questions' vectors are as its model gives them: their lengths count.
+    """An embedder whose vectors are not of unit length: their lengths count.
 
-    Whoever holds an :class:`Embedder` tells them apart by ``isinstance(one, Unnormalised)``.
+    Test for it with ``isinstance(embedder, Unnormalised)``.
     """
 
     @property
     def lengths_count(self) -> bool:
-        """That they do."""
+        """Always ``True``."""
         ...
 
 
@@ -128,38 +128,38 @@ class Unnormalised(Protocol):
 class PaidEmbedder(Protocol):
     """An embedder whose vectors are bought from a provider, call by call.
 
-    Whoever holds an :class:`Embedder` tells them apart by ``isinstance(one, PaidEmbedder)``. Its blocking methods
-    refuse: they have nothing to spend.
+    Test for it with ``isinstance(embedder, PaidEmbedder)``. Its blocking methods raise, since they have no
+    budget.
     """
 
     @property
     def model(self) -> str:
-        """``provider:name``, by which its calls are paid for."""
+        """The model of its calls, ``provider:name``."""
         ...
 
     async def encode(
         self, texts: Sequence[str], complete: Complete, *, tenant: str
     ) -> NDArray[np.float32]:
-        """Vectors of texts, shape ``(len(texts), dim)``, rows of unit length.
+        """Return vectors of texts, shape ``(len(texts), dim)``, rows of unit length.
 
-        What the tenant has bought before is not bought again.
+        Vectors that the tenant has bought before are not bought again.
 
         Args:
             texts: any number; equal ones are bought once.
             complete: spends, by :attr:`model`.
-            tenant: whose money it is.
+            tenant: pays.
 
         Raises:
-            ProviderError: a call failed; what others brought is kept.
+            ProviderError: a call failed; vectors of the other calls are kept.
         """
         ...
 
     def missing(self, texts: Sequence[str], *, tenant: str) -> Sequence[Call]:
-        """The calls that :meth:`encode` would make. Blocking."""
+        """Return the calls that :meth:`encode` would make. Blocking."""
         ...
 
     def kept(self, text: str, *, tenant: str) -> NDArray[np.float32] | None:
-        """The vector of a text that the tenant has bought before, shape ``(dim,)``. Blocking."""
+        """Return the vector of a text that the tenant has bought before, shape ``(dim,)``. Blocking."""
         ...
 
 
@@ -168,27 +168,27 @@ class TokenCodec(Protocol):
 
     @property
     def name(self) -> str:
-        """Identity of its method and what it has learned; an index keeps it."""
+        """Identity of its method and learned state; an index stores it."""
         ...
 
     @property
     def embedder(self) -> str:
-        """Name of the embedder whose vectors it has learned to compress; others' it refuses."""
+        """Name of the embedder whose vectors it compresses; it refuses others."""
         ...
 
     @property
     def width(self) -> int:
-        """Bytes a token."""
+        """Bytes per token."""
         ...
 
     def __call__(self, tokens: TokenVectors) -> NDArray[np.uint8]:
-        """Shape ``(n, width)``: one row a token."""
+        """Return codes, shape ``(n, width)``: one row for each token."""
         ...
 
 
 class TokenEncoder(Protocol):
-    """Text to one contextual vector a token, for late interaction. Blocking."""
+    """Text to one contextual vector for each token, for late interaction. Blocking."""
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """One :class:`~posology.types.TokenVectors` a text; long texts are not cut."""
+        """Return one :class:`~posology.types.TokenVectors` for each text; long texts are not cut."""
         ...

@@ -1,4 +1,4 @@
-"""What calls may cost, what they cost, and who writes it down."""
+"""Prices, bounds, rate limits and journals of calls."""
 
 from __future__ import annotations
 
@@ -16,91 +16,91 @@ class TokenCounter(Protocol):
 
 
 class Prices(Protocol):
-    """What calls cost, and what they can cost at most."""
+    """Costs of calls, before and after."""
 
     @property
     def version(self) -> str:
-        """Which prices these are, for the account."""
+        """Version of the prices, for the account."""
         ...
 
     def cost(self, model: str, usage: Usage | None) -> Decimal | None:
-        """Dollars that a usage costs; ``None``: unknown, because usage or price is.
+        """Return the cost of a usage in dollars; ``None``: unknown, because usage or price is.
 
         Some models are free, at any usage.
         """
         ...
 
     def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
-        """Dollars that no usage within these bounds exceeds.
+        """Return the maximum cost of a usage within these bounds, in dollars.
 
         Raises:
-            UnpricedModel: nobody knows what the model costs.
+            UnpricedModel: no price is known for the model.
         """
         ...
 
 
 class Bound(Protocol):
-    """How many tokens a call's input can have at most."""
+    """Computes the maximum number of a call's input tokens."""
 
     def __call__(self, call: Call) -> int: ...
 
 
 class Meter(Protocol):
-    """Counts what one tenant asks of its minute, in all processes together."""
+    """Enforces one tenant's limits per minute, over all processes."""
 
     async def limits(self) -> Limits:
-        """What the tenant may do; it may be a second old.
+        """Return the tenant's limits, at most a second old.
 
         Raises:
-            StoreUnavailable: it is not known; nothing may be sent.
+            StoreUnavailable: the limits are unknown; nothing may be sent.
         """
         ...
 
     async def take(self, wanted: Mapping[Scope, int], limits: Limits, *, ticket: str) -> Taken:
-        """Take from the tenant's minute, where there is room and nobody else is to be served first.
+        """Take from the tenant's minute if there is room and no earlier call waits.
 
         Args:
-            wanted: how much of which scopes, ``REQUESTS`` or ``TOKENS``; each has a limit that is not lower.
-            limits: what the tenant may do.
-            ticket: stays the same while the same call waits: its place in the queue.
+            wanted: amounts by scope, ``REQUESTS`` or ``TOKENS``; each at most the scope's limit.
+            limits: of the tenant.
+            ticket: the call's place in the queue, constant while it waits.
 
         Raises:
-            StoreUnavailable: it is not known whether there is room; nothing may be sent.
+            StoreUnavailable: it is unknown whether there is room; nothing may be sent.
         """
         ...
 
     async def keep(self, granted: Collection[Scope], seconds: float, *, ticket: str) -> None:
-        """Keep what was granted to a call that waits for money: whoever takes with its ticket has it, once.
+        """Keep the grants of a call that waits for budget, for the next request with its ticket, once.
 
         Args:
-            granted: scopes; none: nothing is kept any more.
-            seconds: for which it holds.
+            granted: scopes; none: drop what is kept.
+            seconds: lifetime of the grants.
             ticket: the call's.
 
         Raises:
-            StoreUnavailable: it is not known whether it is kept.
+            StoreUnavailable: it is unknown whether they are kept.
         """
         ...
 
 
 class Journal(Protocol):
-    """Takes the account of every attempt at a model call: once before it is sent, once after."""
+    """Records every attempt at a model call: once before it is sent, once after."""
 
     async def open(self, opening: Opening) -> int:
-        """Reserve what an attempt may cost, write it down, and return the number of its call.
+        """Reserve the maximum cost of an attempt, record it, and return the number of its call.
 
-        What is opened and never closed was made by a process that ended: billed or not, nobody
-        knows.
+        An attempt that is opened and never closed belongs to a process that ended: its billing status
+        is unknown.
 
         Raises:
-            HeadroomReserved: the attempt may not be made yet; nothing was written down.
-            PosologyError: the attempt may not be made; nothing was written down.
+            HeadroomReserved: the attempt may not be made yet; nothing was recorded.
+            PosologyError: the attempt may not be made; nothing was recorded.
         """
         ...
 
     async def close(self, attempt: Attempt, completion: Completion | None) -> None:
-        """Write down how an attempt ended, and the reply where there was one.
+        """Record how an attempt ended, with its reply if there was one.
 
-        It is not cancelled: whoever calls this shields it.
+        The caller shields it from cancellation.
         """
         ...

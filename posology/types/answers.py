@@ -1,4 +1,4 @@
-"""What is answered."""
+"""Answers, refusals, and their evidence."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Citation:
 
 
 class Level(StrEnum):
-    """How far a kind of publication carries, strongest first."""
+    """Evidence level of a kind of publication, strongest first."""
 
     SYSTEMATIC_REVIEW = "systematic review"
     TRIAL = "trial"
     COHORT = "cohort"
     CASE_REPORT = "case report"
-    #: narrative reviews, editorials, animal work, or nothing known of the kind
+    #: narrative reviews, editorials, animal studies, or an unknown kind
     OTHER = "other"
 
     @property
@@ -37,7 +37,7 @@ class Level(StrEnum):
 
 
 class Resolution(StrEnum):
-    """How a conflict between sources was settled."""
+    """The outcome of a conflict between sources."""
 
     SUPPORTING = "supporting"
     OPPOSING = "opposing"
@@ -53,67 +53,67 @@ class Side:
     #: year of publication
     year: int | None
     retracted: bool
-    #: the verified quotes of the findings that put it there
+    #: verified quotes of its findings
     citations: tuple[Citation, ...]
-    #: an expression of concern was published about it
+    #: whether an expression of concern was published about it
     concern: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conflict:
-    """Sources that contradict each other on one claim, and what became of that."""
+    """Sources that contradict each other on one claim, and the outcome."""
 
     claim: str
     supporting: tuple[Side, ...]
     opposing: tuple[Side, ...]
     resolution: Resolution
-    #: a sentence that says how it was resolved, or why it could not be
+    #: one sentence: how it was resolved, or why it was not
     how: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
-    """What BriefContext read: how many partitions, and what became of them."""
+    """The partitions that BriefContext read, by result."""
 
     partitions: int
     #: partitions with findings
     found: int
-    #: partitions that were read and hold nothing relevant
+    #: partitions that were read and contain nothing relevant
     empty: int
     #: partitions that could not be read
     failed: int
-    #: model calls that answering took when nothing is repeated: one a partition, and the reduce
+    #: model calls of the answer, without repeats: one for each partition, and the reduce call
     calls: int
 
     @property
     def partial(self) -> bool:
-        """Whether the answer rests on less than was retrieved."""
+        """Whether the answer rests on only some of the retrieved passages."""
         return self.failed > 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """One call of a ladder, which shows more passages than the call before."""
+    """One step of a ladder: a call that shows more passages than the step before."""
 
     #: passages shown
     passages: int
-    #: place of the first of them among the retrieved, from 0
+    #: rank of the first of them, from 0
     first: int
-    #: of its calls; ``None``: the provider did not tell
+    #: usage of its calls; ``None``: the provider reported none
     usage: Usage | None
-    #: whether the reply was that the passages do not answer the question
+    #: whether the model refused: the passages do not answer the question
     refused: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """An answer with evidence that was checked against the sources."""
+    """An answer whose quotes were verified in the sources."""
 
     text: str
-    #: one of :attr:`Query.choices`; ``None`` for free questions and where the model gave none
+    #: one of :attr:`Query.choices`; ``None``: a free question, or the model gave none
     choice: str | None
     citations: tuple[Citation, ...]
-    #: quotes that the model gave and that did not pass the check
+    #: number of quotes that could not be verified
     dropped_quotes: int
     #: the strategy that answered
     strategy: str
@@ -123,48 +123,48 @@ class Answer:
     conflicts: tuple[Conflict, ...] = ()
     #: ``None`` for strategies that read all passages in one call
     coverage: Coverage | None = None
-    #: the calls of the ladder that led here; empty where there was none
+    #: steps of the ladder that led here; empty: no ladder
     rungs: tuple[Rung, ...] = ()
-    #: how much of all retrieved text the calls showed, as a share of its words; more than 1 where the calls of a
-    #: ladder repeat what was shown; ``None``: not counted
+    #: share of the retrieved words that the calls showed; more than 1 if steps of a ladder repeat passages;
+    #: ``None``: not counted
     shown: float | None = None
-    #: what compressing took and left, in all calls of a ladder together; ``None``: nothing was compressed
+    #: compression in all steps of a ladder together; ``None``: nothing was compressed
     compression: Compression | None = None
 
     @property
     def supported(self) -> bool:
-        """Whether at least one quote stands."""
+        """Whether at least one quote is verified."""
         return bool(self.citations)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """A truthful 'the passages do not answer this'."""
+    """The result that the passages do not answer the question."""
 
     #: in the model's words or ours
     reason: str
     strategy: str
-    #: whether the provider's safety system declined: that says nothing of the passages
+    #: whether the provider's safety system declined, which says nothing about the passages
     filtered: bool = False
     notes: tuple[str, ...] = ()
     #: ``None`` for strategies that read all passages in one call
     coverage: Coverage | None = None
-    #: the calls of the ladder that led here; empty where there was none
+    #: steps of the ladder that led here; empty: no ladder
     rungs: tuple[Rung, ...] = ()
-    #: how much of all retrieved text the calls showed, as a share of its words; more than 1 where the calls of a
-    #: ladder repeat what was shown; ``None``: not counted
+    #: share of the retrieved words that the calls showed; more than 1 if steps of a ladder repeat passages;
+    #: ``None``: not counted
     shown: float | None = None
-    #: what compressing took and left, in all calls of a ladder together; ``None``: nothing was compressed
+    #: compression in all steps of a ladder together; ``None``: nothing was compressed
     compression: Compression | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Task:
-    """What a strategy is asked to do."""
+    """The task of a strategy."""
 
     query: Query
     retrieval: Retrieval
     #: ``provider:name``
     model: str
-    #: bound on output tokens of one call; ``None``: each stage's own
+    #: maximum output tokens of one call; ``None``: the stage's default
     max_tokens: int | None

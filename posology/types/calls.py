@@ -1,4 +1,4 @@
-"""What is sent to a model, what comes back, and the account of it."""
+"""Calls to models, their completions, and the account of their attempts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class Stage(StrEnum):
-    """What a model is asked to do in one call."""
+    """The task of a model in one call."""
 
     ANSWER = "answer"
     EXTRACT = "extract"
     REDUCE = "reduce"
     COMPRESS = "compress"
     LABEL = "label"
-    #: the vectors of the messages' texts, and no reply in words
+    #: vectors of the messages' texts, without a reply in words
     EMBED = "embed"
 
 
 class Role(StrEnum):
-    """Who speaks a message."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -43,7 +43,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PromptId:
-    """Which template rendered the messages of a call."""
+    """The template that rendered the messages of a call."""
 
     #: the template's file name without suffix
     name: str
@@ -62,20 +62,20 @@ class Call:
     #: ``provider:name``, e.g. ``openai:gpt-4o-mini``
     model: str
     query: Query
-    #: what the messages show, in their order; labelled ``P1``, ``P2``, … in the messages. Of a
-    #: ``REDUCE`` call one a finding, labelled ``F1``, ``F2``, …: its sentences are its quotes
+    #: excerpts in the messages, in order, labelled ``P1``, ``P2``, …. A ``REDUCE`` call has one for
+    #: each finding, labelled ``F1``, ``F2``, …: its sentences are the finding's quotes
     excerpts: tuple[Excerpt, ...]
     messages: tuple[Message, ...]
     prompt: PromptId
-    #: the reply's form; a reply that does not validate is repaired once
+    #: schema of the reply; a reply that does not validate is repaired once
     schema: type[BaseModel] | None = None
     #: bound on output tokens, reasoning included
     max_tokens: int
     #: not sent when ``None``: several current models refuse the parameter
     temperature: float | None = None
-    #: which strategy makes the call, for the account; empty where none does
+    #: name of the strategy that makes the call; empty: none
     strategy: str = ""
-    #: numbers a vector that an ``EMBED`` call asks for; ``None``: as many as the model gives
+    #: length of the vectors that an ``EMBED`` call asks for; ``None``: the model's own
     dimensions: int | None = None
 
 
@@ -123,37 +123,37 @@ class Usage:
 
     @property
     def total_input(self) -> int:
-        """All tokens that went in, cached or not."""
+        """All input tokens, cached or not."""
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
     @property
     def total_output(self) -> int:
-        """All tokens that came out, seen or not."""
+        """All output tokens, visible or not."""
         return self.output + self.reasoning
 
 
 class Finish(StrEnum):
-    """Why a model stopped."""
+    """The reason why a model stopped."""
 
     STOP = "stop"
     #: ``max_tokens`` was reached: the text is truncated
     LENGTH = "length"
-    #: the provider's safety system spoke instead of the model
+    #: the provider's safety system replied instead of the model
     FILTERED = "filtered"
     OTHER = "other"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Completion:
-    """What a model replied."""
+    """A model's reply."""
 
     text: str
-    #: ``None`` where the provider sent none
+    #: ``None``: the provider sent none
     usage: Usage | None
     finish: Finish
     #: the model's name as the provider reports it
     served_model: str
-    #: the provider's id of the request, for their support desk
+    #: the provider's id of the request, for its support
     request_id: str | None = None
     #: the reply as an instance of ``Call.schema``; ``None`` where the call had none
     parsed: BaseModel | None = None

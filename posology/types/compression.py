@@ -1,4 +1,4 @@
-"""What is left of a context when it was compressed, and what compressing it took."""
+"""Compressed contexts, and the cost and effect of compression."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from posology.types.literature import Excerpt
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compressed:
-    """What a compressor leaves of a context."""
+    """The result of a compressor."""
 
-    #: passages of which anything is left, in their order, with the stretches that are left
+    #: passages that keep some text, in order, each with its kept spans
     excerpts: tuple[Excerpt, ...]
-    #: sentences that are left whole
+    #: number of sentences kept whole
     kept: int
-    #: sentences that there were
+    #: number of sentences before
     sentences: int
-    #: name of the compressor that did it, which may be another than the one that was asked
+    #: name of the compressor that ran, which may differ from the requested one
     compressor: str
-    #: of the calls that the compressor made; ``None``: a provider did not tell
+    #: usage of the compressor's own calls; ``None``: a provider reported none
     usage: Usage | None = field(default_factory=Usage)
-    #: what a reader of the answer should know of it, in whole sentences
+    #: remarks for the reader of the answer, in whole sentences
     remarks: tuple[str, ...] = ()
 
     @property
     def extractive(self) -> bool:
-        """Whether all that is shown are the sources' own words."""
+        """Whether all of its text is quoted from the sources."""
         return all(excerpt.summary is None for excerpt in self.excerpts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compression:
-    """What compressing took, and what it left, for the record of an answer."""
+    """The cost and effect of compression, for the record of an answer."""
 
     #: name of the compressor
     compressor: str
-    #: whether all that was shown are the sources' own words
+    #: whether all of its text is quoted from the sources
     extractive: bool
-    #: sentences that were left whole, of those that there were
+    #: number of sentences kept whole, and before
     kept: int
     sentences: int
-    #: words that were shown, summaries included, of those that there were
+    #: number of words shown, summaries included, and before
     shown: int
     words: int
-    #: seconds that it took, its own calls included; two that led to the same are equal, however long they took
+    #: seconds, its own calls included; not compared
     seconds: float = field(compare=False)
-    #: of the calls that it made; ``None``: a provider did not tell
+    #: usage of its own calls; ``None``: a provider reported none
     usage: Usage | None
 
     def __add__(self, other: Compression) -> Compression:
-        """Both together, as of two calls of a ladder."""
+        """Return the sum, as for two steps of a ladder."""
         known = self.usage is not None and other.usage is not None
         names = dict.fromkeys((self.compressor, other.compressor))
         return Compression(
@@ -69,17 +69,17 @@ class Compression:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Saving:
-    """What compressing passages is expected to save, and what it costs itself."""
+    """The expected saving of compression, and its own cost."""
 
     #: name of the compressor
     compressor: str
-    #: tokens of the passages, as the model counts them
+    #: tokens of the passages, by the model's tokenizer
     tokens: int
-    #: dollars that they cost as input when they are shown whole
+    #: dollars for them as input, uncompressed
     whole: Decimal
-    #: the share of their words that is left, 0 to 1
+    #: share of their words that is kept, 0 to 1
     left: float
-    #: dollars of the compressor: its machine's, and its calls'
+    #: dollars of the compressor: machine time and calls
     cost: Decimal
-    #: of its machine; ``None``: it has none, since it asks a model
+    #: seconds of machine time; ``None``: none, it calls a model
     seconds: float | None

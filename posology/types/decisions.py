@@ -1,4 +1,4 @@
-"""What is decided for a question: the dose of context that it gets, and why."""
+"""Decisions: the dose for a question, and the reasons."""
 
 from __future__ import annotations
 
@@ -11,79 +11,78 @@ from posology.types.answers import Rung
 from posology.types.compression import Saving
 from posology.types.literature import Query, Retrieval
 
-#: in the place of a strategy: nothing that is left pays for any
+#: in the place of a strategy: the remaining budget pays for none
 DECLINE = "decline"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dose:
-    """How a question is answered: by which strategy, and of how much context."""
+    """How a question is answered: the strategy, and the amount of context."""
 
     #: ``direct``, ``compressed``, ``briefcontext``, or :data:`DECLINE`
     strategy: str
-    #: how many of the retrieved passages are read, best first; ``None``: all
+    #: number of retrieved passages to read, best first; ``None``: all
     passages: int | None = None
-    #: share that the compressor keeps, 0 to 1; ``None``: nothing is compressed, or as much as it finds right
+    #: share that the compressor keeps, 0 to 1; ``None``: no compression, or the compressor's own choice
     keep: float | None = None
-    #: name of the compressor; ``None``: nothing is compressed, or the configured one does it
+    #: name of the compressor; ``None``: no compression, or the configured one
     compressor: str | None = None
-    #: passages that each call of a ladder shows, made only where the call before was refused; empty: one
-    #: call shows all
+    #: passages at each step of a ladder, taken only if the step before was refused; empty: one call
+    #: shows all
     rungs: tuple[int, ...] = ()
-    #: whether a rung shows what the rungs before it showed, too
+    #: whether a step repeats the passages of the steps before
     overlapping: bool = True
-    #: whether the policy is asked again when the last rung is refused
+    #: whether the policy decides again when the last step is refused
     escalate: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """A dose that was considered, and its price."""
+    """A dose that was considered, and its maximum cost."""
 
     dose: Dose
-    #: dollars without which it cannot be begun: of a ladder its first rung, else all of its calls at worst
+    #: dollars needed to begin: for a ladder the maximum cost of its first step, else of all calls
     worst: Decimal
-    #: whether what was left paid for it
+    #: whether the remaining budget covered it
     fits: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Situation:
-    """All that a policy may look at."""
+    """The input of a policy."""
 
     query: Query
     retrieval: Retrieval
-    #: dollars that may still be spent; ``None``: no limit applies
+    #: remaining budget, dollars; ``None``: no limit
     remaining: Decimal | None = None
-    #: what a dose costs at worst; asked only where a limit applies, and always with the same answer
+    #: returns the maximum cost of a dose, dollars; used only if a limit applies; deterministic
     quote: Callable[[Dose], Decimal] | None = None
-    #: what compressing for a dose saves and costs, always with the same answer; it gives ``None`` where nothing
-    #: can be saved, or nobody knows what
+    #: returns what compression saves and costs for a dose; deterministic; ``None``: nothing, or unknown
     saving: Callable[[Dose], Saving | None] | None = None
-    #: rungs of a ladder that were refused to the last
+    #: steps of a ladder that was refused to the last
     tried: tuple[Rung, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
-    """Which dose a question gets, and why: enough to decide the same way again."""
+    """The dose for a question, with all that is needed to replay the decision."""
 
     dose: Dose
-    #: the policy that decided
+    #: name of the policy
     policy: str
-    #: a sentence for a reader
+    #: one sentence for the reader
     reason: str
-    #: what the policy looked at, as numbers, strings and truth values
+    #: features that the policy used: numbers, strings and booleans
     features: Mapping[str, Any] = field(default_factory=dict)
-    #: how it came about, a sentence a step
+    #: steps of the decision, one sentence each
     steps: tuple[str, ...] = ()
-    #: what was left, in dollars; ``None``: no limit applied
+    #: remaining budget, dollars; ``None``: no limit
     remaining: Decimal | None = None
-    #: the doses that were priced, in the order in which they were considered
+    #: priced doses, in the order of consideration
     offers: tuple[Offer, ...] = ()
-    #: of what decided and of what it decided on: policy, index, prompts, prices, …
+    #: versions of policy, index, prompts, prices, …
     versions: Mapping[str, str] = field(default_factory=dict)
-    #: what was decided when the last rung of the ladder was refused
+    #: decision after the last step of the ladder was refused
     then: Decision | None = None
 
     @property
@@ -93,5 +92,5 @@ class Decision:
 
     @property
     def declined(self) -> bool:
-        """Whether nothing that is left pays for any dose."""
+        """Whether the remaining budget pays for no dose."""
         return self.dose.strategy == DECLINE

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 
 class JobState(StrEnum):
-    """Where a job is."""
+    """The state of a job."""
 
     #: waits for a worker
     QUEUED = "queued"
@@ -16,9 +16,9 @@ class JobState(StrEnum):
     RUNNING = "running"
     #: workers read the partitions
     EXTRACTING = "extracting"
-    #: every partition is read or has failed; a worker concludes
+    #: every partition is read or has failed; a worker writes the answer
     REDUCING = "reducing"
-    #: nothing more is sent; what is on its way is let settle
+    #: no more calls are sent; in-flight calls settle
     CANCELLING = "cancelling"
     #: it has an answer or a refusal
     SUCCEEDED = "succeeded"
@@ -30,14 +30,14 @@ class JobState(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more happens, unless somebody asks for another try."""
+        """Whether the job has ended; only a retry reopens it."""
         return self in OVER
 
 
 OVER = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
 
 _S = JobState
-#: what may follow what; the store's scripts refuse anything else
+#: allowed transitions; the store's scripts refuse all others
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = MappingProxyType(
     {
         _S.QUEUED: frozenset({_S.RUNNING, _S.CANCELLED, _S.EXPIRED}),

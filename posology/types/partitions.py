@@ -1,4 +1,4 @@
-"""What BriefContext maps over and reduces: partitions, what was found in each, and conflicts."""
+"""Partitions of BriefContext, their findings, and the reduction."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from posology.types.literature import Excerpt, Query
 
 
 class Failure(StrEnum):
-    """Why a partition could not be read."""
+    """The reason why a partition could not be read."""
 
     #: the model call failed, retries included
     PROVIDER = "provider"
-    #: the time was over
+    #: the deadline passed
     DEADLINE = "deadline"
     #: the job was cancelled
     CANCELLED = "cancelled"
-    #: what is left of the budget does not pay for it
+    #: the remaining budget does not cover it
     UNAFFORDABLE = "unaffordable"
 
 
@@ -35,13 +35,13 @@ class Partition:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extract:
-    """What one extraction is asked to do."""
+    """The task of one extraction."""
 
     query: Query
     partition: Partition
     #: ``provider:name``
     model: str
-    #: bound on output tokens of the call; ``None``: the stage's own
+    #: maximum output tokens of the call; ``None``: the stage's default
     max_tokens: int | None
 
 
@@ -51,37 +51,37 @@ class Finding:
 
     #: one sentence, in the model's words
     statement: str
-    #: never empty: a finding without a quote that stands is no finding
+    #: never empty: a finding needs a verified quote
     citations: tuple[Citation, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extraction:
-    """What became of one partition: findings, truthfully nothing, or a failure."""
+    """The result for one partition: findings, none, or a failure."""
 
     #: the partition's index
     partition: int
     findings: tuple[Finding, ...] = ()
-    #: set when the partition could not be read; ``findings`` is then empty and means nothing
+    #: set if the partition could not be read; ``findings`` is then empty
     failure: Failure | None = None
-    #: the class name of the error behind ``failure``; never shown to a model
+    #: class name of the error behind ``failure``; never sent to a model
     error: str | None = None
-    #: quotes that the model gave and that did not pass the check
+    #: number of quotes that could not be verified
     dropped_quotes: int = 0
-    #: statements that were left without a quote and so were dropped
+    #: number of statements dropped for lack of a verified quote
     dropped_findings: int = 0
     #: remarks that a reader must see
     notes: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
-        """Whether the partition was read and holds nothing relevant."""
+        """Whether the partition was read and contains nothing relevant."""
         return self.failure is None and not self.findings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reduction:
-    """What the reduce step is asked to do."""
+    """The task of the reduce call."""
 
     query: Query
     partitions: tuple[Partition, ...]
@@ -89,5 +89,5 @@ class Reduction:
     extractions: tuple[Extraction, ...]
     #: ``provider:name``
     model: str
-    #: bound on output tokens of the call; ``None``: the stage's own
+    #: maximum output tokens of the call; ``None``: the stage's default
     max_tokens: int | None
