@@ -44,6 +44,7 @@ def process(**environment: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]
             running.kill()
 
 
+@pytest.mark.slow
 async def test_it_ends_in_time_although_somebody_watches(redis_url: str, tenant: str) -> None:
     with process(POSOLOGY_REDIS_URL=redis_url) as (running, url):
         async with Client(url, tenant=tenant, attempts=1) as client:

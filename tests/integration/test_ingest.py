@@ -244,6 +244,7 @@ ingest([Path(corpus)], index, source, progress=lambda p: print(p.written, flush=
 """
 
 
+@pytest.mark.slow
 def test_what_kill_9_interrupts_goes_on_where_it_was(
     tmp_path: Path, index: Index, embedder: HashEmbedder
 ) -> None:

@@ -169,6 +169,7 @@ def _command(
     )
 
 
+@pytest.mark.slow
 def test_a_killed_worker_changes_nothing_in_the_result(
     corpus: Path, alone: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -195,6 +196,7 @@ def test_a_killed_worker_changes_nothing_in_the_result(
     _same(alone, place)
 
 
+@pytest.mark.slow
 def test_a_killed_writer_goes_on_from_what_was_encoded(
     corpus: Path, alone: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -214,6 +216,7 @@ def test_a_killed_writer_goes_on_from_what_was_encoded(
     _same(alone, place)
 
 
+@pytest.mark.slow
 def test_workers_of_the_command_alone(
     corpus: Path, alone: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -227,6 +230,7 @@ def test_workers_of_the_command_alone(
     _same(alone, place)
 
 
+@pytest.mark.slow
 def test_workers_with_another_embedder_end_the_ingest(
     corpus: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:

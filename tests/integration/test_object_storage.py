@@ -238,6 +238,7 @@ def _writer(place: Place, server: S3, folder: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
 def test_what_a_writer_held_that_died_or_hung_lapses(
     server: S3, end: signal.Signals, tmp_path: Path
@@ -267,6 +268,7 @@ def test_what_a_writer_held_that_died_or_hung_lapses(
     assert fence(place) >= 2
 
 
+@pytest.mark.slow
 def test_commits_of_two_that_both_think_they_hold_it_double_no_id(server: S3) -> None:
     place = server.place()
     create(place)
@@ -367,6 +369,7 @@ def test_ingest_goes_on_there_where_it_stopped(server: S3, tmp_path: Path) -> No
     assert Index.open(index.place).count() == 40
 
 
+@pytest.mark.slow
 def test_a_folder_of_files_is_kept_in_step_there(server: S3, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
@@ -436,6 +439,7 @@ def test_the_commands_take_its_address(server: S3, tiny_encoder: Path, tmp_path:
     assert SECRET not in missing.stdout + missing.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.timeout(400)
 async def test_a_worker_answers_from_it(server: S3, tiny_encoder: Path, tmp_path: Path) -> None:

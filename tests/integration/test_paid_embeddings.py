@@ -240,6 +240,7 @@ def _check(done: list[JobOutput], ledger: list[dict[str, Any]], audit: Audit) ->
     assert {entry["client_id"] for entry in ledger if entry["finished"]} <= sent
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_jobs_pay_for_their_vectors_and_the_books_agree(filled: Clinic) -> None:
     faults = Faults(latency=(0.05, 0.2), rate_limited=0.1, errors=0.05)
@@ -253,6 +254,7 @@ async def test_jobs_pay_for_their_vectors_and_the_books_agree(filled: Clinic) ->
     assert len(ledger) == sum(len(job.spending.attempts) for job in done)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_vector_is_not_bought_again_after_its_worker_was_killed(filled: Clinic) -> None:
     with LoadStub(Faults(latency=(4.0, 4.0))) as stub, _workers(filled, stub, 2) as info:

@@ -56,6 +56,7 @@ def published(result: Result, name: str) -> Any:
     return out
 
 
+@pytest.mark.slow
 def test_a_table_is_shown_and_drawn(cli: Cli, of: QTable, tmp_path: Path) -> None:
     result = cli("show", "t.json", "--png", "t.png")
     assert result.exit_code == 0, result.stderr

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from orchestrator.cli.app import app
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.question import qtables
-from orchestrator.settings import Settings
 from orchestrator.training.qtable.rows import read_run
 from policies.qtable import ACTIONS
 from posology.published.training import TrainOutput
 from posology.testing import Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import Usage
-
-RUNNER = CliRunner()
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "train.json"
-MODEL = "openai:gpt-4o-mini"
-TEXT = (
-    "Aspirin lowered the risk of stroke in group {n}. The dose was {n} mg a day. Bleeding was not seen. "
-    "Adults were followed for a year. Nobody was lost."
+from tests.support.paid_runs import (
+    MODEL,
+    Cli,
+    command_line,
+    environment_of,
+    ingest_six,
+    kill_when,
+    write_rows,
 )
+
+SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "train.json"
 QUESTIONS: list[dict[str, Any] | str] = [
     {
         "question": "Does aspirin lower the risk of stroke?",
@@ -45,50 +38,27 @@ QUESTIONS: list[dict[str, Any] | str] = [
     {"question": "What was the dose of aspirin in adults?", "id": "b"},
     {"question": "Was bleeding seen?", "k": 2},
 ]
-Cli = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("train-index")
-    rows = folder / "rows.jsonl"
-    rows.write_text(
-        "".join(json.dumps({"id": f"t:{n}", "text": TEXT.format(n=n)}) + "\n" for n in range(6)),
-        encoding="utf-8",
-    )
-    run_ingest([rows], Settings(), Target(place=str(folder / "index"), embedder=str(tiny_encoder)))
-    return folder / "index"
+    return ingest_six(tmp_path_factory.mktemp("index"), tiny_encoder)
 
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Path:
-    path = tmp_path / "q.jsonl"
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in QUESTIONS]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return write_rows(tmp_path / "q.jsonl", QUESTIONS)
 
 
 @pytest.fixture
 def environment(index: Path, tiny_encoder: Path) -> dict[str, str]:
-    return {
-        "POSOLOGY_INDEX": str(index),
-        "POSOLOGY_EMBEDDER": str(tiny_encoder),
-        "POSOLOGY_ATTEMPTS": "1",
-        "OPENAI_API_KEY": "sk-test",
-        "COLUMNS": "200",
-    }
+    return environment_of(index, tiny_encoder)
 
 
 @pytest.fixture
 def cli(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stub: StubProvider | None = None, **env: str) -> Result:
-        served = {} if stub is None else {"OPENAI_BASE_URL": stub.openai_url}
-        command = ["policy", "train", "--out", "t.json", *arguments]
-        return RUNNER.invoke(app, command, env=environment | served | env)
-
-    return run
+    return command_line(environment, "policy", "train", "--out", "t.json")
 
 
 def published(result: Result) -> TrainOutput:
@@ -211,23 +181,29 @@ def test_a_cap_stops_it_and_a_higher_one_goes_on(cli: Cli, asked: Path, tmp_path
     assert (tmp_path / "t.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_run_that_was_killed_goes_on_and_pays_for_nothing_twice(
     cli: Cli, asked: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     run = tmp_path / "t.json.run.jsonl"
     with StubProvider(lambda _: echoing(0.3)) as stub:
-        program = "from orchestrator.cli.app import main; main()"
-        command = [sys.executable, "-c", program, "policy", "train", "--out", "t.json",
-                   "--questions", str(asked), "--model", MODEL]  # fmt: skip
-        env = os.environ | environment | {"OPENAI_BASE_URL": stub.openai_url, "POSOLOGY_CONCURRENCY": "1"}  # fmt: skip
-        with subprocess.Popen(command, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as process:
-            deadline = time.monotonic() + 200
-            while not run.exists() or run.read_bytes().count(b'"row":"reply"') < 3:
-                assert time.monotonic() < deadline, "three replies did not come in 200 s"
-                assert process.poll() is None, process.stderr.read() if process.stderr else ""
-                time.sleep(0.02)
-            process.send_signal(signal.SIGKILL)
+
+        def ready() -> bool:
+            return run.exists() and run.read_bytes().count(b'"row":"reply"') >= 3
+
+        command = [
+            "policy",
+            "train",
+            "--out",
+            "t.json",
+            "--questions",
+            str(asked),
+            "--model",
+            MODEL,
+        ]
+        served = {"OPENAI_BASE_URL": stub.openai_url, "POSOLOGY_CONCURRENCY": "1"}
+        kill_when(ready, command, environment | served, tmp_path)
         kept = set(read_run(run).replies)
         result = cli("--questions", str(asked), "--model", MODEL, "--json", stub=stub)
         out = published(result)

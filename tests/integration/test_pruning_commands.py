@@ -3,57 +3,39 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from orchestrator.cli.app import app
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
-from orchestrator.settings import Settings
 from orchestrator.training.pruner.rows import read_examples
 from posology.published.training import LabelOutput, PrunerOutput
 from posology.testing import Reply, Status, StubProvider, save_tiny_reranker
 from posology.types import Finish, Usage
-
-RUNNER = CliRunner()
-MODEL = "openai:gpt-4o-mini"
-TEXT = (
-    "Aspirin lowered the risk of stroke in group {n}. The dose was {n} mg a day. Bleeding was not seen. "
-    "Adults were followed for a year. Nobody was lost."
+from tests.support.paid_runs import (
+    MODEL,
+    Cli,
+    command_line,
+    environment_of,
+    ingest_six,
+    kill_when,
+    write_rows,
 )
+
 QUESTIONS: list[dict[str, Any] | str] = [
     {"question": "Does aspirin lower the risk of stroke?"},
     "{no json",
     {"question": "What was the dose of aspirin in adults?", "answer": "10 mg"},
 ]
-Cli = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("label-index")
-    rows = folder / "rows.jsonl"
-    rows.write_text(
-        "".join(
-            json.dumps({"id": f"t:{n}", "title": f"Trial {n}", "text": TEXT.format(n=n)}) + "\n"
-            for n in range(6)
-        ),
-        encoding="utf-8",
-    )
-    run_ingest([rows], Settings(), Target(place=str(folder / "index"), embedder=str(tiny_encoder)))
-    return folder / "index"
+    return ingest_six(tmp_path_factory.mktemp("index"), tiny_encoder)
 
 
 @pytest.fixture(scope="module")
@@ -63,32 +45,18 @@ def reranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Path:
-    path = tmp_path / "q.jsonl"
-    lines = [one if isinstance(one, str) else json.dumps(one) for one in QUESTIONS]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return write_rows(tmp_path / "q.jsonl", QUESTIONS)
 
 
 @pytest.fixture
 def environment(index: Path, tiny_encoder: Path) -> dict[str, str]:
-    return {
-        "POSOLOGY_INDEX": str(index),
-        "POSOLOGY_EMBEDDER": str(tiny_encoder),
-        "POSOLOGY_ATTEMPTS": "1",
-        "OPENAI_API_KEY": "sk-test",
-        "COLUMNS": "200",
-    }
+    return environment_of(index, tiny_encoder)
 
 
 @pytest.fixture
 def cli(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stub: StubProvider | None = None, **env: str) -> Result:
-        served = {} if stub is None else {"OPENAI_BASE_URL": stub.openai_url}
-        return RUNNER.invoke(app, ["compressor", *arguments], env=environment | served | env)
-
-    return run
+    return command_line(environment, "compressor")
 
 
 def citing(body: Any) -> str:
@@ -273,6 +241,7 @@ def test_a_pruner_is_trained_and_prunes(
     assert make_reranker(parts)(retrieval).shape == (1,)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_training_that_was_killed_ends_as_one_that_was_not(
     cli: Cli, gold: Path, reranker: Path, tmp_path: Path, environment: dict[str, str]
@@ -282,17 +251,11 @@ def test_a_training_that_was_killed_ends_as_one_that_was_not(
     arguments = ["train", "--labels", str(gold), "--init", str(reranker), "--epochs", "15", "--batch", "2",
                  "--lr", "1e-3", "--save-every", "5", "--device", "cpu"]  # fmt: skip
     whole = trained(cli(*arguments, "--out", "whole", "--json"))
-    # it gives way to whoever waits to kill it in time
-    program = "import os, torch; os.nice(15); torch.set_num_threads(1); from orchestrator.cli.app import main; main()"
-    command = [sys.executable, "-c", program, "compressor", *arguments, "--out", "killed"]
+    # it gives way to the process that waits to kill it in time
+    before = "import os, torch; os.nice(15); torch.set_num_threads(1)"
     state = tmp_path / "killed" / ".training" / "state.json"
-    with subprocess.Popen(command, env=os.environ | environment, cwd=tmp_path, stderr=subprocess.PIPE) as process:  # fmt: skip
-        deadline = time.monotonic() + 400
-        while not state.exists():
-            assert time.monotonic() < deadline, "no state in 400 s"
-            assert process.poll() is None, process.stderr.read() if process.stderr else ""
-            time.sleep(0.01)
-        process.send_signal(signal.SIGKILL)
+    command = ["compressor", *arguments, "--out", "killed"]
+    kill_when(state.exists, command, environment, tmp_path, before=before)
     refused = cli(*arguments[:-2], "--out", "killed", "--seed", "9")
     assert refused.exit_code == 3
     assert "other settings" in refused.stderr

@@ -21,18 +21,14 @@ from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.store import keys
+from tests.support.examples import examples
 
 schema = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 #: a schema cannot say all that makes a question one
 NOT_ASKED: list[Any] = [positive_data_acceptance]
 #: nor anything of lines that become rejected rows, or of an id that is put in afterwards
 NOT_ASKED_OF_TEXT: list[Any] = [*NOT_ASKED, negative_data_rejection]
-examples = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+quick = settings(examples(10), derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 class Served(Protocol):
@@ -90,7 +86,7 @@ def with_index(
 
 
 @schema.parametrize()
-@examples
+@quick
 @pytest.mark.usefixtures("with_index")
 def test_whatever_is_sent(case: schemathesis.Case[Any], target: str) -> None:
     upload = case.path == "/v1/batches"
@@ -100,7 +96,7 @@ def test_whatever_is_sent(case: schemathesis.Case[Any], target: str) -> None:
 
 
 @schema.include(path_regex=r"\{").parametrize()
-@examples
+@quick
 def test_whatever_is_sent_about_what_there_is(
     case: schemathesis.Case[Any], target: str, ended: dict[str, str]
 ) -> None:

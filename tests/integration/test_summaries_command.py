@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from orchestrator.cli.app import app
 from orchestrator.training.summaries.pairs import read_pairs
 from posology.published.training import DatasetOutput, FinetuneOutput
 from posology.testing import Reply, StubProvider, save_tiny_summarizer
@@ -19,36 +17,25 @@ from posology.types import Usage
 from strategies.compression.parts import Parts
 from strategies.compression.summarization.compressor import NAME, make
 from tests.support.compression import compressible
+from tests.support.paid_runs import MODEL, Cli, command_line, write_rows
 
-RUNNER = CliRunner()
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
-MODEL = "openai:gpt-4o-mini"
 BODY = "Adults took it for a year and were seen each month. Nobody took anything else. " * 5
-Cli = Callable[..., Result]
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    path = tmp_path / "c.jsonl"
     rows = [
         {"id": f"t:{n}", "text": f"Drug number {n} helped the heart. {BODY}"} for n in range(12)
     ]
-    rows.append({"id": "short", "text": "Too short."})
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+    return write_rows(tmp_path / "c.jsonl", [*rows, {"id": "short", "text": "Too short."}])
 
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, stub: StubProvider | None = None) -> Result:
-        env = {"POSOLOGY_ATTEMPTS": "1", "OPENAI_API_KEY": "sk-test", "COLUMNS": "200"}
-        if stub is not None:
-            env["OPENAI_BASE_URL"] = stub.openai_url
-        return RUNNER.invoke(app, ["compressor", *arguments], env=env)
-
-    return run
+    env = {"POSOLOGY_ATTEMPTS": "1", "OPENAI_API_KEY": "sk-test", "COLUMNS": "200"}
+    return command_line(env, "compressor")
 
 
 def shortening(body: Any) -> str:
