@@ -33,6 +33,14 @@ _SECRETS = (
 )  # fmt: skip
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of slow tests alone are not even imported by ``make test``."""
+    if "not slow" not in config.getoption("markexpr") or collection_path.suffix != ".py":
+        return None
+    slow = "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8")
+    return slow or None
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"

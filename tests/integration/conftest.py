@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
@@ -30,8 +31,13 @@ from posology.store.connection import connect
 pytest.register_assert_rewrite("tests.integration.jobs_store.machine")
 
 
+_URL = pytest.StashKey[str]()
+
+
 @pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def redis_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """A ``redis-server`` of this test process, which keeps nothing."""
     try:
         server = find_server(os.environ.get("PATH"))
@@ -47,9 +53,19 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             while not socket.exists():
                 assert time.monotonic() < deadline, "Redis did not start in 90 s"
                 time.sleep(0.02)
+            request.config.stash[_URL] = f"unix://{socket}"
             yield f"unix://{socket}"
         finally:
             process.terminate()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Redis forgets the tenants of a module's tests: what reads those of all has few to read."""
+    yield
+    if url := request.config.stash.get(_URL, None):
+        with SyncRedis.from_url(url) as client:
+            client.flushdb()
 
 
 @pytest.fixture

@@ -341,7 +341,7 @@ _lines = st.lists(
 )
 
 
-@examples(15)
+@examples(4)
 @given(
     files=st.lists(_lines, min_size=1, max_size=3),
     batch=st.integers(1, 5),
@@ -388,7 +388,7 @@ def article(i: int, text: str) -> str:
     )
 
 
-@examples(10)
+@examples(3)
 @given(
     files=st.lists(
         st.tuples(_lines, st.lists(st.integers(1, 7), max_size=3)), min_size=1, max_size=3

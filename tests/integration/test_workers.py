@@ -158,6 +158,7 @@ async def test_partitions_are_read_at_the_same_time_and_reduced_once(stack: Stac
     assert billed == {attempt.id for attempt in job.spending.attempts}
 
 
+@pytest.mark.slow
 async def test_cancel_stops_calls_at_once_and_the_account_is_exact(
     index: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -188,6 +189,7 @@ async def test_cancel_stops_calls_at_once_and_the_account_is_exact(
     assert told.cost_saved_usd > 0
 
 
+@pytest.mark.slow
 async def test_the_work_of_a_killed_worker_is_taken_up(
     index: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
@@ -228,6 +230,7 @@ async def test_the_work_of_a_killed_worker_is_taken_up(
     assert finished == account
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("grace", "signals", "attempts"),
     [
