@@ -13,11 +13,11 @@ import numpy as np
 
 from evals import pooled
 from orchestrator.training.paid.calls import Purchase
-from orchestrator.training.qtable.exploration import Explorer, missing
 from orchestrator.training.qtable.learner import Lesson, Taught, taught
 from orchestrator.training.qtable.plan import Actions, Planner
 from orchestrator.training.qtable.questions import Example
 from orchestrator.training.qtable.rows import Begin, Explored, open_run
+from orchestrator.training.qtable.run import Exploration
 from policies.qtable import ACTIONS, QTable, nearest
 from posology.budget.ledger.memory import MemoryLedger
 from posology.llm.offline.reader import NAME, ExtractiveReader
@@ -88,24 +88,17 @@ async def explore(
     )
     given.work.mkdir(parents=True, exist_ok=True)
     with open_run(given.work / f"qtable-{part}.run.jsonl") as run:
-        run.write(begin, *(ground.asked for ground in plan.grounds.values()))
-        explorer = Explorer(
-            plan=plan,
-            actions=actions,
-            purchase=Purchase(
-                completes=lambda _model, _journal: reader,
-                ledger=MemoryLedger(),
-                cap=None,
-                at_once=2,
-            ),
-            run=run,
-            tell=_ticker(part),
-        )
+        exploration = Exploration(run, plan, actions, begin)
         print(
-            f"{part}: {len(examples)} questions, {len(missing(plan, run))} calls to make",
-            flush=True,
+            f"{part}: {len(examples)} questions, {len(exploration.todo)} calls to make", flush=True
         )
-        await explorer()
+        purchase = Purchase(
+            completes=lambda _model, _journal: reader,
+            ledger=MemoryLedger(),
+            cap=None,
+            at_once=2,
+        )
+        await exploration.buy(purchase, _ticker(part))
         return _half(run.content, questions)
 
 

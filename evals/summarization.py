@@ -1,16 +1,12 @@
-"""Summaries by a small model: what can be told of their length before, what is caught of their errors, what they cost.
+"""Summaries by a small model: errors that the guard catches, and cost.
 
 Usage: ``python -m evals.summarization [--data PATH] [--seed N]``.
 
 Fine-tuned mT5 is not at hand here, so nothing below measures its summaries.
 
-1. The regression of section 5.6 (TCRA-LLM) from length, mean and accumulated information of the words to the share of
-   words that is left, over five folds. What compresses: the authors' own conclusions of 500 PubMedQA abstracts, which
-   are summaries that people wrote; Selective Context by phrases over contexts of 16 abstracts; and, to see
-   what the regression finds where there is nothing to find, a share that is drawn at random.
-2. The guard: how many sentences of the authors' conclusions it leaves out although they are true of their abstract, and
+1. The guard: how many sentences of the authors' conclusions it leaves out although they are true of their abstract, and
    how many it lets through after a number, a denial or a drug in them was changed.
-3. The cost model of section 5.3 for the packaged prices: where one's own machine saves, and where not.
+2. The cost model of section 5.3 for the packaged prices: where one's own machine saves, and where not.
 """
 
 from __future__ import annotations
@@ -26,24 +22,14 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
-
 from evals.pooled import prices, shown
-from posology.query import make_query
 from posology.text._edges import NEGATIONS
 from posology.text.sentences import split
-from posology.types import Passage, Ranking, Retrieval, Retrieved, Usage
+from posology.types import Passage, Usage
 from strategies.compression.checked import check
-from strategies.compression.selective_context import SelectiveContext
-from strategies.compression.self_information.annotator import NgramScorer, SelfInformationAnnotator
 from strategies.compression.summarization.cost import CostModel, machine_dollars
-from strategies.compression.summarization.rate import Features, WordEntropy, fit
 from strategies.compression.wording.drugs import is_drug
 
-_FOLDS = 5
-_CONTEXT = 16
-#: abstracts of the pool that Selective Context compresses, and that teach it what words tell
-_COMPRESSED, _LEARNED = 800, 8_000
 #: a word, its punctuation left out
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.,]*\d)")
@@ -61,102 +47,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    abstracts = list(_abstracts(given.data))
     conclusions = list(_conclusions(given.data))
-    entropy = WordEntropy(one.text for one in abstracts[:_LEARNED])
-    _regress(abstracts, conclusions, entropy, given.seed)
     _guarded(conclusions, given.seed)
     _costs()
 
 
-def _regress(
-    abstracts: Sequence[Passage],
-    conclusions: Sequence[tuple[Passage, str]],
-    entropy: WordEntropy,
-    seed: int,
-) -> None:
-    print("\n1. share of the words that is left, predicted before (5 folds; R² and RMSE held out)")
-    print(
-        f"{'':34}{'n':>5} {'mean':>6} {'sd':>6} {'r':>6} {'R²':>7} {'RMSE':>6} {'R² in sample':>13}"
-    )
-    texts = [passage.text for passage, _ in conclusions]
-    rates = [_words(said) / _words(passage.text) for passage, said in conclusions]
-    features = [entropy.features(text) for text in texts]
-    _row("authors' conclusions", features, rates, seed)
-    left = _selected(abstracts)
-    known = [entropy.features(passage.text) for passage, _ in left]
-    _row("Selective Context, phrases, 50 %", known, [rate for _, rate in left], seed)
-    drawn = np.random.default_rng(seed).uniform(0.2, 0.8, len(known)).tolist()
-    _row("drawn at random", known, drawn, seed)
-    print("the paper's 30 % model: r 0.31, R² 9.6 %, RMSE 11.4 % (in sample, as far as it says)")
-
-
-def _row(name: str, features: Sequence[Features], rates: Sequence[float], seed: int) -> None:
-    order = np.random.default_rng(seed).permutation(len(rates))
-    r2, rmse, correlations = [], [], []
-    for fold in range(_FOLDS):
-        aside = set(order[fold::_FOLDS].tolist())
-        train = [i for i in range(len(rates)) if i not in aside]
-        model = fit([features[i] for i in train], [rates[i] for i in train])
-        found = model.test([features[i] for i in aside], [rates[i] for i in aside])
-        r2.append(found.r2)
-        rmse.append(found.rmse)
-        correlations.append(found.correlation or 0.0)
-    whole = fit(features, rates).test(features, rates)
-    print(
-        f"{name:34}{len(rates):5} {np.mean(rates):6.3f} {np.std(rates):6.3f} {np.mean(correlations):6.2f} "
-        f"{np.mean(r2):7.3f} {np.mean(rmse):6.3f} {whole.r2:13.3f}"
-    )
-
-
-def _selected(abstracts: Sequence[Passage]) -> list[tuple[Passage, float]]:
-    """What Selective Context leaves of each abstract, of as many together as a question has."""
-    annotator = SelfInformationAnnotator(NgramScorer())
-    annotator.learn(abstracts[:_LEARNED])
-    aside = [
-        one for one in abstracts[_LEARNED : _LEARNED + 4 * _COMPRESSED] if _words(one.text) > 60
-    ]
-    chosen = aside[:_COMPRESSED]
-    found: list[tuple[Passage, float]] = []
-    compress = SelectiveContext()
-    for start in range(0, len(chosen) - _CONTEXT + 1, _CONTEXT):
-        passages = chosen[start : start + _CONTEXT]
-        retrieval = _retrieval(passages, annotator)
-        left = {e.passage.id: e for e in compress(retrieval, 0.5).excerpts}
-        for one in passages:
-            spans = left[one.id].sentences if one.id in left else ()
-            found.append((one, sum(_words(s.of(one.text)) for s in spans) / _words(one.text)))
-    return found
-
-
-def _retrieval(passages: Sequence[Passage], annotator: SelfInformationAnnotator) -> Retrieval:
-    sentences = [split(one.text) for one in passages]
-    phrases = annotator(passages, sentences)
-    nothing = np.zeros(4, np.float32)
-    ranking = Ranking(method="dense", hits=())
-    return Retrieval(
-        query=make_query("What does it say?"),
-        passages=tuple(
-            Retrieved(
-                passage=one,
-                sentences=own,
-                vector=nothing,
-                sentence_vectors=np.zeros((len(own), 4), np.int8),
-                phrases=told,
-            )
-            for one, own, told in zip(passages, sentences, phrases, strict=True)
-        ),
-        query_vector=nothing,
-        dense=ranking,
-        bm25_rerank=ranking,
-        bm25=ranking,
-        fused=ranking,
-        index_version="evals@1",
-    )
-
-
 def _guarded(conclusions: Sequence[tuple[Passage, str]], seed: int) -> None:
-    print("\n2. the guard, on sentences of authors' conclusions against their abstracts")
+    print("\n1. the guard, on sentences of authors' conclusions against their abstracts")
     rng = random.Random(seed)
     drugs = sorted({word for _, said in conclusions for word in _drugs(said)})
     left_out: list[float] = []
@@ -205,7 +102,7 @@ def _corrupted(
 
 def _costs() -> None:
     print(
-        f"\n3. dollars a question (section 5.3): {_PASSAGES} abstracts of {_ABSTRACT} tokens, {_AROUND} around them, "
+        f"\n2. dollars a question (section 5.3): {_PASSAGES} abstracts of {_ABSTRACT} tokens, {_AROUND} around them, "
         f"{_ANSWER} of answer; 0.383 s a summary at $0.485 an hour, half of the time at work, 35 % left"
     )
     one = machine_dollars(0.383, Decimal("0.485"), 0.5)
@@ -240,11 +137,7 @@ def _costs() -> None:
         )
 
 
-def _abstracts(data: Path) -> Iterator[Passage]:
-    with gzip.open(data / "pool.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            yield Passage(id=row["id"], text=row["text"], title=row.get("title") or "")
+2. The cost model of section 5.3 for the packaged prices: where one's own machine saves, and where not.
 
 
 def _conclusions(data: Path) -> Iterator[tuple[Passage, str]]:

@@ -1,77 +1,230 @@
-"""What commands share that pay for many calls: what is said before, and what is said when they are interrupted."""
+"""Commands that pay for many calls: shared options, price, confirmation and progress."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.text import Text
 
-from orchestrator.cli.common import INTERRUPTED, fail
+from orchestrator.cli.common import (
+    INTERRUPTED,
+    IndexOption,
+    KOption,
+    MaxTokensOption,
+    ModelOption,
+    ModeOption,
+    TenantOption,
+    fail,
+    run,
+)
+from orchestrator.cli.option_groups import Group
+from orchestrator.cli.terminal import money, safe
+from orchestrator.settings import Settings
+from posology.published.training import DatasetEstimate, LeftOut, TrainingEstimate
 
-RunCostOption = Annotated[
-    str | None,
-    typer.Option(
-        "--max-cost",
-        metavar="USD",
-        help="What all calls may cost together, those before an interruption included.",
-    ),
-]
+if TYPE_CHECKING:
+    from orchestrator.question.pipeline import Request
+    from orchestrator.training.paid.run import PaidRun, Terms
+
+#: seconds between two lines of progress without a terminal
+_LINE = 30.0
+#: rows without a result that are listed one by one
+LISTED = 20
+
+
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Tell what it will cost, and ask nothing.")
+    bool, typer.Option("--dry-run", help="Print the estimated cost and make no calls.")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def somebody_watches() -> bool:
-    """Whether there is somebody to ask."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PaymentOptions(Group):
+    """Who pays for a run, how much, and whether to ask first."""
+
+    tenant: TenantOption = None
+    max_cost: Annotated[
+        str | None,
+        typer.Option(
+            "--max-cost",
+            metavar="USD",
+            help="Maximum cost of all calls in dollars, earlier parts of an interrupted run included. "
+            "Default: the tenant's limits alone.",
+        ),
+    ] = None
+    dry_run: DryRunOption = False
+    yes: YesOption = False
+
+    def terms(self, settings: Settings, cap: Decimal | None) -> Terms:
+        """Return who pays, with the models of the settings."""
+        from orchestrator.models import Models
+        from orchestrator.training.paid.run import Terms
+
+        return Terms(
+            tenant=self.tenant or settings.tenant,
+            cap=cap,
+            settings=settings,
+            models=Models(settings.embedder, settings.embedding),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskingOptions(Group):
+    """How all questions of a run are asked."""
+
+    index: IndexOption = None
+    model: ModelOption = None
+    k: KOption = 8
+    mode: ModeOption = "fused"
+    max_tokens: MaxTokensOption = None
+
+    def request(self, settings: Settings, max_cost: str | None) -> tuple[Request, Decimal | None]:
+        """Validate the options; return a request with them, and the maximum cost."""
+        return check_request(
+            {
+                "model": self.model,
+                "k": self.k,
+                "mode": self.mode,
+                "max_tokens": self.max_tokens,
+                "max_cost_usd": max_cost,
+            },
+            settings,
+        )
+
+
+def check_request(fields: Mapping[str, Any], settings: Settings) -> tuple[Request, Decimal | None]:
+    """Validate the fields that all calls of a run share, by those of a question.
+
+    Raises:
+        InvalidQuery: a field is invalid.
+    """
+    from orchestrator.question.request import AskRequest
+
+    example = AskRequest.parse({"question": "?", **fields})
+    return example.to_request(settings), example.max_cost_usd
+
+
+def carry_out(
+    paid: PaidRun[Any, Any], terms: Terms, payment: PaymentOptions, *, as_json: bool
+) -> bool:
+    """Ask for confirmation and make the calls of a planned run.
+
+    Returns:
+        Whether calls were made: ``False`` for a dry run.
+
+    Raises:
+        typer.Exit: the user declined, or interrupted the run.
+        PosologyError: an error that concerns all calls, such as a spent budget.
+    """
+    from orchestrator.training.paid.run import buy
+
+    if payment.dry_run:
+        return False
+    check = not (payment.yes or as_json) and has_terminal()
+    with buying(len(paid.todo), paid.file.path, check=check) as tick:
+        run(lambda: buy(terms, paid, tick))
+    return True
+
+
+def estimate_lines(out: TrainingEstimate) -> Iterator[str]:
+    """Yield the size and the estimated cost of a run over questions."""
+    before = f"; {out.answered:,} already answered" if out.answered else ""
+    yield f"{out.questions:,} questions, {out.calls:,} calls to make{before}"
+    if out.calls:
+        yield from cost_lines(out)
+
+
+def show_left_out(found: Sequence[LeftOut]) -> None:
+    """Print the lines that were skipped, with their reasons, to standard error."""
+    lines = [f"line {one.line}: {one.reason}" for one in found[:LISTED]]
+    if len(found) > LISTED:
+        lines.append(f"… and {len(found) - LISTED:,} more")
+    say(lines, "yellow")
+
+
+def cost_lines(out: TrainingEstimate | DatasetEstimate) -> Iterator[str]:
+    """Yield the estimated cost and whether the remaining budgets cover it."""
+    if out.free:
+        yield "The model is free: $0."
+        return
+    yield (
+        f"Expected cost {money(out.expected_usd)} (minimum {money(out.low_usd)}, maximum {money(out.worst_usd)}), "
+        f"{out.input_tokens:,} input and {out.output_tokens:,} output tokens"
+    )
+    remaining = [(f"{one.scope} budget of {one.tenant}", one.left_usd) for one in out.balances]
+    if out.cap_usd is not None:
+        remaining.append(("--max-cost", max(Decimal(0), out.cap_usd - out.spent_usd)))
+    for name, amount in remaining:
+        if amount is not None:
+            yield f"{name}: {money(amount)} remaining{_cover(out, amount)}"
+
+
+def _cover(out: TrainingEstimate | DatasetEstimate, amount: Decimal) -> str:
+    if amount >= out.worst_usd:
+        return ", covers the maximum"
+    if amount >= out.expected_usd:
+        return ", covers the expected cost but not the maximum"
+    return ", does not cover the expected cost; replies that it pays for are kept"
+
+
+def say(lines: Iterable[str], style: str = "") -> None:
+    """Print lines to standard error."""
+    console = Console(stderr=True)
+    for line in lines:
+        console.print(Text(safe(line), style=style), soft_wrap=True)
+
+
+def has_terminal() -> bool:
+    """Return whether a user can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 @contextmanager
 def buying(calls: int, path: Path, *, check: bool) -> Iterator[Callable[[int], None]]:
-    """Ask whether to go on, show how far it is, and say what is kept where it breaks off.
+    """Ask for confirmation, show progress, and name the file of the replies if the run ends early.
 
     Args:
-        calls: that are to be made, or conversations.
-        path: where replies are kept.
-        check: whether somebody is asked first.
+        calls: number of calls or conversations to make.
+        path: file of the replies.
+        check: whether to ask for confirmation.
 
     Yields:
-        What is told how many more have ended.
+        A function that adds a number of ended calls to the progress.
 
     Raises:
-        typer.Exit: somebody said no, or interrupted it.
+        typer.Exit: the user declined or interrupted.
     """
-    if check and calls and not typer.confirm("Ask?", err=True):
+    if check and calls and not typer.confirm("Proceed?", err=True):
         raise typer.Exit
     try:
         with progress(calls) as tick:
             yield tick
     except BaseException as error:
-        fail(f"what was replied is kept in {path}: run this command again to go on")
+        fail(f"replies so far are kept in {path}; run the same command again to resume")
         if isinstance(error, KeyboardInterrupt):
             raise typer.Exit(INTERRUPTED) from None
         raise
 
 
-#: seconds between lines where there is no terminal to draw a bar on
-_LINE = 30.0
-
-
 @contextmanager
 def progress(calls: int) -> Iterator[Callable[[int], None]]:
-    """What is told how many calls more have ended: a bar, or a line now and then where there is no terminal.
+    """Show progress: a bar at a terminal, else a line every 30 seconds.
 
     Args:
-        calls: that there are.
+        calls: total number of calls.
+
+    Yields:
+        A function that adds a number of ended calls.
     """
     console = Console(stderr=True)
     bar = Progress(
@@ -81,16 +234,16 @@ def progress(calls: int) -> Iterator[Callable[[int], None]]:
         console=console,
         disable=not console.is_terminal,
     )
-    done, told = 0, time.monotonic()
+    done, printed = 0, time.monotonic()
 
-    def tell(more: int) -> None:
-        nonlocal done, told
+    def tick(more: int) -> None:
+        nonlocal done, printed
         done += more
         bar.update(task, completed=done)
-        if not console.is_terminal and time.monotonic() - told > _LINE:
-            told = time.monotonic()
-            console.print(Text(f"{done:,} of {calls:,} calls have ended"), soft_wrap=True)
+        if not console.is_terminal and time.monotonic() - printed > _LINE:
+            printed = time.monotonic()
+            console.print(Text(f"{done:,} of {calls:,} calls done"), soft_wrap=True)
 
     with bar:
         task = bar.add_task("", total=calls)
-        yield tell
+        yield tick

@@ -105,7 +105,7 @@ def test_a_person_is_told_the_cost_before_and_the_table_after(cli: Cli, asked: P
         result = cli("--questions", str(asked), "--model", MODEL, "--least-visits", "1", stub=stub)
     assert result.exit_code == 1
     assert "calls to make" in result.stderr
-    assert "at worst" in result.stderr
+    assert "maximum" in result.stderr
     assert "line 2: the row is not JSON" in result.stderr
     assert "2 questions" in result.stdout
     assert "centroids" in result.stdout
@@ -169,8 +169,8 @@ def test_a_cap_stops_it_and_a_higher_one_goes_on(cli: Cli, asked: Path, tmp_path
         one = plan.worst_usd / plan.calls
         stopped = cli(*arguments, "--max-cost", f"{one:.9f}", stub=stub, POSOLOGY_CONCURRENCY="1")
         assert stopped.exit_code == 11, stopped.output
-        assert "run this command again" in stopped.stderr
-        assert "not even the expected fits" in stopped.stderr
+        assert "t.json.run.jsonl" in stopped.stderr
+        assert "--max-cost" in stopped.stderr
         found = read_run(tmp_path / "t.json.run.jsonl")
         assert found.spent <= one
         assert 0 < len(found.replies) == len(stub.requests) < plan.calls

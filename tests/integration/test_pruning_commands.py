@@ -117,7 +117,7 @@ def test_what_is_labelled_is_paid_for_once(cli: Cli, asked: Path, tmp_path: Path
         one = plan.estimate.worst_usd / plan.estimate.calls
         stopped = cli(*arguments, "--max-cost", f"{one * 2:.9f}", stub=stub, POSOLOGY_CONCURRENCY="1")  # fmt: skip
         assert stopped.exit_code == 11, stopped.output
-        assert "run this command again" in stopped.stderr
+        assert "l.jsonl" in stopped.stderr
         assert 0 < len(stub.requests) < plan.estimate.calls
         with (tmp_path / "l.jsonl").open("a") as file:
             file.write('{"row":"label","call":"bro')
@@ -125,7 +125,7 @@ def test_what_is_labelled_is_paid_for_once(cli: Cli, asked: Path, tmp_path: Path
         assert out.estimate.answered + out.estimate.calls == plan.estimate.calls
         assert out.estimate.answered > 0
         told = cli(*arguments, stub=stub)
-        assert "0 calls to make, 10 are answered already" in told.stderr
+        assert "0 calls to make; 10 already answered" in told.stderr
         assert "10 calls" not in told.stderr
         assert len(stub.requests) == plan.estimate.calls
         assert set(prompts(stub).values()) == {1}
@@ -274,7 +274,7 @@ def test_a_damaged_state_says_what_to_do(
     (tmp_path / "m" / ".training" / "state.json").write_text("{")
     result = cli("train", "--labels", str(gold), "--init", str(reranker), "--out", "m")
     assert result.exit_code == 3
-    assert "to begin anew" in result.stderr
+    assert ".training" in result.stderr
 
 
 def test_an_encoder_without_a_ranking_head_needs_lambda_0(cli: Cli, gold: Path, reranker: Path, tmp_path: Path) -> None:  # fmt: skip
@@ -301,4 +301,4 @@ def test_somebody_at_a_terminal_is_told(cli: Cli, gold: Path, reranker: Path, as
         )
     assert "10 calls to make" in told.stderr
     assert "line 2" in told.stderr
-    assert re.search(r"\d labels, \d of them of passages without an answer", told.stderr)
+    assert re.search(r"\d labels, \d of them without an answer", told.stderr)

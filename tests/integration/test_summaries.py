@@ -12,10 +12,9 @@ import pytest
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.training.paid.calls import Purchase
 from orchestrator.training.paid.rows import RowFile
-from orchestrator.training.summaries.conversations import Maker, recalled
 from orchestrator.training.summaries.price import estimate
 from orchestrator.training.summaries.rows import Begin, open_run
-from orchestrator.training.summaries.run import pairs_of
+from orchestrator.training.summaries.run import Shortening, pairs_of, recalled
 from orchestrator.training.summaries.sample import Wish, draw, lot, of_files, of_index
 from orchestrator.training.summaries.shortener import Ending, Shortened, Shortener
 from posology.budget.ledger.memory import MemoryLedger
@@ -78,14 +77,10 @@ class Bench:
         self, found: list[Passage], path: Path, *, cap: Decimal | None = None, at_once: int = 1
     ) -> list[Shortened | None]:
         with open_run(path) as run:
-            run.write(begin())
-            await Maker(
-                shortener=SHORTENER,
-                purchase=Purchase(
-                    completes=self.completes, ledger=self.ledger, cap=cap, at_once=at_once
-                ),
-                run=run,
-            )(found)
+            purchase = Purchase(
+                completes=self.completes, ledger=self.ledger, cap=cap, at_once=at_once
+            )
+            await Shortening(run, found, SHORTENER, begin()).buy(purchase)
             return [await recalled(SHORTENER, one, run) for one in found]
 
 

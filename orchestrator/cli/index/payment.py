@@ -12,7 +12,7 @@ from anyio import run
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.purchases import somebody_watches
+from orchestrator.cli.purchases import has_terminal
 from orchestrator.settings import Settings
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def print_cost(found: IngestEstimate | None) -> None:
 def confirm_cost(found: IngestEstimate, *, yes: bool) -> bool:
     """Return whether to buy the vectors; the user is asked on a terminal only."""
     free = not found.dollars.worst
-    return yes or free or not somebody_watches() or typer.confirm("Buy them?", err=True)
+    return yes or free or not has_terminal() or typer.confirm("Buy them?", err=True)
 
 
 def _print(line: str) -> None:

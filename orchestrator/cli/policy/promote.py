@@ -31,9 +31,10 @@ def promote(
     promoting that one again counts it once. The exit status is 1 where none came.
     """
     with errors(as_json=as_json):
+        from orchestrator.cli.policy.table_view import show_promotion
         from orchestrator.jobs.feedback import collect
         from orchestrator.question.qtables import load, save
-        from orchestrator.training.qtable.promotion import merge, show_promotion
+        from orchestrator.training.qtable.promotion import merge
 
         table = load(file)
 

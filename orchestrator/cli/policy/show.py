@@ -27,9 +27,10 @@ def show(
 ) -> None:
     """Show a Q-table: its values with the actions that it chooses, its visits, and how often each is chosen."""
     with errors(as_json=as_json):
+        from orchestrator.cli.policy.table_view import show_table
         from orchestrator.question.qtables import configured, load
         from orchestrator.training.qtable.chart import draw
-        from orchestrator.training.qtable.view import describe, show_table
+        from orchestrator.training.qtable.description import describe
         from policies.qtable import strangers
         from prompts.template import digests
         from strategies.compression import known

@@ -1,45 +1,132 @@
-"""Trains a Q-table: explores, pays for it, and keeps what it paid for."""
+"""Train a Q-table: a paid exploration, then the table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
-from orchestrator.cli.common import (
-    SOME_BAD,
-    IndexOption,
-    JsonOption,
-    TenantOption,
-    errors,
-    print_json,
-    run,
-)
+from orchestrator.cli.common import SOME_BAD, JsonOption, errors, print_json, run
+from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import (
-    DryRunOption,
-    RunCostOption,
-    YesOption,
-    buying,
-    somebody_watches,
+    AskingOptions,
+    PaymentOptions,
+    carry_out,
+    estimate_lines,
+    say,
+    show_left_out,
 )
 from orchestrator.cli.question_options import KOption, MaxTokensOption, ModelOption, ModeOption
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 
 if TYPE_CHECKING:
+    from orchestrator.training.paid.run import Terms
     from orchestrator.training.qtable.learner import Recipe
     from orchestrator.training.qtable.run import Wanted
     from policies.qtable import QTable
-    from posology.published.training import TrainingEstimate, TrainOutput
+    from posology.published.training import TrainOutput
 
-#: added to the name of the table's file
+#: suffix of the run's file, after the name of the table's file
 _RUN = ".run.jsonl"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableOptions(Group):
+    """How the table is computed."""
+
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha",
+            min=0,
+            max=1,
+            help="Weight α of quality against tokens. One point of quality is worth 2α/(1−α) points of tokens. "
+            "Default: 0.5.",
+        ),
+    ] = None
+    states: Annotated[
+        int | None,
+        typer.Option(
+            "--states",
+            min=1,
+            help="Number of states. Default: one for each 10 answered questions, at most 8.",
+        ),
+    ] = None
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--state-kind", help="Features of a state: difference, cosine or concatenation."
+        ),
+    ] = "difference"
+    shares: Annotated[
+        str | None,
+        typer.Option(
+            "--actions",
+            metavar="SHARES",
+            help="Shares of sentences kept whole, separated by commas, e.g. 0,0.1,0.4,1.",
+        ),
+    ] = None
+    score: Annotated[
+        str,
+        typer.Option(
+            "--score",
+            help="Quality measure: rouge1, or containment (the answer has all words of a reference).",
+        ),
+    ] = "rouge1"
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of k-means.")] = 0
+    least_visits: Annotated[
+        int | None,
+        typer.Option(
+            "--least-visits",
+            min=1,
+            help="Minimum rewards of each action; a state with fewer uses the fallback. Default: 5.",
+        ),
+    ] = None
+    fallback: Annotated[
+        float | None,
+        typer.Option(
+            "--fallback",
+            min=0,
+            max=1,
+            help="Share kept in a state with too few rewards. Default: 1.",
+        ),
+    ] = None
+
+    def recipe(self) -> Recipe:
+        """Return the validated recipe of a table."""
+        from orchestrator.training.qtable.learner import ALPHA, Recipe
+        from policies.qtable import FALLBACK, LEAST_VISITS
+
+        return Recipe(
+            alpha=ALPHA if self.alpha is None else self.alpha,
+            states=self.states,
+            kind=self.kind,
+            score=self.score,
+            seed=self.seed,
+            least_visits=LEAST_VISITS if self.least_visits is None else self.least_visits,
+            fallback=FALLBACK if self.fallback is None else self.fallback,
+        )
+
+    def actions(self) -> tuple[float, ...] | None:
+        """Return the shares in ascending order; ``None``: not given."""
+        if self.shares is None:
+            return None
+        try:
+            found = tuple(sorted({float(part) for part in self.shares.split(",")}))
+        except ValueError:
+            raise InputError(
+                f"--actions must be numbers separated by commas, e.g. 0,0.1,0.4,1 (got {self.shares!r})."
+            ) from None
+        if not all(0 <= share <= 1 for share in found):
+            raise InputError(f"--actions must be shares from 0 to 1 (got {self.shares!r}).")
+        return found
+
+
+@grouped
 def train(
     *,
     questions: Annotated[
@@ -47,245 +134,136 @@ def train(
         typer.Option(
             "--questions",
             metavar="FILE",
-            help='JSON Lines, .gz too, each row {"question": …}, and "answer" or "answers" where right answers '
-            "are known; - reads standard input.",
+            help='Questions, JSON Lines (.gz allowed): {"question": …}, with "answer" or "answers" if correct answers '
+            "are known. -: standard input.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the table goes.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the new Q-table.")],
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
             metavar="RUN",
-            help="Make a table of the answers of an earlier training, and ask nothing.",
+            help="Run file of an earlier training; the table is computed from it without calls.",
         ),
     ] = None,
-    index: IndexOption = None,
-    model: ModelOption = None,
-    k: KOption = 8,
-    mode: ModeOption = "fused",
-    max_tokens: MaxTokensOption = None,
-    tenant: TenantOption = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            "--alpha",
-            min=0,
-            max=1,
-            help="Weight of quality against tokens. A point of quality is worth 2α/(1−α) points of tokens. "
-            "Default: 0.5.",
-        ),
-    ] = None,
-    states: Annotated[
-        int | None,
-        typer.Option(
-            "--states",
-            min=1,
-            help="Default: one for each 10 questions that were answered, at most 8.",
-        ),
-    ] = None,
-    kind: Annotated[
-        str, typer.Option("--state-kind", help="difference, cosine or concatenation.")
-    ] = "difference",
-    shares: Annotated[
-        str | None,
-        typer.Option(
-            "--actions", metavar="SHARES", help="Of sentences kept whole, e.g. 0,0.1,0.4,1."
-        ),
-    ] = None,
-    score: Annotated[
-        str,
-        typer.Option(
-            "--score",
-            help="rouge1, or containment: whether the answer holds all words of a reference.",
-        ),
-    ] = "rouge1",
-    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Of k-means.")] = 0,
-    least_visits: Annotated[
-        int | None,
-        typer.Option(
-            "--least-visits",
-            min=1,
-            help="Rewards of each action without which a state is unknown. Default: 5.",
-        ),
-    ] = None,
-    fallback: Annotated[
-        float | None,
-        typer.Option(
-            "--fallback", min=0, max=1, help="Share that is kept in an unknown state. Default: 1."
-        ),
-    ] = None,
-    max_cost: RunCostOption = None,
-    dry_run: DryRunOption = False,
-    yes: YesOption = False,
+    asking: AskingOptions,
+    table: TableOptions,
+    payment: PaymentOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn how much of its context a question needs, by asking each question with each share of it.
+    """Train a Q-table: which share of its context a question needs.
 
-    It tells first what that will cost, and at a terminal asks whether to go on. Every answer is kept in OUT.run.jsonl
-    as it comes: the same command goes on where it was interrupted, and pays for nothing twice. Without right
-    answers in the file, an answer is as good as it is like the one from the whole context. The exit status is 1
-    when lines are bad or calls failed.
+    Every question is asked with every share. The estimated cost is printed first, and at a terminal you are asked to
+    confirm. Each answer is kept in OUT.run.jsonl: the same command resumes an interrupted run and pays for no call
+    twice. Without correct answers in the file, answers are compared with the one from the whole context. Exit status
+    1: some lines were invalid or some calls failed.
     """
     if (questions is None) == (source is None):
-        raise typer.BadParameter("say what to learn from: --questions FILE, or --from RUN")
+        raise typer.BadParameter("give either --questions FILE or --from RUN")
     with errors(as_json=as_json):
         from orchestrator.cli.jobs.files import check_output
-        from orchestrator.training.qtable.learner import ALPHA, Recipe
-        from policies.qtable import FALLBACK, LEAST_VISITS
 
-        recipe = Recipe(
-            alpha=ALPHA if alpha is None else alpha,
-            states=states,
-            kind=kind,
-            score=score,
-            seed=seed,
-            least_visits=LEAST_VISITS if least_visits is None else least_visits,
-            fallback=FALLBACK if fallback is None else fallback,
-        )
-        chosen = None if shares is None else _shares(shares)
+        recipe, shares = table.recipe(), table.actions()
         check_output(out)
         if source is not None:
-            done, table = _again(source, out, recipe, chosen)
+            done, learned = _from_run(source, out, recipe, shares)
         else:
-            asked = {"model": model, "k": k, "mode": mode, "max_tokens": max_tokens}
-            wanted = _wanted(
-                questions or "", {**asked, "max_cost_usd": max_cost}, index, tenant, chosen
-            )
-            check = not (yes or as_json) and somebody_watches()
-            done, table = _explored(wanted, out, recipe, chosen, check=check, ask=not dry_run)
-        _tell(done, table, as_json=as_json)
+            wanted, terms = _wanted(questions or "", asking, payment, shares)
+            done, learned = _explore(wanted, terms, payment, out, recipe, shares, as_json=as_json)
+        _report(done, learned, as_json=as_json)
     if done.left_out or done.failed:
         raise typer.Exit(SOME_BAD)
 
 
-def _shares(text: str) -> tuple[float, ...]:
-    try:
-        found = tuple(sorted({float(part) for part in text.split(",")}))
-    except ValueError:
-        raise InputError(f"--actions {text!r} is no list of shares, such as 0,0.1,0.4,1") from None
-    if not all(0 <= share <= 1 for share in found):
-        raise InputError("--actions are shares from 0 to 1")
-    return found
-
-
 def _wanted(
     questions: str,
-    asked: Mapping[str, Any],
-    index: str | None,
-    tenant: str | None,
+    asking: AskingOptions,
+    payment: PaymentOptions,
     shares: tuple[float, ...] | None,
-) -> Wanted:
+) -> tuple[Wanted, Terms]:
     from orchestrator.cli.jobs.files import read_questions
-    from orchestrator.question.request import AskRequest
     from orchestrator.training.qtable.questions import read_examples
     from orchestrator.training.qtable.run import Wanted
     from policies.qtable import ACTIONS
 
     settings = load_settings()
-    # a question like all, to check what they are asked with
-    like = AskRequest.parse({"question": "?", **asked})
-    return Wanted(
+    request, cap = asking.request(settings, payment.max_cost)
+    wanted = Wanted(
         examples=read_examples(read_questions(questions).lines, settings),
-        index=index,
-        request=like.to_request(settings),
+        index=asking.index,
+        request=request,
         shares=shares or ACTIONS,
-        tenant=tenant or settings.tenant,
-        cap=like.max_cost_usd,
-        settings=settings,
     )
+    return wanted, payment.terms(settings, cap)
 
 
-def _again(
+def _from_run(
     source: Path, out: Path, recipe: Recipe, shares: tuple[float, ...] | None
 ) -> tuple[TrainOutput, QTable | None]:
-    """A table of what was explored before."""
+    """Compute a table from an earlier run."""
     from orchestrator.question.qtables import save
     from orchestrator.training.qtable.rows import read_run
     from orchestrator.training.qtable.run import conclude
 
-    answers = read_run(source)
-    said, table = conclude(answers, recipe, shares=shares, run=source, out=out, bad={})
+    done, table = conclude(read_run(source), recipe, shares=shares, run=source, out=out, bad={})
     save(table, out)
-    return said, table
+    return done, table
 
 
-def _explored(
+def _explore(
     wanted: Wanted,
+    terms: Terms,
+    payment: PaymentOptions,
     out: Path,
     recipe: Recipe,
     shares: tuple[float, ...] | None,
     *,
-    check: bool,
-    ask: bool,
+    as_json: bool,
 ) -> tuple[TrainOutput, QTable | None]:
-    """Explore what is not explored yet, and make a table of it.
-
-    Args:
-        wanted: what.
-        out: the table's file.
-        recipe: how the table is made.
-        shares: its actions; ``None``: all that are explored.
-        check: whether somebody is asked before anything is spent.
-        ask: whether anything is spent at all.
-    """
-    from orchestrator.models import Models
+    """Explore the rest, and compute the table; a dry run has no table."""
     from orchestrator.question.qtables import save
-    from orchestrator.training.qtable.report import left_out, show_left_out
+    from orchestrator.training.paid.run import prepare
     from orchestrator.training.qtable.rows import open_run
-    from orchestrator.training.qtable.run import bad_lines, conclude, explore, planned, prepare
+    from orchestrator.training.qtable.run import conclude, left_out, planned, training_estimate
 
     if not wanted.examples.good:
-        show_left_out(Console(stderr=True), left_out(bad_lines(wanted)))
-        raise InputError("there is not one question to learn from")
-    models, path = (
-        Models(wanted.settings.embedder, wanted.settings.embedding),
-        out.with_name(out.name + _RUN),
-    )
+        show_left_out(left_out(wanted.bad_lines()))
+        raise InputError("the file has no valid question")
+    path = out.with_name(out.name + _RUN)
     with open_run(path) as file:
-        prepared = run(lambda: prepare(wanted, models, file))
-        _announce(prepared.estimate, annotated=prepared.annotated)
-        if not ask:
-            return planned(wanted, prepared, file.content, path), None
-        with buying(prepared.estimate.calls, path, check=check) as tick:
-            run(lambda: explore(wanted, prepared, models, file, tick))
-        said, table = conclude(
+        paid, quote = run(
+            lambda: prepare(terms, wanted.request.model, lambda _: wanted.plan(terms, file))
+        )
+        answered = paid.plan.calls - len(paid.todo)
+        estimate = training_estimate(quote, questions=len(paid.plan.grounds), answered=answered)
+        say(estimate_lines(estimate))
+        if not paid.annotated:
+            say(["The index has no phrases: sentences are dropped, not shortened."], "yellow")
+        if not carry_out(paid, terms, payment, as_json=as_json):
+            return planned(wanted, paid, estimate), None
+        done, table = conclude(
             file.content,
             recipe,
             shares=shares,
             run=path,
             out=out,
-            bad=bad_lines(wanted, prepared),
-            estimate=prepared.estimate,
+            bad=wanted.bad_lines(paid.plan),
+            estimate=estimate,
         )
     save(table, out)
-    return said, table
+    return done, table
 
 
-def _announce(estimate: TrainingEstimate, *, annotated: bool) -> None:
-    from orchestrator.training.qtable.report import estimate_lines
-
-    console = Console(stderr=True)
-    for line in estimate_lines(estimate):
-        console.print(Text(line), soft_wrap=True)
-    if not annotated:
-        line = (
-            "the index has no phrases: sentences that are not kept whole are left out, not reduced"
-        )
-        console.print(Text(line, style="yellow"), soft_wrap=True)
-
-
-def _tell(done: TrainOutput, table: QTable | None, *, as_json: bool) -> None:
+def _report(done: TrainOutput, table: QTable | None, *, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
-    from orchestrator.training.qtable.report import show_left_out, show_training
-    from orchestrator.training.qtable.view import show_table
+    from orchestrator.cli.policy.table_view import show_table, show_training
 
-    show_left_out(Console(stderr=True), done.left_out)
+    show_left_out(done.left_out)
     if table is None:
         return
     show_training(Console(), done)
     show_table(Console(), table)
-    line = f"written to {done.out}: POSOLOGY_QTABLE={done.out}"
-    Console(stderr=True).print(Text(line), soft_wrap=True)
+    say([f"Q-table written to {done.out}. To use it: POSOLOGY_QTABLE={done.out}"])

@@ -1,1 +1,1 @@
-"""Paid runs: every reply is kept, and an interrupted run resumes."""
+"""Paid runs: plan, price, confirm, buy and keep every reply; an interrupted run resumes."""

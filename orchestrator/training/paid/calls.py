@@ -1,4 +1,4 @@
-"""Makes the calls of a run through a tenant's budget, several at once."""
+"""Calls of a run: made through a tenant's budget, several concurrently."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from posology.llm.memo import call_key
 from posology.store import keys
 from posology.types import Call, Completion
 
-#: what is the matter with one call, and not with those that come after it
+#: errors that concern one call and not those after it
 OWN_FAULT = (UnusableReply, ContextTooLong, RequestRejected)
 
-_Thing = TypeVar("_Thing")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,29 +31,29 @@ class Purchase:
 
     completes: Completes
     ledger: Ledger
-    #: dollars for all of the run's calls, those before it was interrupted included; ``None``: the tenant's
-    #: limits alone
+    #: dollars for all calls of the run, earlier parts of an interrupted run included; ``None``: only the tenant's
+    #: limits apply
     cap: Decimal | None
-    #: calls under way at once
+    #: concurrent calls
     at_once: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bought:
-    """A reply, and what it cost."""
+    """A reply and its cost."""
 
     completion: Completion
-    #: dollars that count against limits
+    #: dollars counted against limits
     cost: Decimal
 
 
 class Buyer:
-    """Makes one call at a time, and says what became of it.
+    """Makes single calls and records their cost.
 
     Args:
         purchase: how calls are paid for.
-        spent: dollars that the run cost before.
-        failed: is told of each call that was sent and that no reply came of.
+        spent: dollars that the run has spent before.
+        failed: called for each call that was sent and failed.
     """
 
     def __init__(
@@ -63,21 +63,21 @@ class Buyer:
         self._failed = failed
         self._name = keys.new_id("run")
         cap = purchase.cap
-        #: dollars for what this makes; the ledger adds up what it spends
-        self._left = None if cap is None else max(Decimal(0), cap - spent)
+        #: dollars for the calls of this object; the ledger adds up what they cost
+        self._cap = None if cap is None else max(Decimal(0), cap - spent)
 
     async def __call__(self, call: Call) -> Bought:
-        """Pay for a call.
+        """Make and pay for a call.
 
         Raises:
-            PosologyError: it failed. What was sent is paid for, and was told.
+            PosologyError: the call failed. Sent attempts are paid for and reported to ``failed``.
         """
         account = Account()
-        journal = LedgerJournal(self._purchase.ledger, account, cap=self._left, run=self._name)
+        journal = LedgerJournal(self._purchase.ledger, account, cap=self._cap, run=self._name)
         try:
             completion = await self._purchase.completes(call.model, journal)(call)
         except BaseException as error:
-            # of what is interrupted, too: what was sent is paid for
+            # includes interruptions: sent attempts are paid for
             if account.attempts:
                 self._failed(
                     Failed(
@@ -92,32 +92,39 @@ class Buyer:
 
 
 async def buy_all(
-    work: Callable[[_Thing], Awaitable[None]], things: Iterable[_Thing], *, at_once: int
+    work: Callable[[_Item], Awaitable[None]],
+    items: Iterable[_Item],
+    *,
+    at_once: int,
+    tick: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Do what is paid for with each of many things. What one call alone is refused for stops no other.
+    """Work on all items, several concurrently. An error of :data:`OWN_FAULT` stops only its own item.
 
     Args:
-        work: done with each.
-        things: taken up in their order.
-        at_once: how many are under way at once.
+        work: pays for one item.
+        items: worked on in this order.
+        at_once: concurrent items.
+        tick: called with 1 for each item that has ended.
 
     Raises:
-        Exception: what ``work`` raised that would stop every call, such as a budget that is spent; a defect goes
-            before it. Nothing more was taken up, and what was under way has ended.
+        Exception: an error that concerns all calls, such as a spent budget; defects take precedence. No further
+            item was begun, and items in progress have ended.
     """
-    waiting = iter(things)
+    waiting = iter(items)
     raised: list[Exception] = []
 
     async def take_up() -> None:
-        for thing in waiting:
+        for item in waiting:
             if raised:
                 return
             try:
-                await work(thing)
+                await work(item)
             except OWN_FAULT:
                 pass
-            except Exception as error:  # noqa: BLE001 - raised again below, out of the group's wrapping
+            except Exception as error:  # noqa: BLE001 - raised below, outside the group
                 raised.append(error)
+                return
+            tick(1)
 
     async with anyio.create_task_group() as group:
         for _ in range(at_once):

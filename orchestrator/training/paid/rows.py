@@ -1,7 +1,7 @@
-"""A file that grows by a row for each reply that was paid for, and is never written over.
+"""JSON Lines file of a paid run: append-only, one row for each reply, resumable.
 
-A row that broke off, since its process was killed, is cut away when the file is opened again; a file of somebody
-else's is left as it is.
+A row that was cut off because its process was killed is removed when the file is opened again. A file of another
+kind is left unchanged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO, Generic, Literal, TypeVar
@@ -19,64 +19,84 @@ from pydantic import BaseModel, ConfigDict
 
 from posology.errors import BadFile
 
-#: how every row starts that this writes
+#: first bytes of every row that this module writes
 _START = b'{"row":"'
 
 
 class Row(BaseModel):
-    """A line of JSON; ``row`` says of which kind."""
+    """A line of JSON; ``row`` names its kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Failed(Row):
-    """A call that no reply came of. It is made again when the run goes on."""
+    """A call without a usable reply. It is made again when the run resumes."""
 
     row: Literal["failure"] = "failure"
-    #: content of the call
+    #: digest of the call's content
     call: str
-    #: name of the error
+    #: name of the error class
     error: str
     message: str
-    #: dollars that count against limits
+    #: dollars counted against limits
     cost: Decimal
 
 
-_Line = TypeVar("_Line", bound=Row)
-_Held = TypeVar("_Held")
+@dataclass(kw_only=True, slots=True)
+class Paid:
+    """Content that the files of all runs share: failures and cost."""
+
+    #: failed calls without a later reply, by call digest
+    failures: dict[str, Failed] = field(default_factory=dict)
+    #: dollars spent by all rows
+    spent: Decimal = Decimal(0)
+
+    def add_failure(self, row: Failed) -> None:
+        """Add a failed call and its cost."""
+        self.failures[row.call] = row
+        self.spent += row.cost
+
+    def add_reply(self, call: str | None, cost: Decimal) -> None:
+        """Add the cost of a reply; the call's earlier failure is dropped."""
+        self.spent += cost
+        if call is not None:
+            self.failures.pop(call, None)
+
+
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Format(Generic[_Line, _Held]):
-    """What files of one kind hold."""
+class Format(Generic[_Content]):
+    """How files of one kind are read."""
 
-    #: reads a row; raises ``ValueError`` where it is none
-    parse: Callable[[bytes], _Line]
-    #: what there is before the first row
-    empty: Callable[[], _Held]
-    #: takes a row in; raises ``ValueError``, saying why, where it may not stand there
-    add: Callable[[_Held, _Line], None]
-    #: what is said of something else
-    stranger: str
+    #: parses one row; raises ``ValueError`` if the bytes are not a row
+    parse: Callable[[bytes], Row]
+    #: makes the content of an empty file
+    empty: Callable[[], _Content]
+    #: adds a row to the content; raises ``ValueError`` with the reason if the row is out of place
+    add: Callable[[_Content, Row], None]
+    #: error message for files of another kind
+    mismatch: str
 
 
-class RowFile(Generic[_Line, _Held]):
-    """An open file. What :meth:`write` returned from is kept, whatever happens then."""
+class RowFile(Generic[_Content]):
+    """An open, locked file. Rows are on disk when :meth:`write` returns."""
 
     def __init__(
-        self, path: Path, file: BinaryIO, content: _Held, form: Format[_Line, _Held]
+        self, path: Path, file: BinaryIO, content: _Content, form: Format[_Content]
     ) -> None:
         self.path = path
-        #: all that is in it
+        #: all rows so far
         self.content = content
         self._file = file
         self._form = form
 
-    def write(self, *rows: _Line) -> None:
-        """Append rows.
+    def write(self, *rows: Row) -> None:
+        """Append rows and sync them to disk.
 
         Raises:
-            BadFile: the file system does not take them.
+            BadFile: the file cannot be written.
         """
         try:
             self._file.write(b"".join(f"{row.model_dump_json()}\n".encode() for row in rows))
@@ -89,11 +109,13 @@ class RowFile(Generic[_Line, _Held]):
 
 
 @contextmanager
-def open_rows(path: Path, form: Format[_Line, _Held]) -> Iterator[RowFile[_Line, _Held]]:
-    """Open a file to go on with, a new one where there is none, and keep others from writing it.
+def open_rows(path: Path, form: Format[_Content]) -> Iterator[RowFile[_Content]]:
+    """Open a file to append rows, and lock it; create it if it does not exist.
+
+    A file that is still empty at the end is removed.
 
     Raises:
-        BadFile: it cannot be read or written, holds something else, or another process writes it.
+        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
     """
     try:
         file = path.open("a+b")
@@ -103,58 +125,58 @@ def open_rows(path: Path, form: Format[_Line, _Held]) -> Iterator[RowFile[_Line,
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise BadFile("another process writes it: wait for it", path=str(path)) from None
+            reason = "another process is writing to this file. Wait until it has finished."
+            raise BadFile(reason, path=str(path)) from None
         file.seek(0)
-        content = file.read()
-        whole = content.rfind(b"\n") + 1
-        held = parse_rows(content[:whole], path, form)
-        broken = content[whole:]
+        raw = file.read()
+        whole = raw.rfind(b"\n") + 1
+        content = parse_rows(raw[:whole], path, form)
+        broken = raw[whole:]
         if not broken.startswith(_START[: len(broken)]):
-            # somebody else's, which is not to be cut
-            raise BadFile(form.stranger, path=str(path))
+            # not a row of this module, so it must not be truncated
+            raise BadFile(form.mismatch, path=str(path))
         file.truncate(whole)
         try:
-            yield RowFile(path, file, held, form)
+            yield RowFile(path, file, content, form)
         finally:
             if not os.fstat(file.fileno()).st_size:
-                # nothing was asked, and nothing is left lying about
                 path.unlink(missing_ok=True)
 
 
-def read_rows(path: Path, form: Format[_Line, _Held]) -> _Held:
-    """Read a file, and leave it as it is; a row that broke off is passed over.
+def read_rows(path: Path, form: Format[_Content]) -> _Content:
+    """Read a file without changing it. A row that was cut off is skipped.
 
     Raises:
-        BadFile: it cannot be read, or holds something else.
+        BadFile: the file cannot be read or is of another kind.
     """
     try:
-        content = path.read_bytes()
+        raw = path.read_bytes()
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(path)) from None
-    return parse_rows(content[: content.rfind(b"\n") + 1], path, form)
+    return parse_rows(raw[: raw.rfind(b"\n") + 1], path, form)
 
 
-def parse_rows(content: bytes, path: Path, form: Format[_Line, _Held]) -> _Held:
-    """What whole rows come to; empty lines are passed over.
+def parse_rows(raw: bytes, path: Path, form: Format[_Content]) -> _Content:
+    """Parse complete rows; empty lines are skipped.
 
     Args:
-        content: of a file.
-        path: of that file, for whoever is told of it.
-        form: what it should hold.
+        raw: bytes of the file.
+        path: of the file, for error messages.
+        form: expected format.
 
     Raises:
-        BadFile: naming the line that is something else.
+        BadFile: a line does not match the format; the error has its number.
     """
-    held = form.empty()
-    for number, raw in enumerate(content.splitlines(), 1):
-        if not raw.strip():
+    content = form.empty()
+    for number, line in enumerate(raw.splitlines(), 1):
+        if not line.strip():
             continue
         try:
-            row = form.parse(raw)
+            row = form.parse(line)
         except ValueError:
-            raise BadFile(form.stranger, path=str(path), line=number) from None
+            raise BadFile(form.mismatch, path=str(path), line=number) from None
         try:
-            form.add(held, row)
+            form.add(content, row)
         except ValueError as error:
             raise BadFile(str(error), path=str(path), line=number) from None
-    return held
+    return content

@@ -1,4 +1,4 @@
-"""What the pruner learns from: a question, a passage, and the sentences that an answer rests on."""
+"""Training examples of the pruner: a question, a passage, and the sentences that the answer rests on."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from posology.types import Call, Excerpt, Query, Retrieved, Sentence, Stage
 from prompts.label import render_label
 from prompts.lengths import reply_tokens
 
-#: whose calls they are, in the account
+#: strategy of the calls, in the account
 STRATEGY = "provence"
-#: sentences of a passage at most (section 3, *Data processing*)
+#: maximum sentences of a passage (section 3, *Data processing*)
 LONGEST = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """One question with one passage, labelled."""
+    """A labelled pair of question and passage."""
 
     question: str
     #: of the passage; may be empty
     title: str
     #: of the passage, in order, at least one
     sentences: tuple[str, ...]
-    #: numbers of those that the answer rests on, from 0; empty: there is no answer in it
+    #: places of the sentences that the answer rests on, from 0; empty: the passage has no answer
     relevant: tuple[int, ...]
 
     @property
     def text(self) -> str:
-        """The passage's sentences, a blank between them."""
+        """The passage's sentences, joined by spaces."""
         return " ".join(self.sentences)
 
     @property
     def spans(self) -> tuple[Sentence, ...]:
-        """Where each sentence stands in :attr:`text`."""
+        """Offsets of each sentence in :attr:`text`."""
         found, at = [], 0
         for sentence in self.sentences:
             found.append(Sentence(start=at, end=at + len(sentence)))
@@ -46,18 +46,18 @@ class Example:
 
 
 def chunk(retrieved: Retrieved, *, question: str, seed: int) -> Excerpt | None:
-    """Some consecutive sentences of a passage, so that the pruner learns from passages of any length.
+    """Draw some consecutive sentences of a passage, so that the pruner learns from passages of any length.
 
-    Their number is random, 1 to 10 or as many as there are; the larger the likelier: "N is random in 1..10, with
+    Their number is random, from 1 to 10 or to the passage's number of sentences: "N is random in 1..10, with
     a higher probability for longer contexts" (appendix A), here in proportion to N.
 
     Args:
         retrieved: the passage.
         question: that it was retrieved for.
-        seed: the same passage, question and seed give the same sentences.
+        seed: equal passage, question and seed give equal sentences.
 
     Returns:
-        ``None`` where the passage has no sentence.
+        ``None`` if the passage has no sentence.
     """
     most = min(len(retrieved.sentences), LONGEST)
     if not most:
@@ -75,15 +75,15 @@ def chunk(retrieved: Retrieved, *, question: str, seed: int) -> Excerpt | None:
 def label_call(
     query: Query, excerpt: Excerpt, *, model: str, max_tokens: int | None = None
 ) -> Call:
-    """The call that labels some sentences of a passage.
+    """Return the call that labels some sentences of a passage.
 
     Args:
         query: the question.
         excerpt: the sentences.
         model: ``provider:name``.
-        max_tokens: bound on output tokens; ``None``: the stage's own.
+        max_tokens: limit on output tokens; ``None``: the stage's default.
     """
-    rendered = render_label(query, excerpt.passage.title, shown(excerpt))
+    rendered = render_label(query, excerpt.passage.title, lines(excerpt))
     return Call(
         stage=Stage.LABEL,
         model=model,
@@ -96,20 +96,20 @@ def label_call(
     )
 
 
-def shown(excerpt: Excerpt) -> tuple[str, ...]:
-    """The sentences of an excerpt, each on one line."""
+def lines(excerpt: Excerpt) -> tuple[str, ...]:
+    """Return the sentences of an excerpt, each on one line."""
     return tuple(" ".join(s.of(excerpt.passage.text).split()) for s in excerpt.sentences)
 
 
 def held_aside(
     examples: Sequence[Example], share: float, seed: int
 ) -> tuple[list[Example], list[Example]]:
-    """Examples to learn from, and a share of the questions, with all of theirs, to look how it went.
+    """Split examples into a training and a held-out set, by question.
 
     Args:
         examples: in the order of their file.
-        share: of the questions, 0 to 1.
-        seed: of the choice.
+        share: held-out share of the questions, 0 to 1.
+        seed: of the split.
     """
     questions = list(dict.fromkeys(one.question for one in examples))
     rng = np.random.default_rng(seed)
@@ -122,15 +122,17 @@ def held_aside(
 
 
 def cleaned(example: Example) -> Example:
-    """With every sentence on one line, and what is relevant in order.
+    """Put every sentence on one line and sort the relevant places.
 
     Raises:
-        ValueError: it has no sentence, an empty one, or a number that is none of a sentence.
+        ValueError: there is no sentence, an empty one, or a place out of range.
     """
     sentences = tuple(" ".join(one.split()) for one in example.sentences)
     if not sentences or not all(sentences):
-        raise ValueError("an example has at least one sentence, and none is empty")
+        raise ValueError("sentences must not be empty")
     relevant = tuple(sorted(set(example.relevant)))
     if relevant and not 0 <= relevant[0] <= relevant[-1] < len(sentences):
-        raise ValueError(f"of {len(sentences)} sentences, {list(relevant)} are not numbers from 0")
+        raise ValueError(
+            f"relevant must be places from 0 to {len(sentences) - 1} (got {list(relevant)})"
+        )
     return replace(example, sentences=sentences, relevant=relevant)

@@ -1,7 +1,7 @@
-"""Labels for a pruner, in a file of rows.
+"""Label file of a pruner: one self-contained row for each question and passage.
 
-Every label stands for itself, with its question and sentences, so that rows can be sorted out, put together
-from several files or written by hand.
+Every label carries its question and sentences. Rows can therefore be filtered, merged from several files or
+written by hand.
 """
 
 from __future__ import annotations
@@ -15,25 +15,34 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, TypeAdapter
 from pydantic_core import from_json
 
-from orchestrator.training.paid.rows import Failed, Format, Row, RowFile, open_rows, parse_rows
+from orchestrator.training.paid.rows import (
+    Failed,
+    Format,
+    Paid,
+    Row,
+    RowFile,
+    open_rows,
+    parse_rows,
+)
 from orchestrator.training.pruner.examples import Example, cleaned
 from posology.errors import BadFile, InputError
 
 
 class Begin(Row):
-    """How pairs are labelled from here on."""
+    """How the pairs after this row are labelled."""
 
     row: Literal["begin"] = "begin"
-    #: what the rows mean; files of other formats are not read
+    #: version of the file format; other versions are rejected
     format: Literal[1] = 1
     #: UTC, ISO 8601
     started: str
     #: ``provider:name``
     model: str
-    #: passages that are retrieved for a question, and by which ranking
+    #: passages retrieved for a question
     k: int
+    #: ranking that they are retrieved by
     mode: str
-    #: of the passages' lengths
+    #: of the excerpts' lengths
     seed: int
     embedder: str
     #: digest of the prompt
@@ -41,21 +50,22 @@ class Begin(Row):
 
 
 class Labelled(Row):
-    """A question with a passage, and the sentences that its answer rests on."""
+    """A question, some sentences of a passage, and which of them the answer rests on."""
 
     row: Literal["label"] = "label"
-    #: content of the call that labelled it; ``None``: somebody wrote the label
+    #: digest of the call's content; ``None``: written by hand
     call: str | None = None
-    #: of the passage, in its index; ``None``: not known
+    #: id of the passage in its index; ``None``: unknown
     passage: str | None = None
     question: str = Field(min_length=1)
     title: str = ""
     sentences: tuple[str, ...] = Field(min_length=1)
-    #: from 0; empty: there is no answer in it; ``None``: the reply did not tell, so it teaches nothing
+    #: places of the relevant sentences, from 0; empty: the passage has no answer; ``None``: the reply was unclear,
+    #: so the row is not used
     relevant: tuple[int, ...] | None
-    #: what was replied
+    #: text of the reply
     reply: str | None = None
-    #: dollars that count against limits
+    #: dollars counted against limits
     cost: Decimal = Decimal(0)
 
 
@@ -64,69 +74,63 @@ _line: TypeAdapter[Begin | Labelled | Failed] = TypeAdapter(_Line)
 
 
 @dataclass(kw_only=True, slots=True)
-class Labels:
-    """What a file of labels holds."""
+class Labels(Paid):
+    """Content of a label file."""
 
-    #: ``None``: nobody was asked for them
+    #: ``None``: no label was bought
     begin: Begin | None = None
     rows: list[Labelled] = field(default_factory=list)
-    #: calls that were replied to
+    #: digests of the calls that have a reply
     calls: set[str] = field(default_factory=set)
-    #: calls that failed and were not replied to since
-    failures: dict[str, Failed] = field(default_factory=dict)
-    #: dollars that all of it cost
-    spent: Decimal = Decimal(0)
 
-    def add(self, row: Begin | Labelled | Failed) -> None:
-        """Take a row in."""
+    def add(self, row: Row) -> None:
+        """Add a row."""
         match row:
             case Begin():
                 self.begin = row
             case Labelled():
                 self.rows.append(row)
-                self.spent += row.cost
+                self.add_reply(row.call, row.cost)
                 if row.call is not None:
                     self.calls.add(row.call)
-                    self.failures.pop(row.call, None)
             case Failed():
-                self.failures[row.call] = row
-                self.spent += row.cost
+                self.add_failure(row)
 
 
 def _parse(raw: bytes) -> Begin | Labelled | Failed:
     data = from_json(raw)
     if isinstance(data, dict):
-        # what people write
+        # rows written by hand need no kind
         data.setdefault("row", "label")
     return _line.validate_python(data)
 
 
-LabelFile: TypeAlias = RowFile[Begin | Labelled | Failed, Labels]
+LabelFile: TypeAlias = RowFile[Labels]
 _FORMAT = Format(
     parse=_parse,
     empty=Labels,
     add=Labels.add,
-    stranger="it is no file of labels: a row has question, sentences and relevant",
+    mismatch="not a label file: each row needs question, sentences and relevant",
 )
 
 
 def open_labels(path: Path) -> AbstractContextManager[LabelFile]:
-    """Open a file to go on with, see :func:`orchestrator.training.paid.rows.open_rows`.
+    """Open a label file to append to it; see :func:`orchestrator.training.paid.rows.open_rows`.
 
     Raises:
-        BadFile: it cannot be read or written, holds something else, or another process writes it.
+        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
     """
     return open_rows(path, _FORMAT)
 
 
 def read_examples(path: Path) -> list[Example]:
-    """What a file teaches: its labels, but for those that did not tell. Of several of one pair the last counts.
+    """Read the labels of a file, without those of unclear replies. The last label of a pair wins.
 
-    Rows need no more than ``question``, ``sentences`` and ``relevant``: that is what labels of people look like.
+    Rows written by hand need only ``question``, ``sentences`` and ``relevant``.
 
     Raises:
-        BadFile: it cannot be read, or holds something else.
-        InputError: it holds nothing to learn from.
+        BadFile: the file cannot be read or is of another kind.
+        InputError: the file has no usable label.
     """
     try:
         content = path.read_bytes()
@@ -145,5 +149,7 @@ def read_examples(path: Path) -> list[Example]:
             raise BadFile(f"label {number}: {error}", path=str(path)) from None
         found[example.question, example.title, example.sentences] = example
     if not found:
-        raise InputError(f"{path} has no label to learn from")
+        raise InputError(
+            f"{path} has no usable label (every 'relevant' is null or the file is empty)."
+        )
     return list(found.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from orchestrator.training.qtable.view import describe, percent
+from orchestrator.training.qtable.description import describe, percent
 from posology.errors import BadFile, ConfigurationError
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The calls of a full exploration: each action on each question, before any of them is made."""
+"""Plan of a full exploration: each action on each question, before any call is made."""
 
 from __future__ import annotations
 
@@ -16,25 +16,22 @@ from orchestrator.training.qtable.rows import Arm, Asked, calls_of
 from policies.qtable import state_vector
 from posology.llm.memo import call_key
 from posology.seams import Compressor, TokenCounter
-from posology.types import Call, Excerpt, Query, Retrieval, Task
+from posology.types import Call, Dose, Excerpt, Query, Retrieval, Task
 from prompts.fence import fence
+from strategies import compressed, direct
 from strategies.compressed import CompressedRag
 from strategies.direct import Direct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
-from orchestrator.training.paid.estimates import Costs
-from posology.types import Dose
-from strategies import compressed, direct
 
-#: questions that are retrieved for at once
+#: concurrent retrievals
 _AT_ONCE = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Ground:
-    """A question with its passages, and what each action makes of them."""
+    """A question with its passages and the call of each action."""
 
     example: Example
     retrieval: Retrieval
@@ -43,36 +40,36 @@ class Ground:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Plan:
-    """What is explored."""
+    """The questions of an exploration."""
 
     #: by digest of the question, in the order of the file
     grounds: Mapping[str, Ground]
-    #: digest of each prompt that is used, by its name
+    #: digest of each prompt in use, by name
     prompts: Mapping[str, str]
-    #: name and version of the index; empty where no question has passages
+    #: name and version of the index; empty if no question has passages
     index: str
     #: questions for which the index has no passage: there is nothing to compress
     without: tuple[Example, ...] = ()
 
     @property
     def calls(self) -> int:
-        """How many calls of different content it takes."""
+        """Number of distinct calls."""
         return len(calls_of(ground.asked for ground in self.grounds.values()))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Actions:
-    """Makes the calls: a share of the context's sentences is kept whole, or all of it is shown."""
+    """Makes the calls: each shows the whole context or keeps a share of its sentences whole."""
 
     shares: Sequence[float]
     compressor: Compressor
     #: ``provider:name``
     model: str
-    #: bound on output tokens of one call; ``None``: the stage's own
+    #: limit on output tokens of one call; ``None``: the stage's default
     max_tokens: int | None
 
     def task(self, retrieval: Retrieval) -> Task:
-        """What a strategy is asked to do."""
+        """Return the task of a strategy."""
         return Task(
             query=retrieval.query,
             retrieval=retrieval,
@@ -81,11 +78,11 @@ class Actions:
         )
 
     def strategy(self, keep: float) -> Direct | CompressedRag:
-        """Direct RAG for a whole context, compressed RAG for a part."""
+        """Return direct RAG for the whole context, compressed RAG for a part of it."""
         return Direct() if keep == 1 else CompressedRag(compressor=self.compressor, keep=keep)
 
     def call(self, retrieval: Retrieval, keep: float) -> Call | None:
-        """The call of one action; ``None`` where it leaves nothing to ask about. Blocking."""
+        """Return the call of one action; ``None`` if nothing of the context remains. Blocking."""
         return self.strategy(keep).call(self.task(retrieval))
 
 
@@ -95,18 +92,18 @@ class Planner:
 
     Args:
         retrieve: finds the passages of a question.
-        actions: that are explored, the whole context among them.
-        count: of tokens, for the shares of rewards.
+        actions: to explore, the whole context among them.
+        count: counts tokens, for the shares in rewards.
     """
 
     retrieve: Callable[[Query], Awaitable[Retrieval]]
     actions: Actions
     count: TokenCounter
-    #: digest of each prompt that is used
+    #: digest of each prompt in use
     _prompts: dict[str, str] = field(default_factory=dict)
 
     async def __call__(self, examples: Sequence[Example]) -> Plan:
-        """Retrieve for every question, and see what each action shows.
+        """Retrieve for every question and render each action.
 
         Raises:
             IndexFault: the index cannot serve.
@@ -150,55 +147,26 @@ class Planner:
         return Arm(keep=keep, call=call_key(call), tokens=self._tokens(call.excerpts))
 
     def _tokens(self, excerpts: tuple[Excerpt, ...]) -> int:
-        # with headings, fences and marks of omission: they are paid for, too
+        # headings, fences and ellipses are billed, too
         return self.count(fence(excerpts).text)
 
 
 def packed(vector: NDArray[np.float32]) -> str:
-    """A vector as text, exactly."""
+    """Encode a vector as text, without loss."""
     return base64.b64encode(np.ascontiguousarray(vector, "<f4").tobytes()).decode()
 
 
 def unpacked(text: str) -> NDArray[np.float32]:
-    """The vector of a text.
+    """Decode a vector.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not an encoded vector.
     """
     return np.frombuffer(base64.b64decode(text, validate=True), "<f4")
 
 
-#: calls that are estimated at once
-
-
 def dose(keep: float) -> Dose:
-    """What an action gives a question."""
+    """Return the dose of an action."""
     if keep == 1:
         return Dose(strategy=direct.NAME)
     return Dose(strategy=compressed.NAME, keep=keep)
-
-
-async def estimate(
-    plan: Plan,
-    missing: Sequence[tuple[str, Asked, Arm]],
-    actions: Actions,
-    estimator: Estimator,
-) -> Costs:
-    """Estimate calls by the prices and bounds that they are reserved by.
-
-    Raises:
-        UnpricedModel: nobody knows what the model costs.
-    """
-    estimator.check(actions.model)
-
-    async def price(one: tuple[str, Asked, Arm]) -> Estimate:
-        _, asked, arm = one
-        return await estimator(actions.task(plan.grounds[asked.digest].retrieval), dose(arm.keep))
-
-    found = await few_at_once(price, missing, limit=_AT_ONCE)
-    return Costs(
-        calls=len(found),
-        input=sum(one.input for one in found),
-        output=sum(one.output for one in found),
-        dollars=sum((one.dollars for one in found), Dollars()),
-    )

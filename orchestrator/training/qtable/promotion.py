@@ -1,4 +1,4 @@
-"""What feedback changes of a Q-table."""
+"""Promotion of a Q-table: adds the rewards of users' feedback."""
 
 from __future__ import annotations
 
@@ -6,33 +6,29 @@ from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from orchestrator.jobs.feedback import WHOLE, Collected
-from orchestrator.training.qtable.view import percent
 from policies import qtable
 from policies.qtable import QTable
 from posology.published.policies import ChangedStateOutput, PromotionOutput
 
-#: r*: users judge an answer as such, and the whole context can at best give one that is all right
+#: r*: users score answers as such, so the whole context's answer is assumed to be right
 BEST = 1.0
 
 
 def merge(
     table: QTable, collected: Collected, *, tenant: str, created: datetime
 ) -> tuple[QTable | None, PromotionOutput]:
-    """A table with the rewards of a tenant's feedback, and what it changes.
+    """Add the rewards of a tenant's feedback to a table.
 
     Args:
-        table: the one that decided when the feedback came.
-        collected: sums of what was said, by state and share kept.
-        tenant: whose feedback it is.
-        created: of the new table.
+        table: the one that made the decisions.
+        collected: sums of the scores, by state and share kept.
+        tenant: that gave the feedback.
+        created: time of the new table.
 
     Returns:
-        No table where nothing came.
+        The new table, ``None`` without feedback; and its changes.
     """
     counts = np.zeros(table.q.shape, np.int64)
     sums = np.zeros(table.q.shape)
@@ -77,45 +73,6 @@ def merge(
         if promoted
         else (),
     )
-
-
-def show_promotion(console: Console, said: PromotionOutput) -> None:
-    """How much came, and in which states another share is kept now."""
-    if said.after is None:
-        console.print(
-            Text(
-                f"no feedback of {said.tenant} came to Q-table {said.before}: nothing was written"
-            ),
-            soft_wrap=True,
-        )
-    else:
-        console.print(
-            Text(
-                f"Q-table {said.after}: {said.before} with {said.rewards} rewards of {said.tenant}"
-            ),
-            soft_wrap=True,
-        )
-    if said.left_out:
-        console.print(
-            Text(f"{said.left_out} rewards are of no action of the table, and were left out"),
-            soft_wrap=True,
-        )
-    if not said.states:
-        return
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("state", "rewards", "kept before", "kept now"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    for one in said.states:
-        changed = one.keep_before != one.keep_after
-        shown.add_row(
-            f"{one.state}",
-            f"{one.rewards}",
-            percent(one.keep_before),
-            Text(percent(one.keep_after), "bold green" if changed else ""),
-        )
-    console.print(shown)
-    changes = sum(one.keep_before != one.keep_after for one in said.states)
-    console.print(Text(f"{changes} of {len(said.states)} states choose otherwise"))
 
 
 def _keep(table: QTable, state: int) -> float:

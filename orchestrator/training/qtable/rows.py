@@ -1,7 +1,7 @@
-"""What was explored, in a file of rows.
+"""File of a Q-table's paid run: questions, actions and replies.
 
-It holds all that a table is made of: tables for other weights, states or scores come of it without a call to a
-model, and without an index.
+It holds everything that a table is computed from. Tables with other weights, states or scores need no further
+call to a model and no index.
 """
 
 from __future__ import annotations
@@ -15,68 +15,79 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator.training.paid.rows import Failed, Format, Row, RowFile, open_rows, read_rows
+from orchestrator.training.paid.rows import (
+    Failed,
+    Format,
+    Paid,
+    Row,
+    RowFile,
+    open_rows,
+    read_rows,
+)
 from posology.errors import BadFile
 
 
 class Begin(Row):
-    """How questions are asked from here on."""
+    """How the questions after this row are asked."""
 
     row: Literal["begin"] = "begin"
-    #: what the rows mean; files of other formats are not read
+    #: version of the file format; other versions are rejected
     format: Literal[1] = 1
     #: UTC, ISO 8601
     started: str
     #: ``provider:name``
     model: str
-    #: passages that are retrieved for a question, and by which ranking
+    #: passages retrieved for a question
     k: int
+    #: ranking that they are retrieved by
     mode: str
     compressor: str
     embedder: str
     #: name and version
     index: str
-    #: digest of each prompt, by its name
+    #: digest of each prompt, by name
     prompts: dict[str, str]
 
 
 class Arm(Row):
     """One action on one question: a share of its context, and the call that shows it."""
 
+    #: share of the sentences kept whole
     keep: float
-    #: content of the call, as the account knows it; ``None``: nothing is left to ask about
+    #: digest of the call's content; ``None``: the share is empty, so no call is made
     call: str | None
-    #: tokens of what the call shows of the context
+    #: tokens of the context in the call
     tokens: int
 
 
 class Asked(Row):
-    """A question, as the run before it ended begins: one that comes again replaces the first."""
+    """A question. A later row of the same digest replaces this one."""
 
     row: Literal["question"] = "question"
     #: identity of the question
     digest: str
-    #: where it stood in its file, from 1
+    #: line of the questions' file, from 1
     line: int
-    #: the verdicts that its answer may carry
+    #: verdicts that its answer may carry
     choices: tuple[str, ...]
     references: tuple[str, ...]
-    #: vectors of its context and of itself, one after the other, float32, base64
+    #: vectors of its context and of itself, concatenated, float32, base64
     vectors: str
-    #: tokens of the whole context, as a call shows it
+    #: tokens of the whole context in a call
     tokens: int
     arms: tuple[Arm, ...]
 
 
 class Replied(Row):
-    """What was answered to a call."""
+    """The reply to a call."""
 
     row: Literal["reply"] = "reply"
+    #: digest of the call's content
     call: str
     text: str
     choice: str | None
     refused: bool
-    #: dollars that count against limits
+    #: dollars counted against limits
     cost: Decimal
 
 
@@ -85,28 +96,24 @@ _line: TypeAdapter[Begin | Asked | Replied | Failed] = TypeAdapter(Line)
 
 
 @dataclass(kw_only=True, slots=True)
-class Explored:
-    """What a file of a run holds."""
+class Explored(Paid):
+    """Content of a run's file."""
 
-    #: ``None``: nothing yet
+    #: ``None``: the file is empty
     begin: Begin | None = None
-    #: by digest, in order; those of the last begin alone
+    #: questions after the last ``begin`` row, by digest, in order
     questions: dict[str, Asked] = field(default_factory=dict)
-    #: by call, of all begins
+    #: all replies, by call digest
     replies: dict[str, Replied] = field(default_factory=dict)
-    #: calls that failed and were not answered since
-    failures: dict[str, Failed] = field(default_factory=dict)
-    #: dollars that all of it cost
-    spent: Decimal = Decimal(0)
 
-    def add(self, row: Begin | Asked | Replied | Failed) -> None:
-        """Take a row in.
+    def add(self, row: Row) -> None:
+        """Add a row.
 
         Raises:
-            ValueError: nothing says yet how questions are asked.
+            ValueError: no ``begin`` row precedes it.
         """
         if self.begin is None and not isinstance(row, Begin):
-            raise ValueError("rows stand before the first that says how")
+            raise ValueError("the first row must be a 'begin' row")
         match row:
             case Begin():
                 self.begin, self.questions = row, {}
@@ -114,17 +121,15 @@ class Explored:
                 self.questions[row.digest] = row
             case Replied():
                 self.replies[row.call] = row
-                self.failures.pop(row.call, None)
-                self.spent += row.cost
+                self.add_reply(row.call, row.cost)
             case Failed():
-                self.failures[row.call] = row
-                self.spent += row.cost
+                self.add_failure(row)
 
 
 def calls_of(questions: Iterable[Asked]) -> dict[str, tuple[Asked, Arm]]:
-    """Every call that questions need, once, question by question; and one arm that it is of.
+    """Return each distinct call of some questions, with one arm that needs it.
 
-    A question is finished before the next, so that what is there teaches something whenever it ends.
+    Calls are ordered question by question, so that an interrupted run has complete questions to learn from.
     """
     found: dict[str, tuple[Asked, Arm]] = {}
     for asked in questions:
@@ -134,31 +139,31 @@ def calls_of(questions: Iterable[Asked]) -> dict[str, tuple[Asked, Arm]]:
     return found
 
 
-RunFile: TypeAlias = RowFile[Begin | Asked | Replied | Failed, Explored]
+RunFile: TypeAlias = RowFile[Explored]
 _FORMAT = Format(
     parse=_line.validate_json,
     empty=Explored,
     add=Explored.add,
-    stranger="it is no file of `posology policy train`",
+    mismatch="not a run file of `posology policy train`",
 )
 
 
 def open_run(path: Path) -> AbstractContextManager[RunFile]:
-    """Open a file to go on with, see :func:`orchestrator.training.paid.rows.open_rows`.
+    """Open a run's file to append to it; see :func:`orchestrator.training.paid.rows.open_rows`.
 
     Raises:
-        BadFile: it cannot be read or written, holds something else, or another process writes it.
+        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
     """
     return open_rows(path, _FORMAT)
 
 
 def read_run(path: Path) -> Explored:
-    """Read a file, and leave it as it is.
+    """Read a run's file without changing it.
 
     Raises:
-        BadFile: it cannot be read, holds something else, or nothing.
+        BadFile: the file cannot be read, is of another kind, or is empty.
     """
     explored = read_rows(path, _FORMAT)
     if explored.begin is None:
-        raise BadFile("nothing was explored in it", path=str(path))
+        raise BadFile("the run file is empty", path=str(path))
     return explored

@@ -1,7 +1,7 @@
 """Fine-tunes a sequence-to-sequence model for one share of the length (TCRA-LLM, sections 4.2.1 and 5.1).
 
-The paper's settings are the defaults; what it leaves open is as in transformers' trainer: AdamW without weight
-decay, a rate that falls to 0 in a line, gradients clipped to a norm of 1.
+The defaults are the paper's settings. Settings that it omits are those of transformers' trainer: AdamW without
+weight decay, a learning rate that falls linearly to 0, gradients clipped to a norm of 1.
 """
 
 from __future__ import annotations
@@ -30,59 +30,59 @@ from strategies.compression.summarization.model import (
     targets,
 )
 
-#: in the model's folder while it is trained: where it goes on
+#: checkpoint in the model's folder while it is trained
 STATE = "training.pt"
-#: texts of one pass where nothing is learned
+#: texts of one evaluation pass
 _EVALUATED = 8
-#: summaries of the test set that are written at the end, to measure length and time
+#: summaries of the test set for measuring length and time
 _MEASURED = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """How a model is fine-tuned."""
+    """Hyperparameters of a fine-tuning."""
 
     learning_rate: float = 2e-5
     epochs: int = 10
-    #: pairs a step
+    #: pairs in a step
     batch: int = 2
-    #: that go in and come out at most
+    #: maximum input and output tokens
     tokens: int = TOKENS
-    #: of the order of pairs and of dropout: on a CPU the same seed gives the same weights
+    #: of the order of pairs and of dropout; on a CPU, equal seeds give equal weights
     seed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Epoch:
-    """What became of an epoch."""
+    """Losses of an epoch."""
 
     #: from 1
     number: int
-    #: loss a token, nats, on average over its steps
+    #: mean training loss of its steps, nats per token
     train: float
-    #: loss a token, nats, on the validation set
+    #: validation loss, nats per token
     validation: float
-    #: whether it is the best so far, and is what is kept
+    #: whether it has the lowest validation loss so far, so that its model is kept
     best: bool
 
 
 class Finetuning:
-    """Trains epoch by epoch, keeps the best, and goes on where it was interrupted.
+    """Trains epoch by epoch, keeps the best model, and resumes an interrupted training.
 
-    The folder holds the model of the best epoch in the hub's own format from the first epoch on; beside it
-    :data:`STATE` until the last is done.
+    From the first epoch on, the folder holds the best model in Hugging Face format; until the last epoch it also
+    holds the checkpoint :data:`STATE`.
 
     Args:
-        pairs: of one share.
-        init: the model to start from: a folder, or a name on the hub whose files are in the local cache.
-        out: the folder that is made.
-        recipe: how.
-        device: ``cpu``, ``cuda`` or one of several.
-        tell: is told of every epoch.
+        pairs: data set of one compression ratio.
+        init: initial model: a folder, or a Hugging Face name in the local cache.
+        out: folder of the new model.
+        recipe: hyperparameters.
+        device: ``cpu``, ``cuda`` or ``cuda:N``.
+        report: called after every epoch.
 
     Raises:
-        ModelUnavailable: the model to start from does not load.
-        InputError: the folder holds a training of something else.
+        ModelUnavailable: the initial model cannot be loaded.
+        InputError: the folder holds another training or other files.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Finetuning:
         out: Path,
         recipe: Recipe,
         device: str = "cpu",
-        tell: Callable[[Epoch], None] = lambda _: None,
+        report: Callable[[Epoch], None] = lambda _: None,
     ) -> None:
         self._pairs = pairs
         self._init = init
         self._out = out
         self._recipe = recipe
         self._device = device
-        self._tell = tell
-        #: of a run: another is not gone on with
+        self._report = report
+        #: of this training; a checkpoint of another one is rejected
         self._identity = json.dumps(
             {"dataset": pairs.digest, "init": init, **asdict(recipe)}, sort_keys=True
         )
@@ -109,7 +109,7 @@ class Finetuning:
         self._loaded = self._start()
 
     def __call__(self) -> Card:
-        """Train to the last epoch. Blocking; what was done before an interruption is not done again."""
+        """Train to the last epoch; epochs before an interruption are not repeated. Blocking."""
         import torch
 
         recipe = self._recipe
@@ -129,19 +129,21 @@ class Finetuning:
             if best:
                 self._keep(model)
             self._save(model, optimizer, schedule, number)
-            self._tell(Epoch(number=number, train=train, validation=validation, best=best))
+            self._report(Epoch(number=number, train=train, validation=validation, best=best))
         return self._finish()
 
     def _start(self) -> Loaded:
         state = self._out / STATE
         if self._out.exists() and any(self._out.iterdir()) and not state.exists():
-            raise InputError(f"{self._out} is not empty, and no training can go on there")
+            raise InputError(
+                f"{self._out} is not empty and holds no checkpoint. Choose another folder."
+            )
         loaded = read(str(locate(self._init, kind="summarization model")))
         self._out.mkdir(parents=True, exist_ok=True)
         return loaded
 
     def _resume(self, model: Any, optimizer: Any, schedule: Any) -> int:
-        """Take up what was saved; the epochs that are done."""
+        """Restore the checkpoint; return the number of finished epochs."""
         import torch
 
         path = self._out / STATE
@@ -150,7 +152,7 @@ class Finetuning:
         state = torch.load(path, map_location=self._device, weights_only=True)
         if state["identity"] != self._identity:
             raise InputError(
-                f"{path} is of a training with other data or settings: go on with those, or name another folder"
+                f"{path} belongs to a training with other data or settings. Repeat those settings or choose another folder."
             )
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
@@ -161,7 +163,7 @@ class Finetuning:
     def _epoch(self, model: Any, optimizer: Any, schedule: Any, number: int) -> float:
         import torch
 
-        # of each epoch its own, so that one that is gone on with is the same as one that was not stopped
+        # one seed for each epoch, so that a resumed training equals an uninterrupted one
         torch.manual_seed(self._recipe.seed * 1_000_003 + number)
         drawn = np.random.default_rng((self._recipe.seed, number)).permutation(
             len(self._pairs.train)
@@ -182,7 +184,7 @@ class Finetuning:
         return total / steps
 
     def _forward(self, model: Any, batch: Sequence[Pair]) -> tuple[Any, int]:
-        """The mean loss of a batch's tokens, and how many they are."""
+        """Return the mean loss of a batch's tokens and their number."""
         tokens = limit(model.config, self._recipe.tokens)
         tokenizer = self._loaded.tokenizer
         given = encode(tokenizer, [" ".join(one.text.split()) for one in batch], tokens)
@@ -203,7 +205,7 @@ class Finetuning:
         return total / count
 
     def _keep(self, model: Any) -> None:
-        """Put the model in the folder; where this is interrupted, the epoch is not done, and is done again."""
+        """Write the model to the folder. If this is interrupted, the epoch is repeated."""
         part = self._out.with_name(self._out.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
         with without_progress_bars():
@@ -243,7 +245,7 @@ class Finetuning:
         )
 
     def _finish(self) -> Card:
-        """Measure the best on the test set, and let go of what only going on needs."""
+        """Measure the best model on the test set and remove the checkpoint."""
         kept = read(str(self._out))
         card = self._card()
         test = self._pairs.test
@@ -256,7 +258,7 @@ class Finetuning:
         return card
 
     def _measure(self, kept: Loaded, pairs: Sequence[Pair]) -> tuple[float, float]:
-        """Share of the words that the summaries have, and seconds for each."""
+        """Return the compression ratio of the summaries and the seconds for each."""
         summarize = Summarizer(kept, device=self._device)
         texts = [one.text for one in pairs]
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What a data set will cost, before any of it is spent."""
+"""Cost estimate of a data set, before anything is spent."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from decimal import Decimal
 
 from orchestrator.question.estimates.costs import Dollars
 from orchestrator.question.estimates.tokens import Counting
-from orchestrator.training.paid.estimates import Costs
+from orchestrator.training.paid.run import Costs
 from orchestrator.training.summaries.shortener import Shortener
 from posology.errors import UnpricedModel
 from posology.seams import Bound, Prices
 from posology.types import Call, Passage, Usage
 from prompts.lengths import filler
 
-#: Replies that a passage takes on average: a guess, nothing was measured. The paper does not say.
+#: Mean replies for a passage: an assumption, not measured. The paper gives no figure.
 EXPECTED_ROUNDS = 2.0
-#: tokens of a word of medical prose
+#: tokens per word of medical prose
 _TOKENS = 1.4
 
 
@@ -28,30 +28,30 @@ def estimate(
     bound: Bound,
     counting: Counting,
 ) -> Costs:
-    """Estimate the conversations by the prices and bounds that their calls are reserved by. Blocking.
+    """Estimate the conversations by the prices and bounds of their calls' reservations. Blocking.
 
-    ``low``: every first reply fits; ``expected``: :data:`EXPECTED_ROUNDS`; ``worst``: no reply ever fits, and each
-    is as long as it can be. One call a passage is counted.
+    ``low``: every first reply fits. ``expected``: :data:`EXPECTED_ROUNDS` replies. ``worst``: no reply fits, and
+    each has the maximum length. ``calls`` counts one call for each passage.
 
     Raises:
-        UnpricedModel: nobody knows what the model costs.
+        UnpricedModel: the model has no price.
     """
     calls = 0
     tokens_in = tokens_out = 0.0
     dollars = Dollars()
     for passage in passages:
         call = shortener.first(passage)
-        said = _TOKENS * shortener.length(passage).target
+        written = _TOKENS * shortener.length(passage).target
         read = counting.expected(call)
         rounds = min(EXPECTED_ROUNDS, shortener.rounds)
-        # each further call takes in what was said before
-        more = rounds * read + (rounds - 1) * rounds / 2 * said
-        low = _cost(prices, call.model, read, said)
-        expected = max(low, _cost(prices, call.model, more, rounds * said))
+        # each further call repeats the earlier replies
+        more = rounds * read + (rounds - 1) * rounds / 2 * written
+        low = _cost(prices, call.model, read, written)
+        expected = max(low, _cost(prices, call.model, more, rounds * written))
         worst = max(expected, _worst(passage, call, shortener, prices, bound))
         calls += 1
         tokens_in += more
-        tokens_out += rounds * said
+        tokens_out += rounds * written
         dollars += Dollars(low=low, expected=expected, worst=worst)
     return Costs(calls=calls, input=round(tokens_in), output=round(tokens_out), dollars=dollars)
 

@@ -1,7 +1,7 @@
-"""What was replied for a data set, in a file of rows.
+"""File of a data set's paid run: every reply of every conversation.
 
-A conversation is found again by the content of its calls, so that nothing is asked for twice: not after a kill,
-nor for more passages, nor in another order.
+Replies are found by the content of their calls. No call is paid for twice: not after a kill, nor for more
+passages, nor in another order.
 """
 
 from __future__ import annotations
@@ -14,40 +14,42 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator.training.paid.rows import Failed, Format, Row, RowFile, open_rows
+from orchestrator.training.paid.rows import Failed, Format, Paid, Row, RowFile, open_rows
 from posology.types import Finish
 
 
 class Begin(Row):
-    """How passages are shortened from here on."""
+    """How the passages after this row are shortened."""
 
     row: Literal["begin"] = "begin"
-    #: what the rows mean; files of other formats are not read
+    #: version of the file format; other versions are rejected
     format: Literal[1] = 1
     #: UTC, ISO 8601
     started: str
     #: ``provider:name``
     model: str
+    #: target share of the words
     share: float
     tolerance: float
+    #: maximum replies for a passage
     rounds: int
     seed: int
-    #: digest of each prompt, by its name
+    #: digest of each prompt, by name
     prompts: dict[str, str]
 
 
 class Replied(Row):
-    """What was replied to a call."""
+    """The reply to a call."""
 
     row: Literal["reply"] = "reply"
-    #: content of the call
+    #: digest of the call's content
     call: str
-    #: of the passage
+    #: id of the passage
     passage: str
     text: str
     finish: Finish
     served_model: str
-    #: dollars that count against limits
+    #: dollars counted against limits
     cost: Decimal
 
 
@@ -56,45 +58,39 @@ _line: TypeAdapter[Begin | Replied | Failed] = TypeAdapter(Line)
 
 
 @dataclass(kw_only=True, slots=True)
-class Paid:
-    """What a file of a run holds."""
+class Replies(Paid):
+    """Content of a run's file."""
 
-    #: ``None``: nothing yet
+    #: ``None``: the file is empty
     begin: Begin | None = None
-    #: by call
+    #: by call digest
     replies: dict[str, Replied] = field(default_factory=dict)
-    #: calls that failed and were not replied to since
-    failures: dict[str, Failed] = field(default_factory=dict)
-    #: dollars that all of it cost
-    spent: Decimal = Decimal(0)
 
-    def add(self, row: Begin | Replied | Failed) -> None:
-        """Take a row in."""
+    def add(self, row: Row) -> None:
+        """Add a row."""
         match row:
             case Begin():
                 self.begin = row
             case Replied():
                 self.replies[row.call] = row
-                self.failures.pop(row.call, None)
-                self.spent += row.cost
+                self.add_reply(row.call, row.cost)
             case Failed():
-                self.failures[row.call] = row
-                self.spent += row.cost
+                self.add_failure(row)
 
 
-RunFile: TypeAlias = RowFile[Begin | Replied | Failed, Paid]
+RunFile: TypeAlias = RowFile[Replies]
 _FORMAT = Format(
     parse=_line.validate_json,
-    empty=Paid,
-    add=Paid.add,
-    stranger="it is no file of `posology compressor dataset`",
+    empty=Replies,
+    add=Replies.add,
+    mismatch="not a run file of `posology compressor dataset`",
 )
 
 
 def open_run(path: Path) -> AbstractContextManager[RunFile]:
-    """Open a file to go on with, see :func:`orchestrator.training.paid.rows.open_rows`.
+    """Open a run's file to append to it; see :func:`orchestrator.training.paid.rows.open_rows`.
 
     Raises:
-        BadFile: it cannot be read or written, holds something else, or another process writes it.
+        BadFile: the file cannot be read or written, is of another kind, or is locked by another process.
     """
     return open_rows(path, _FORMAT)

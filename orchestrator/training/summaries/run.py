@@ -1,144 +1,171 @@
-"""A data set from end to end: what will it cost, then the conversations, then the file."""
+"""A data set of passages and summaries: conversations with a model as a paid run, then the file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
 
-from orchestrator.budget import open_purse
-from orchestrator.models import Models
+from orchestrator.connections import Connections
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
-from orchestrator.service import open_connections
 from orchestrator.settings import Settings
-from orchestrator.spending import balance_fields
-from orchestrator.training.paid.calls import Purchase
-from orchestrator.training.paid.estimates import Costs
-from orchestrator.training.summaries.conversations import Maker, recalled
+from orchestrator.training.paid.calls import Buyer
+from orchestrator.training.paid.rows import Row
+from orchestrator.training.paid.run import Costs, PaidRun, Quote
 from orchestrator.training.summaries.pairs import Pair, split_of, write_pairs
 from orchestrator.training.summaries.price import estimate
-from orchestrator.training.summaries.rows import Begin, RunFile
+from orchestrator.training.summaries.rows import Begin, Replied, Replies, RunFile
 from orchestrator.training.summaries.sample import Drawn, Wish, lot
 from orchestrator.training.summaries.shortener import Ending, Shortened, Shortener
 from posology.errors import ConfigurationError
+from posology.llm.memo import call_key
 from posology.llm.models import parse
-from posology.published.money import BalanceOutput
 from posology.published.training import DatasetEstimate, DatasetOutput, LeftOutPassage
 from posology.text.sentences import split
-from posology.types import Balance, Passage
+from posology.types import Call, Completion, Passage
 from prompts.template import digests
 
 PROMPTS = ("shorten", "shorten_again")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """What is to be made."""
-
-    drawn: Drawn
-    wish: Wish
-    shortener: Shortener
-    tenant: str
-    #: dollars for all of the run; ``None``: the tenant's limits alone
-    cap: Decimal | None
-    settings: Settings
+class _Unanswered(Exception):
+    """A run has no reply to a call."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
-    """What is known before anything is spent."""
+class Shortening(PaidRun[Replies, Passage]):
+    """Shortens passages, each by its own conversation.
 
-    #: that are not done yet
-    todo: tuple[Passage, ...]
-    estimate: DatasetEstimate
-
-
-async def prepare(wanted: Wanted, models: Models, run: RunFile) -> Prepared:
-    """Find out what is not done yet, and estimate it. Nothing is spent.
-
-    Raises:
-        PosologyError: nobody knows what the model costs, or it writes no summaries.
+    Args:
+        file: keeps the replies; a call with a reply in the file is not made.
+        todo: passages without a complete conversation in the file.
+        shortener: holds the conversations.
+        begin: describes how passages are shortened.
     """
-    settings, shortener = wanted.settings, wanted.shortener
-    if parse(shortener.model).provider == "offline":
-        raise ConfigurationError(
-            f"{shortener.model} quotes, and writes no summaries: name another model with --model"
-        )
-    done = [await recalled(shortener, one, run) for one in wanted.drawn.passages]
-    todo = tuple(
-        one for one, found in zip(wanted.drawn.passages, done, strict=True) if found is None
-    )
-    async with (
-        open_purse(settings, wanted.tenant) as purse,
-        open_connections(settings, models, purse.meter) as connections,
-    ):
-        prices = connections.prices
-        prices.worst(shortener.model, input_tokens=1, output_tokens=1)
-        free = prices.cost(shortener.model, None) == 0
+
+    def __init__(
+        self, file: RunFile, todo: Sequence[Passage], shortener: Shortener, begin: Begin
+    ) -> None:
+        super().__init__(file, todo)
+        self._shortener = shortener
+        self._begin = begin
+
+    def begin(self) -> Sequence[Row]:
+        """Return the ``begin`` row if there are passages to shorten."""
+        return (self._begin,) if self.todo else ()
+
+    async def price(self, connections: Connections, settings: Settings) -> Costs:
+        """Estimate the missing conversations; see :meth:`PaidRun.price`."""
         counting = Counting(packaged_counter(), native_schema=settings.native_schema)
 
         def count() -> Costs:
             return estimate(
-                todo, shortener, prices=prices, bound=connections.bound, counting=counting
+                self.todo,
+                self._shortener,
+                prices=connections.prices,
+                bound=connections.bound,
+                counting=counting,
             )
 
-        costs = Costs(calls=len(todo)) if free else await to_thread.run_sync(count)
-        balances = await purse.ledger.balances()
-    return Prepared(todo=todo, estimate=_estimate(wanted, costs, run, balances, free=free))
+        return await to_thread.run_sync(count)
+
+    async def ask(self, item: Passage, buyer: Buyer) -> None:
+        """Shorten a passage; keep each reply before the next call."""
+        await self._shortener(item, partial(self._complete, buyer, item))
+
+    async def _complete(self, buyer: Buyer, passage: Passage, call: Call) -> Completion:
+        """Return the reply in the file, or pay for one and keep it."""
+        key = call_key(call)
+        known = self.file.content.replies.get(key)
+        if known is not None:
+            return _completion(known)
+        bought = await buyer(call)
+        completion = bought.completion
+        self.file.write(
+            Replied(
+                call=key,
+                passage=passage.id,
+                text=completion.text,
+                finish=completion.finish,
+                served_model=completion.served_model,
+                cost=bought.cost,
+            )
+        )
+        return completion
 
 
-async def make(
-    wanted: Wanted,
-    prepared: Prepared,
-    models: Models,
-    run: RunFile,
-    tell: Callable[[int], None],
-) -> None:
-    """Shorten what is not done yet, through the tenant's budget.
+async def recalled(shortener: Shortener, passage: Passage, run: RunFile) -> Shortened | None:
+    """Return the result for a passage by the replies in a file; ``None``: its conversation is not complete."""
 
-    Raises:
-        PosologyError: what would stop every call, such as a budget that is spent. What was replied is in
-            the run's file.
-    """
-    shortener = wanted.shortener
-    run.write(
-        Begin(
+    async def complete(call: Call) -> Completion:
+        known = run.content.replies.get(call_key(call))
+        if known is None:
+            raise _Unanswered
+        return _completion(known)
+
+    try:
+        return await shortener(passage, complete)
+    except _Unanswered:
+        return None
+
+
+def _completion(known: Replied) -> Completion:
+    return Completion(
+        text=known.text, usage=None, finish=known.finish, served_model=known.served_model
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """Passages to shorten, and how."""
+
+    drawn: Drawn
+    wish: Wish
+    shortener: Shortener
+
+    async def plan(self, file: RunFile) -> Shortening:
+        """Find the passages without a complete conversation. Nothing is spent.
+
+        Raises:
+            ConfigurationError: the model is offline and cannot write summaries.
+        """
+        shortener = self.shortener
+        if parse(shortener.model).provider == "offline":
+            raise ConfigurationError(
+                f"{shortener.model} only quotes; it cannot write summaries. Choose another model with --model."
+            )
+        done = [await recalled(shortener, one, file) for one in self.drawn.passages]
+        todo = [one for one, found in zip(self.drawn.passages, done, strict=True) if found is None]
+        begin = Begin(
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             model=shortener.model,
             share=shortener.share,
             tolerance=shortener.tolerance,
             rounds=shortener.rounds,
-            seed=wanted.wish.seed,
+            seed=self.wish.seed,
             prompts=digests(PROMPTS),
         )
+        return Shortening(file, todo, shortener, begin)
+
+
+def dataset_estimate(wanted: Wanted, quote: Quote) -> DatasetEstimate:
+    """Return the published form of a quote."""
+    passages = quote.costs.calls
+    return DatasetEstimate(
+        passages=passages, done=len(wanted.drawn.passages) - passages, **quote.fields()
     )
-    async with (
-        open_purse(wanted.settings, wanted.tenant) as purse,
-        open_connections(wanted.settings, models, purse.meter) as connections,
-    ):
-        maker = Maker(
-            shortener=shortener,
-            purchase=Purchase(
-                completes=connections.complete,
-                ledger=purse.ledger,
-                cap=wanted.cap,
-                at_once=wanted.settings.concurrency,
-            ),
-            run=run,
-            tell=tell,
-        )
-        await maker(prepared.todo)
 
 
-async def conclude(wanted: Wanted, prepared: Prepared, run: RunFile, out: Path) -> DatasetOutput:
-    """Write the data set of what fits, and say what is left out.
+async def conclude(
+    wanted: Wanted, run: RunFile, estimate: DatasetEstimate, out: Path
+) -> DatasetOutput:
+    """Write the data set of the summaries that fit.
 
     Raises:
-        BadFile: it cannot be written.
+        BadFile: the data set cannot be written.
     """
     found: list[Shortened] = []
     left_out: list[LeftOutPassage] = []
@@ -154,23 +181,18 @@ async def conclude(wanted: Wanted, prepared: Prepared, run: RunFile, out: Path) 
             )
     pairs = pairs_of(found, wanted.shortener, seed=wanted.wish.seed)
     write_pairs(pairs, out)
-    return _output(wanted, prepared, run, pairs=pairs, left_out=left_out, out=str(out))
-
-
-def planned(wanted: Wanted, prepared: Prepared, run: RunFile) -> DatasetOutput:
-    """The published form where nothing was asked: what it would cost."""
-    return _output(wanted, prepared, run, pairs=(), left_out=(), out=None)
+    return output(wanted, run, estimate, pairs=pairs, left_out=left_out, out=str(out))
 
 
 def pairs_of(found: Sequence[Shortened], shortener: Shortener, *, seed: int) -> tuple[Pair, ...]:
-    """The data set: eight of ten to train on, one to validate by and one to test by, by lot.
+    """Split summaries into a data set: 80 % training, 10 % validation, 10 % test, at random.
 
     Args:
-        found: that fit.
-        shortener: that made them.
-        seed: of the lots.
+        found: summaries that fit.
+        shortener: that wrote them.
+        seed: of the split.
     """
-    # not the lots that they were drawn by, or what is drawn later would all be tested
+    # other lots than those of the sample: else all passages that a larger sample adds were test rows
     ordered = sorted(found, key=lambda one: lot(~seed, one.passage.id))
     return tuple(
         Pair(
@@ -186,18 +208,19 @@ def pairs_of(found: Sequence[Shortened], shortener: Shortener, *, seed: int) -> 
     )
 
 
-def _output(
+def output(
     wanted: Wanted,
-    prepared: Prepared,
     run: RunFile,
+    estimate: DatasetEstimate,
     *,
-    pairs: Sequence[Pair],
-    left_out: Sequence[LeftOutPassage],
-    out: str | None,
+    pairs: Sequence[Pair] = (),
+    left_out: Sequence[LeftOutPassage] = (),
+    out: str | None = None,
 ) -> DatasetOutput:
+    """Return the published form; without pairs and file, that of a run that was only planned."""
     splits = [pair.split for pair in pairs]
     return DatasetOutput(
-        estimate=prepared.estimate,
+        estimate=estimate,
         run=str(run.path),
         out=out,
         share=wanted.shortener.share,
@@ -213,26 +236,8 @@ def _output(
     )
 
 
-def _estimate(
-    wanted: Wanted, costs: Costs, run: RunFile, balances: Sequence[Balance], *, free: bool
-) -> DatasetEstimate:
-    return DatasetEstimate(
-        passages=costs.calls,
-        done=len(wanted.drawn.passages) - costs.calls,
-        free=free,
-        input_tokens=costs.input,
-        output_tokens=costs.output,
-        low_usd=costs.dollars.low,
-        expected_usd=costs.dollars.expected,
-        worst_usd=costs.dollars.worst,
-        spent_usd=run.content.spent,
-        cap_usd=wanted.cap,
-        balances=tuple(BalanceOutput(**balance_fields(wanted.tenant, one)) for one in balances),
-    )
-
-
 def _begins(pair: Pair) -> bool:
-    """Whether a summary begins with its passage's first sentence."""
+    """Return whether a summary begins with the first sentence of its passage."""
     first = split(pair.text)[0].of(pair.text)
     return " ".join(pair.summary.split()).startswith(" ".join(first.split()))
 

@@ -18,14 +18,15 @@ class Word(Row):
     text: str
 
 
-def add(words: list[str], word: Word) -> None:
+def add(words: list[str], word: Row) -> None:
+    assert isinstance(word, Word)
     if word.text == "twice" and "twice" in words:
         raise ValueError("twice stands there twice")
     words.append(word.text)
 
 
 FORMAT = Format(
-    parse=Word.model_validate_json, empty=list[str], add=add, stranger="it is no file of words"
+    parse=Word.model_validate_json, empty=list[str], add=add, mismatch="not a file of words"
 )
 
 

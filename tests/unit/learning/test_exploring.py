@@ -12,11 +12,11 @@ import anyio
 import pytest
 
 from orchestrator.training.paid.calls import Purchase
-from orchestrator.training.qtable.exploration import Explorer, missing
 from orchestrator.training.qtable.learner import Recipe, learn, taught
 from orchestrator.training.qtable.plan import Actions, Plan, Planner
 from orchestrator.training.qtable.questions import Example
 from orchestrator.training.qtable.rows import Explored, open_run, read_run
+from orchestrator.training.qtable.run import Exploration
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BudgetExhausted, QuotaExhausted, RequestRejected, SchemaViolation
 from posology.llm.retry import RetryPolicy
@@ -84,17 +84,10 @@ class Bench:
         """What it was told."""
         told: list[int] = []
         with open_run(path) as run:
-            run.write(begin(), *(ground.asked for ground in plan.grounds.values()))
-            explorer = Explorer(
-                plan=plan,
-                actions=actions(),
-                purchase=Purchase(
-                    completes=self.completes, ledger=self.ledger, cap=cap, at_once=at_once
-                ),
-                run=run,
-                tell=told.append,
+            purchase = Purchase(
+                completes=self.completes, ledger=self.ledger, cap=cap, at_once=at_once
             )
-            await explorer()
+            await Exploration(run, plan, actions(), begin()).buy(purchase, told.append)
         return told
 
     def asked(self) -> Counter[str]:
@@ -136,7 +129,8 @@ async def test_going_on_asks_for_nothing_that_was_answered(path: Path) -> None:
     await bench.explore(plan, path)
     more = await planned("Three?", "Two?")
     with open_run(path) as run:
-        assert {asked.line for _, asked, _ in missing(more, run)} == {1}
+        todo = Exploration(run, more, actions(), begin()).todo
+        assert {asked.line for _, asked, _ in todo} == {1}
     await bench.explore(more, path)
     assert set(bench.asked().values()) == {1}
     assert list(read_run(path).questions) == list(more.grounds)

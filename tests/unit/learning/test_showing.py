@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from io import StringIO
 from pathlib import Path
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from orchestrator.cli.policy.table_view import show_table
 from orchestrator.training.qtable.chart import draw
-from orchestrator.training.qtable.view import describe, show_table
+from orchestrator.training.qtable.description import describe
 from policies.qtable import ACTIONS, QTable
 from posology.errors import BadFile, ConfigurationError
 from tests.unit.policies.tables import table
@@ -66,7 +68,7 @@ def test_a_terminal_shows_the_chosen_actions_and_all_that_the_table_is_of() -> N
     rows = {line.split()[0]: line for line in text.splitlines() if line[:1].isdigit()}
     assert "0.50*" in rows["0"]
     assert rows["1"].split()[-2] == "0.25*"
-    assert "default" in rows["2"]
+    assert "fallback" in rows["2"]
     assert "*" not in rows["2"]
     assert "68%" in rows["1"]
     assert all(len(line) <= 80 for line in text.splitlines() if line[:1].isdigit())
@@ -75,14 +77,14 @@ def test_a_terminal_shows_the_chosen_actions_and_all_that_the_table_is_of() -> N
 def test_what_it_is_not_of_is_told() -> None:
     out = StringIO()
     show_table(Console(file=out, width=80), learned(), ("it learned from something else",))
-    assert "Here, it learned from something else." in out.getvalue()
+    assert "it learned from something else" in out.getvalue()
     assert describe(learned(), ("it did",)).differs == ("it did",)
 
 
 def test_an_untrained_table_is_shown_without_values() -> None:
     text = shown(table(visits=0))
     assert "–" in text
-    assert "*," not in text.replace("* the best", "")
+    assert not re.search(r"\d\*", text)
 
 
 def test_what_a_file_says_cannot_command_the_terminal() -> None:

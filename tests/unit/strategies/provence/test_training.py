@@ -15,7 +15,7 @@ from orchestrator.training.pruner.examples import (
     cleaned,
     held_aside,
     label_call,
-    shown,
+    lines,
 )
 from orchestrator.training.pruner.trainer import Lesson, Recipe, Trainer
 from posology.text.sentences import split
@@ -198,7 +198,7 @@ def test_a_call_shows_the_sentences_of_a_chunk() -> None:
     assert excerpt is not None
     call = label_call(retrieval.query, excerpt, model="openai:x")
     assert (call.stage, call.schema, call.strategy) == (Stage.LABEL, None, "provence")
-    for number, sentence in enumerate(shown(excerpt), 1):
+    for number, sentence in enumerate(lines(excerpt), 1):
         assert "\n" not in sentence
         assert f"[{number}] {sentence}\n" in call.messages[1].content
 

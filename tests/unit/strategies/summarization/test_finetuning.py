@@ -46,7 +46,7 @@ def test_a_model_learns_and_is_kept_in_the_form_of_the_hub(
     told: list[Epoch] = []
     out = tmp_path / "out"
     pairs = read_pairs(dataset)
-    card = Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, tell=told.append)()
+    card = Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, report=told.append)()
     assert [one.number for one in told] == [1, 2, 3]
     assert told[-1].validation < told[0].validation, "two steps and more make it better"
     assert {path.name for path in out.iterdir()} == {
@@ -74,11 +74,11 @@ def test_one_that_was_interrupted_goes_on_as_if_it_had_not_been(
 
     out = tmp_path / "parts"
     with pytest.raises(Stopped):
-        Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, tell=stop)()
+        Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, report=stop)()
     assert (out / STATE).exists()
     assert load(str(out))(["the dose"]), "what is there so far can be used"
     told: list[Epoch] = []
-    parts = Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, tell=told.append)()
+    parts = Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, report=told.append)()
     assert [one.number for one in told] == [2, 3]
     assert parts.losses == whole.losses
     same = read(str(tmp_path / "whole")).model.state_dict()
@@ -94,7 +94,7 @@ def test_another_training_does_not_go_on_there(tiny: Path, dataset: Path, tmp_pa
 
     out = tmp_path / "out"
     with pytest.raises(Stopped):
-        Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, tell=stop)()
+        Finetuning(pairs, init=str(tiny), out=out, recipe=RECIPE, report=stop)()
     with pytest.raises(InputError, match="other data or settings"):
         Finetuning(pairs, init=str(tiny), out=out, recipe=replace(RECIPE, seed=1))()
     (out / STATE).unlink()

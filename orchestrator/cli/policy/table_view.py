@@ -1,79 +1,28 @@
-"""A Q-table as a person reads it in a terminal, and as JSON."""
+"""Terminal view of Q-tables, their training and their promotion."""
 
 from __future__ import annotations
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.terminal import safe
+from orchestrator.training.qtable.description import describe, percent
 from policies.qtable import QTable
-from posology.published.policies import QActionOutput, QStateOutput, QTableOutput
+from posology.published.policies import PromotionOutput, QTableOutput
+from posology.published.training import TrainOutput
 
 #: columns of the longest bar
 _BAR = 30
 
 
-def describe(table: QTable, differs: tuple[str, ...] = ()) -> QTableOutput:
-    """The published form of a Q-table.
-
-    Args:
-        table: what is published.
-        differs: in what it is not of here, see :func:`~policies.qtable.strangers`.
-    """
-    rewards = int(table.visits.sum())
-    populations = [int(row.sum()) / rewards if rewards else 0.0 for row in table.visits]
-    states = []
-    for state, population in enumerate(populations):
-        best = table.best(state)
-        states.append(
-            QStateOutput(
-                state=state,
-                keep=table.fallback if best is None else table.actions[best],
-                fallback=best is None,
-                values=tuple(None if np.isnan(q) else float(q) for q in table.q[state]),
-                visits=tuple(int(n) for n in table.visits[state]),
-                population=population,
-            )
-        )
-    # the default may be none of the actions
-    shares = sorted({*table.actions, *(state.keep for state in states)})
-    return QTableOutput(
-        digest=table.digest,
-        parent=table.parent,
-        created=table.created,
-        kind=table.kind,
-        alpha=table.alpha,
-        embedder=table.embedder,
-        compressor=table.compressor,
-        model=table.model,
-        k=table.k,
-        prompts=dict(table.prompts),
-        data=table.data,
-        least_visits=table.least_visits,
-        fallback=table.fallback,
-        rewards=rewards,
-        differs=differs,
-        states=tuple(states),
-        actions=tuple(
-            QActionOutput(
-                keep=keep,
-                states=sum(state.keep == keep for state in states),
-                population=sum(state.population for state in states if state.keep == keep),
-            )
-            for keep in shares
-        ),
-    )
-
-
 def show_table(console: Console, table: QTable, differs: tuple[str, ...] = ()) -> None:
-    """What it is of, its values and visits with the chosen actions marked, and how often each is chosen.
+    """Print a Q-table: origin, values and visits with the chosen actions marked, and how often each is chosen.
 
     Args:
-        console: where.
-        table: what is shown.
-        differs: in what it is not of here.
+        console: to print to.
+        table: to print.
+        differs: its differences from the settings.
     """
     out = describe(table, differs)
     console.print(_facts(out))
@@ -86,16 +35,11 @@ def show_table(console: Console, table: QTable, differs: tuple[str, ...] = ()) -
     console.print(_histogram(out))
 
 
-def percent(share: float) -> str:
-    """A share of the sentences, e.g. ``5%``."""
-    return f"{100 * share:.3g}%"
-
-
 def _facts(out: QTableOutput) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
-    source = f", by feedback on {out.parent}" if out.parent else ""
+    source = f", from {out.parent} by feedback" if out.parent else ""
     rows = (
         ("Q-table", f"{out.digest}{source}"),
         ("created", out.created.isoformat(timespec="seconds")),
@@ -103,11 +47,14 @@ def _facts(out: QTableOutput) -> Table:
         ("alpha", f"{out.alpha:g}"),
         ("model", out.model),
         ("embedder", out.embedder),
-        ("compressor", f"{out.compressor}, of {out.k} passages"),
+        ("compressor", f"{out.compressor}, {out.k} passages"),
         ("questions", out.data[:16]),
         ("prompts", ", ".join(f"{name} {digest}" for name, digest in out.prompts.items())),
         ("rewards", f"{out.rewards}"),
-        ("default", f"{percent(out.fallback)}, under {out.least_visits} rewards for any action"),
+        (
+            "fallback",
+            f"{percent(out.fallback)}, if an action has fewer than {out.least_visits} rewards",
+        ),
     )
     for name, value in rows:
         table.add_row(name, Text(safe(value)))
@@ -119,7 +66,7 @@ def _values(table: QTable, out: QTableOutput) -> Table:
     shown.add_column("state", no_wrap=True)
     for keep in table.actions:
         shown.add_column(percent(keep), justify="right", no_wrap=True)
-    shown.add_column("of all", justify="right", no_wrap=True)
+    shown.add_column("share", justify="right", no_wrap=True)
     for state in out.states:
         cells = [
             _cell(value, visits, chosen=keep == state.keep and not state.fallback)
@@ -127,7 +74,7 @@ def _values(table: QTable, out: QTableOutput) -> Table:
         ]
         name = Text(f"{state.state}\n")
         if state.fallback:
-            name = Text(f"{state.state} default\n", style="yellow")
+            name = Text(f"{state.state} fallback\n", style="yellow")
         shown.add_row(name, *cells, Text(f"{state.population:.0%}\n"))
     return shown
 
@@ -140,10 +87,10 @@ def _cell(value: float | None, visits: int, *, chosen: bool) -> Text:
 
 
 def _legend(out: QTableOutput) -> str:
-    said = "Mean reward of keeping so much, * the best, and the rewards behind it."
+    text = "Mean reward of each share kept, with its number of rewards. *: the chosen share."
     if any(state.fallback for state in out.states):
-        said += f" 'default': too few rewards, {percent(out.fallback)} is kept."
-    return said
+        text += f" fallback: too few rewards, so {percent(out.fallback)} is kept."
+    return text
 
 
 def _histogram(out: QTableOutput) -> Table:
@@ -158,3 +105,54 @@ def _histogram(out: QTableOutput) -> Table:
             percent(action.keep), f"{action.states}", f"{action.population:.0%}", Text(bar, "green")
         )
     return shown
+
+
+def show_training(console: Console, out: TrainOutput) -> None:
+    """Print the mean tokens and quality of each action."""
+    shown = Table(title=f"{out.learned:,} questions", title_justify="left")
+    for name in ("keep", "questions", "tokens", "quality"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for one in out.actions:
+        shown.add_row(
+            percent(one.keep), f"{one.questions:,}", f"{one.tokens:.1%}", f"{one.quality:.3f}"
+        )
+    console.print(shown)
+
+
+def show_promotion(console: Console, out: PromotionOutput) -> None:
+    """Print how many rewards were added and which states now keep another share."""
+    if out.after is None:
+        console.print(
+            Text(
+                f"tenant {out.tenant} gave no feedback on Q-table {out.before}; no file was written"
+            ),
+            soft_wrap=True,
+        )
+    else:
+        console.print(
+            Text(
+                f"Q-table {out.after}: {out.before} plus {out.rewards} rewards from tenant {out.tenant}"
+            ),
+            soft_wrap=True,
+        )
+    if out.left_out:
+        console.print(
+            Text(f"{out.left_out} rewards skipped: the table does not have their actions"),
+            soft_wrap=True,
+        )
+    if not out.states:
+        return
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("state", "rewards", "kept before", "kept after"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    for one in out.states:
+        changed = one.keep_before != one.keep_after
+        shown.add_row(
+            f"{one.state}",
+            f"{one.rewards}",
+            percent(one.keep_before),
+            Text(percent(one.keep_after), "bold green" if changed else ""),
+        )
+    console.print(shown)
+    changes = sum(one.keep_before != one.keep_after for one in out.states)
+    console.print(Text(f"{changes} of {len(out.states)} states now keep another share"))
