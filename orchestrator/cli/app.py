@@ -1,11 +1,25 @@
 """The ``posology`` command.
 
-Exit status: 0 done; 1 done, but some records or rows were bad; 2 the command line is wrong; 3 what was
-handed in is wrong; 4 what Posology was set up with is wrong; 5 the index cannot serve; 6 the provider
-failed; 7 the time was over; 8 a job cannot be worked on as asked; 9 Redis is out of reach; 10 the HTTP API
-answered with something unknown; 11 the limits of tenant or job do not allow it; 12 a tenant or its ledger is
-not as it has to be; 13 the API key is refused; 14 a provider's account does not agree with the ledger; 15 a
-policy decides otherwise from the same records; 70 a defect of Posology; 130 interrupted. A refusal is an answer: 0.
+Exit status:
+
+- 0 success; a refusal is an answer
+- 1 success, but some records or rows were invalid
+- 2 invalid command line
+- 3 invalid input
+- 4 invalid configuration
+- 5 index error
+- 6 provider error
+- 7 deadline exceeded
+- 8 invalid job state
+- 9 Redis unreachable
+- 10 unexpected API response
+- 11 budget or limit exceeded
+- 12 tenant error
+- 13 invalid API key
+- 14 reconciliation found drift
+- 15 a replayed decision differs
+- 70 internal error
+- 130 interrupted
 """
 
 from __future__ import annotations
@@ -36,7 +50,7 @@ from posology import __version__
 
 app = typer.Typer(
     name="posology",
-    help="Answers questions over the medical literature; every quote is checked against its source.",
+    help="Answer questions over the medical literature. Every quote is checked against its source.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -67,17 +81,18 @@ def schema(
     what: Annotated[
         str,
         typer.Argument(
-            help="ask, search, ingest, sync, index, versions, error, job, jobs, batch, estimate, spend, ledger, rebuild, export, "
-            "archive, tenant, tenants, reconcile, qtable, promotion, train, replay, compare, dataset, finetune, "
-            "label or pruner."
+            metavar="NAME",
+            help="Name of an output: ask, search, ingest, sync, index, versions, error, job, jobs, batch, estimate, "
+            "spend, ledger, rebuild, export, archive, tenant, tenants, reconcile, qtable, promotion, train, replay, "
+            "compare, dataset, finetune, label or pruner.",
         ),
     ],
 ) -> None:
-    """Print the JSON schema of what a command prints with --json."""
+    """Print the JSON schema of a command's --json output."""
     from orchestrator.question.report import SCHEMAS
 
     if what not in SCHEMAS:
-        raise typer.BadParameter(f"choose one of {', '.join(SCHEMAS)}")
+        raise typer.BadParameter(f"NAME must be one of {', '.join(SCHEMAS)} (got {what!r})")
     with errors(as_json=False):
         sys.stdout.write(json.dumps(SCHEMAS[what].model_json_schema(), indent=2) + "\n")
         sys.stdout.flush()
@@ -94,7 +109,12 @@ def _root(
     *,
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=lambda v: _version(wanted=v)),
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=lambda v: _version(wanted=v),
+            help="Print the version and exit.",
+        ),
     ] = False,
 ) -> None:
     pass
@@ -107,7 +127,7 @@ def main() -> None:
 
 
 def guard(command: Callable[[], object]) -> None:
-    """Run a command so that no traceback reaches a user, unless ``POSOLOGY_DEBUG`` asks for it."""
+    """Run a command without tracebacks, unless ``POSOLOGY_DEBUG`` is set."""
     try:
         command()
     except KeyboardInterrupt:
@@ -116,7 +136,7 @@ def guard(command: Callable[[], object]) -> None:
         if debug_wanted():
             raise
         fail(
-            f"a defect of Posology: {type(error).__name__}: {error}. "
+            f"internal error: {type(error).__name__}: {error}. "
             "Set POSOLOGY_DEBUG=1 for the traceback and report it."
         )
         sys.exit(DEFECT)

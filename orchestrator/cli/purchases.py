@@ -33,7 +33,7 @@ from orchestrator.settings import Settings
 from posology.published.training import DatasetEstimate, LeftOut, TrainingEstimate
 
 if TYPE_CHECKING:
-    from orchestrator.question.pipeline import Request
+    from orchestrator.question.request import Request
     from orchestrator.training.paid.run import PaidRun, Terms
 
 #: seconds between two lines of progress without a terminal

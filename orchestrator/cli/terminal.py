@@ -1,13 +1,13 @@
-"""What a person reads in a terminal.
+"""Terminal output of answers, searches and ingests.
 
-Everything from outside (questions, passages, model text) is made safe first: a terminal obeys
-control characters, and a literature file may contain any.
+All external text (questions, passages, replies) is sanitised: terminals obey control characters, and literature
+files may contain any.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 
 from rich.console import Console, Group, RenderableType
@@ -34,15 +34,15 @@ from posology.types import Filters, Resolution
 
 _STYLES = {
     Status.ANSWERED: ("green", "answered"),
-    Status.UNSUPPORTED: ("yellow", "UNSUPPORTED: no quote of this answer stands in the passages"),
+    Status.UNSUPPORTED: ("yellow", "UNSUPPORTED: none of its quotes was found in the passages"),
     Status.REFUSED: ("cyan", "refused"),
 }
-#: characters that reorder what stands around them, and so could change what a reader sees
+#: characters that reorder the text around them
 _REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def safe(text: str) -> str:
-    """The text without control characters and without overrides of the reading direction."""
+    """Return the text without control characters and overrides of the reading direction."""
     return "".join(
         c
         for c in text
@@ -50,8 +50,17 @@ def safe(text: str) -> str:
     )
 
 
+def plain_table(*columns: str, left: Collection[str] = (), title: str | None = None) -> Table:
+    """Return a table without borders; columns are right-aligned, except those in ``left``."""
+    text = None if title is None else Text(safe(title))
+    table = Table(box=None, pad_edge=False, header_style="bold", title=text, title_justify="left")
+    for name in columns:
+        table.add_column(name, no_wrap=True, justify="left" if name in left else "right")
+    return table
+
+
 def show_answer(console: Console, out: AskOutput, *, title: str | None = None) -> None:
-    """Question, answer or refusal, evidence with the quoted words marked, tokens and cost."""
+    """Print question, answer or refusal, evidence with marked quotes, tokens and cost."""
     colour, word = _STYLES[out.status]
     head = Text(safe(out.question), style="bold")
     body = Text(safe(out.answer if out.answer is not None else out.refusal or ""))
@@ -72,7 +81,7 @@ def show_answer(console: Console, out: AskOutput, *, title: str | None = None) -
 
 
 def show_search(console: Console, out: SearchOutput) -> None:
-    """The passages in the mode's order, with their places in each ranking."""
+    """Print the passages in the mode's order, with their places in each ranking."""
     table = Table(title=Text(f"{out.mode}: {safe(out.query)}"), title_justify="left", expand=True)
     for name in ("#", "passage", "fused", "dense", "bm25"):
         table.add_column(name, justify="left" if name == "passage" else "right")
@@ -86,17 +95,17 @@ def show_search(console: Console, out: SearchOutput) -> None:
         )
     console.print(table)
     if not out.hits:
-        console.print("no passage was found")
+        console.print("no passages found")
     if out.bm25_rerank:
         rerank = "  ".join(safe(i) for i in out.bm25_rerank)
-        console.print(Text(f"dense passages re-ranked by BM25:  {rerank}", style="dim"))
+        console.print(Text(f"dense results re-ranked by BM25:  {rerank}", style="dim"))
     if out.filters:
-        console.print(Text(safe(f"only what is {describe(out.filters.to(Filters))}"), style="dim"))
+        console.print(Text(safe(f"filters: {describe(out.filters.to(Filters))}"), style="dim"))
     console.print(Text(f"index {out.index}   {out.seconds * 1000:.0f} ms", style="dim"))
 
 
 def show_ingest(console: Console, errors: Console, out: IngestOutput) -> None:
-    """How many records were good; what is wrong with the others goes to ``errors``."""
+    """Print the counts of records; invalid ones go to ``errors`` with their reasons."""
     for item in (*out.bad_records, *out.bad_files):
         where = item.path if item.line is None else f"{item.path}:{item.line}"
         where += f" ({item.record})" if item.record else ""
@@ -104,16 +113,16 @@ def show_ingest(console: Console, errors: Console, out: IngestOutput) -> None:
     if len(out.bad_records) < out.bad:
         errors.print(Text(f"… and {out.bad - len(out.bad_records)} more", style="yellow"))
     console.print(
-        f"{out.good:,} good ({out.written:,} written, {out.unchanged:,} unchanged, "
-        f"{out.replaced:,} replaced), {out.bad:,} bad, {out.seconds:.1f} s, "
+        f"{out.good:,} valid records ({out.written:,} written, {out.unchanged:,} unchanged, "
+        f"{out.replaced:,} replaced), {out.bad:,} invalid, {out.seconds:.1f} s, "
         f"{out.written_per_second:.1f} written/s"
     )
     if out.spent_usd is not None:
-        console.print(f"{money(out.spent_usd)} spent on vectors")
+        console.print(f"{money(out.spent_usd)} spent on embeddings")
 
 
 def show_index(console: Console, out: IndexOutput) -> None:
-    """What an index holds."""
+    """Print the contents of an index."""
     table = Table(show_header=False)
     for name, value in out.model_dump().items():
         shown = ", ".join(value) if isinstance(value, tuple) else value
@@ -123,7 +132,7 @@ def show_index(console: Console, out: IndexOutput) -> None:
 
 
 def show_attempts(console: Console, spent: Spending) -> None:
-    """The account of every attempt, for runs that failed."""
+    """Print every attempt of a failed run."""
     for a in spent.attempts:
         used = "tokens unknown" if a.usage is None else _tokens(a.usage)
         ended = f"{a.outcome} {a.error}" if a.error else str(a.outcome)
@@ -132,7 +141,7 @@ def show_attempts(console: Console, spent: Spending) -> None:
 
 
 def money(cost: Decimal | None) -> str:
-    """Dollars, to the digits that matter."""
+    """Format dollars with 4 or, below one cent, 6 decimals."""
     if cost is None:
         return "unknown"
     if cost == 0:
@@ -141,14 +150,14 @@ def money(cost: Decimal | None) -> str:
 
 
 def cost(spent: Spending) -> str:
-    """Dollars; where they are not known, what they are at most."""
+    """Format the cost; if it is unknown, its upper bound."""
     if spent.cost_usd is not None:
         return money(spent.cost_usd)
     return f"unknown, at most {money(spent.charged_usd)}"
 
 
 def tokens(spent: Spending) -> str:
-    """Tokens in and out; says so when an attempt's are unknown."""
+    """Format input and output tokens; marks unknown attempts."""
     known = _tokens(spent.usage)
     return known if spent.usage_complete else f"{known} + unknown"
 
@@ -173,11 +182,11 @@ def _evidence(number: int, item: Evidence) -> RenderableType:
 def _conflict(conflict: Disagreement) -> RenderableType:
     open_ = conflict.resolution is Resolution.UNRESOLVED
     parts: list[RenderableType] = [
-        Text.assemble(("sources contradict each other: ", "bold yellow"), safe(conflict.claim))
+        Text.assemble(("Sources disagree: ", "bold yellow"), safe(conflict.claim))
     ]
     for word, side in (("for", conflict.supporting), ("against", conflict.opposing)):
         parts += [Padding(_position(word, position), (0, 0, 0, 4)) for position in side]
-    outcome = "unresolved" if open_ else f"decided for the {conflict.resolution} side"
+    outcome = "unresolved" if open_ else f"resolved in favour of the {conflict.resolution} side"
     parts.append(
         Padding(
             Text.assemble((outcome, "bold red" if open_ else "bold"), f": {safe(conflict.how)}"),
@@ -197,8 +206,8 @@ def _position(word: str, position: Position) -> RenderableType:
 
 def _coverage(coverage: CoverageOutput) -> Text:
     text = (
-        f"{coverage.partitions} partitions: {coverage.found} with findings, {coverage.empty} with "
-        f"nothing relevant, {coverage.failed} could not be read; {coverage.calls} calls"
+        f"{coverage.partitions} partitions: {coverage.found} with findings, {coverage.empty} without "
+        f"relevant passages, {coverage.failed} failed; {coverage.calls} calls"
     )
     return Text(text, style="yellow" if coverage.partial else "dim")
 

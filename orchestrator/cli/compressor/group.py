@@ -1,4 +1,4 @@
-"""Compressors that learn: what they learn from is made here, and they are trained."""
+"""The ``compressor`` commands: make training data and train compressors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from orchestrator.cli.compressor.finetune import finetune
 from orchestrator.cli.compressor.label import label
 from orchestrator.cli.compressor.train import train
 
-app = typer.Typer(help="Makes compressors that learn.", no_args_is_help=True)
+app = typer.Typer(
+    help="Train compressors: labels and pruners, data sets and summarization models.",
+    no_args_is_help=True,
+)
 app.command()(label)
 app.command()(train)
 app.command()(dataset)

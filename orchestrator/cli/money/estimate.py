@@ -1,4 +1,4 @@
-"""``posology estimate``: what a file of questions will cost, before anything is spent."""
+"""The ``estimate`` command: cost of a file of questions, before anything is spent."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from orchestrator.question.estimates.rows import Standing
     from posology.published.estimates import EstimateOutput
 
-#: tries at a command: whoever wants a number need not wait for a store that is away
+#: attempts for each Redis command: an estimate does not wait for a store that is down
 _TRIES = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Wanted:
-    """What the command line asks for."""
+    """Parsed command line."""
 
     questions: Questions
-    #: ``None``: nothing to compare with
+    #: earlier answers to compare with; ``None``: none
     answers: Questions | None
-    #: where the answers stand
+    #: file of the answers
     path: str
     index: str | None
     tenant: str
@@ -55,7 +55,7 @@ def estimate(
         str,
         typer.Argument(
             metavar="FILE",
-            help='JSON Lines, .gz too, each row {"question": …}, as for batch; - reads standard input.',
+            help='Questions as for batch, JSON Lines (.gz allowed): {"question": …}. -: standard input.',
         ),
     ],
     *,
@@ -67,15 +67,14 @@ def estimate(
         typer.Option(
             "--against",
             metavar="FILE",
-            help="Answers to these questions that batch wrote: tells how far off the estimate is.",
+            help="Answers to these questions, written by batch: report the accuracy of the estimate.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Estimate what questions will cost, by each strategy: low, expected and worst. No model is called.
+    """Estimate the cost of questions by each strategy: minimum, expected, maximum. No model is called.
 
-    What is told comes from what is retrieved and from counting tokens. The exit status is 1 when rows
-    are bad.
+    Passages are retrieved and their tokens counted. Exit status 1: some rows are invalid.
     """
     from orchestrator.cli.jobs.files import read_questions
     from orchestrator.cli.money.estimate_view import show_bad, show_estimate
@@ -114,11 +113,11 @@ async def _run(wanted: _Wanted) -> EstimateOutput:
     models = Models(settings.embedder, settings.embedding)
     async with open_connections(settings, models) as connections:
         estimator = make_estimator(settings, connections)
-        # once, instead of for every row
+        # once for all rows
         estimator.check(wanted.defaults.get("model", settings.model))
         standing = await _standing(settings, wanted.tenant)
         service = await make_service(settings, models, connections, wanted.index)
-        # with the models that are loaded already
+        # with the loaded models
         estimator = make_estimator(settings, connections, service.compressors)
         estimates = Estimates(service=service, estimator=estimator, settings=settings)
         rows = list(read_rows(wanted.questions.lines, wanted.defaults, settings))
@@ -131,7 +130,7 @@ async def _run(wanted: _Wanted) -> EstimateOutput:
 
 
 async def _standing(settings: Settings, tenant: str) -> Standing | None:
-    """What the tenant has left; ``None`` where no ledger is configured or it is out of reach."""
+    """Return the tenant's balances; ``None``: no ledger is configured or reachable."""
     from orchestrator.jobs.place import known_store
     from orchestrator.question.estimates.rows import read_standing
     from posology.store.connection import connect
@@ -143,7 +142,7 @@ async def _standing(settings: Settings, tenant: str) -> Standing | None:
     try:
         return await read_standing(redis, url, tenant)
     except StoreUnavailable as error:
-        fail(f"{error}; the estimate goes on without what is left and what earlier calls took")
+        fail(f"{error}. The estimate omits remaining budgets and statistics of earlier calls.")
         return None
     finally:
         await redis.aclose()

@@ -1,4 +1,4 @@
-"""The ledger: held against its counters, put right, exported, archived."""
+"""The ``ledger`` commands: verify, rebuild, export, archive."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from posology.budget.books.audit import Audit, Rebuilt
 
 app = typer.Typer(
-    help="Looks after the ledger of model calls: docs/how-to/ledger.md.", no_args_is_help=True
+    help="Check, repair, export and archive the ledger of model calls (docs/how-to/ledger.md).",
+    no_args_is_help=True,
 )
 
 
@@ -35,9 +36,9 @@ app = typer.Typer(
 def verify(
     *, tenant: TenantOption = None, all_tenants: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """Compare every counter of money with the entries that it is the sum of.
+    """Check that every counter equals the sum of its ledger entries.
 
-    Spending may go on meanwhile. The exit status is 1 where something is wrong.
+    Jobs may run meanwhile. Exit status 1: a counter differs.
     """
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import audit_output
@@ -66,10 +67,10 @@ def verify(
 def rebuild(
     *, tenant: TenantOption = None, all_tenants: AllOption = False, as_json: JsonOption = False
 ) -> None:
-    """Make every counter of money what the entries add up to, and say what was changed.
+    """Set every counter to the sum of its ledger entries, and print the changes.
 
-    Spending may go on meanwhile. The exit status is 1 where something is still wrong: attempts that
-    were reserved and are lost, or under way and never reserved, are told and left as they are.
+    Jobs may run meanwhile. Exit status 1: problems remain. Orphaned reservations, and attempts in flight without a
+    reservation, are reported and not changed.
     """
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import rebuilt_output
@@ -97,7 +98,7 @@ def rebuild(
 @app.command()
 def export(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Its name ends in .jsonl, .csv or .parquet.")
+        Path, typer.Argument(metavar="FILE", help="File to write: .jsonl, .csv or .parquet.")
     ],
     *,
     tenant: TenantOption = None,
@@ -105,11 +106,11 @@ def export(
     since: SinceOption = None,
     until: UntilOption = None,
     job: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only attempts of this job or run.")
+        str | None, typer.Option(metavar="ID", help="Export only attempts of this job or run.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a row for every attempt at a model call. Its columns are in docs/how-to/ledger.md."""
+    """Export one row per attempt of a model call. docs/how-to/ledger.md lists the columns."""
     from posology.budget.books.export import Wanted
     from posology.budget.books.export import export as write
     from posology.budget.spending.periods import read_date
@@ -132,7 +133,7 @@ def export(
         if as_json:
             print_json(out)
         else:
-            _say(f"{out.attempts:,} attempts in {out.path}")
+            _print(f"{out.attempts:,} attempts written to {out.path}")
 
 
 @app.command()
@@ -141,7 +142,9 @@ def archive(
     before: Annotated[
         str,
         typer.Option(
-            "--before", metavar="DAY", help="Entries of earlier days are moved, e.g. 2026-01-15."
+            "--before",
+            metavar="DAY",
+            help="Archive entries of days before this one, e.g. 2026-01-15.",
         ),
     ],
     folder: Annotated[
@@ -150,16 +153,16 @@ def archive(
             "--out",
             metavar="DIR",
             file_okay=False,
-            help="Always the same: an interrupted run is completed there.",
+            help="Folder of the archive. Always use the same one: an interrupted run is completed there.",
         ),
     ],
     tenant: TenantOption = None,
     all_tenants: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Move old entries of the ledger into files, one a tenant and run. Counters stay what they are.
+    """Move old ledger entries to files, one per tenant and run. Counters do not change.
 
-    Spending may go on meanwhile. A run that was interrupted has lost nothing: run it again.
+    Jobs may run meanwhile. If a run is interrupted, no entry is lost: run the command again.
     """
     from posology.budget.books.archive import Archive
     from posology.budget.ledger.windows import midnight
@@ -197,12 +200,12 @@ def archive(
             print_json(out)
         else:
             for one in out.files:
-                _say(f"{one.tenant}: {one.entries:,} entries in {one.path}")
+                _print(f"{one.tenant}: {one.entries:,} entries moved to {one.path}")
             if not out.files:
-                _say(f"there is nothing from before {before}")
+                _print(f"no entries before {before}")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     from orchestrator.cli.terminal import safe
 
     Console().print(Text(safe(line)), soft_wrap=True)

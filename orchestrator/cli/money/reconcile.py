@@ -1,7 +1,8 @@
-"""Compares the ledger with what a provider says that was used."""
+"""The ``reconcile`` command: compare the ledger with a provider's account."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -21,6 +22,7 @@ from orchestrator.cli.common import (
     print_json,
 )
 from orchestrator.cli.jobs.store import one_or_all, whose, with_store
+from orchestrator.cli.option_groups import Group, grouped
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -31,69 +33,98 @@ if TYPE_CHECKING:
 _LAST = date.max - timedelta(days=1)
 
 
-def reconcile(
-    exports: Annotated[
-        list[Path],
-        typer.Argument(metavar="EXPORT…", help="Usage or costs as the provider exports them."),
-    ],
-    *,
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComparisonOptions(Group):
+    """What is compared, and which differences are accepted."""
+
     provider: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="openai or anthropic, where a file does not say."),
-    ] = None,
-    tenant: TenantOption = None,
-    all_tenants: AllOption = False,
-    since: SinceOption = None,
-    until: UntilOption = None,
+        typer.Option(
+            "--provider",
+            metavar="NAME",
+            help="Provider of files that do not name it: openai or anthropic.",
+        ),
+    ] = None
+    since: SinceOption = None
+    until: UntilOption = None
     threshold: Annotated[
-        str, typer.Option(metavar="SHARE", help="Of an amount, up to which a drift passes.")
-    ] = "0.01",
+        str,
+        typer.Option("--threshold", metavar="SHARE", help="Relative difference to tolerate."),
+    ] = "0.01"
     tolerance: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=0, max=3_600, help="By which clocks may differ at midnight."
+            "--tolerance",
+            metavar="SECONDS",
+            min=0,
+            max=3_600,
+            help="Maximum clock difference at midnight in seconds.",
         ),
-    ] = 60.0,
+    ] = 60.0
+
+    def reconciler(self, exports: list[Path]) -> Reconciler:
+        """Read the exports.
+
+        Raises:
+            BadFile: an export cannot be read.
+        """
+        from posology.budget.ledger.windows import midnight
+        from posology.budget.reconcile.reconciler import Reconciler
+        from posology.budget.spending.periods import read_date
+
+        first = None if self.since is None else read_date(self.since, "since")
+        # the period ends at the next midnight, which the last possible day lacks
+        last = None if self.until is None else min(read_date(self.until, "until"), _LAST)
+        return Reconciler(
+            exports,
+            provider=self.provider,
+            since=None if first is None else midnight(first).timestamp(),
+            until=None if last is None else midnight(last + timedelta(days=1)).timestamp(),
+            threshold=_share(self.threshold),
+            tolerance=self.tolerance,
+        )
+
+
+@grouped
+def reconcile(
+    exports: Annotated[
+        list[Path],
+        typer.Argument(metavar="EXPORT…", help="Usage or cost exports of the provider."),
+    ],
+    *,
+    tenant: TenantOption = None,
+    all_tenants: AllOption = False,
+    options: ComparisonOptions,
     archive: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Entries that `ledger archive` moved; repeat for each."),
+        typer.Option(
+            "--archive", metavar="FILE", help="Archive file of `ledger archive`. Repeatable."
+        ),
     ] = None,
     out_file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the report as JSON, too.")
+        Path | None, typer.Option("--out", metavar="FILE", help="Also write the report as JSON.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the ledger with a provider's own account of what was used and paid.
+    """Compare the ledger with a provider's usage and cost exports.
 
-    Several files may be given: pages, days, usage and costs. The exit status is 14 where something
-    drifts that calls of unknown cost do not explain. docs/how-to/reconciliation.md says how to fetch exports.
-    """
+        Several files may be given: pages, days, usage and costs. Exit status 14: there is a difference that calls of
+    unknown cost do not explain. docs/how-to/reconciliation.md explains how to get exports.
+        """
     from orchestrator.cli.money.reconcile_view import reconcile_output, show_reconcile
     from posology.budget.books.files import written
-    from posology.budget.ledger.windows import midnight
     from posology.budget.reconcile.formats.exports import PROVIDERS
-    from posology.budget.reconcile.reconciler import Reconciler
-    from posology.budget.spending.periods import read_date
 
     one_or_all(tenant, all_tenants=all_tenants)
-    if provider not in (None, *PROVIDERS):
-        raise typer.BadParameter(f"--provider is one of {', '.join(PROVIDERS)}")
+    if options.provider not in (None, *PROVIDERS):
+        names = ", ".join(PROVIDERS)
+        raise typer.BadParameter(f"--provider must be one of {names} (got {options.provider!r})")
     with errors(as_json=as_json):
-        first = None if since is None else read_date(since, "since")
-        # the end is the midnight after, which the last of all days does not have
-        last = None if until is None else min(read_date(until, "until"), _LAST)
-        made = Reconciler(
-            exports,
-            provider=provider,
-            since=None if first is None else midnight(first).timestamp(),
-            until=None if last is None else midnight(last + timedelta(days=1)).timestamp(),
-            threshold=_share(threshold),
-            tolerance=tolerance,
-        )
+        reconciler = options.reconciler(exports)
 
         async def work(store: JobStore, tenant: str) -> Reconciliation:
             tenants = await whose(store, tenant, everybody=all_tenants)
-            return await _compared(made, store, tenants, archive or [])
+            return await _compare(reconciler, store, tenants, archive or [])
 
         out = reconcile_output(with_store(tenant, work))
         if out_file is not None:
@@ -106,8 +137,8 @@ def reconcile(
     _end(out, as_json=as_json)
 
 
-async def _compared(
-    made: Reconciler, store: JobStore, tenants: list[str], archive: list[Path]
+async def _compare(
+    reconciler: Reconciler, store: JobStore, tenants: list[str], archive: list[Path]
 ) -> Reconciliation:
     from posology.budget.books.reader import Reader
     from posology.budget.reconcile.ours import attempts
@@ -115,14 +146,14 @@ async def _compared(
     notes: list[str] = []
     for name in tenants:
         async for attempt in attempts(
-            Reader(store.redis, store.url, name), archive, since=made.since, notes=notes
+            Reader(store.redis, store.url, name), archive, since=reconciler.since, notes=notes
         ):
-            made.add(attempt)
-    return made.result(tenants, notes)
+            reconciler.add(attempt)
+    return reconciler.result(tenants, notes)
 
 
 def _end(out: ReconcileOutput, *, as_json: bool) -> None:
-    """End with the status of :class:`~posology.errors.DriftFound` where something drifts."""
+    """Exit with the status of :class:`~posology.errors.DriftFound` if there is drift."""
     from orchestrator.cli.money.reconcile_view import drift
 
     found = drift(out)
@@ -139,5 +170,5 @@ def _share(text: str) -> Decimal:
     except InvalidOperation:
         share = Decimal(-1)
     if not share.is_finite() or not 0 <= share <= 1:
-        raise typer.BadParameter("--threshold is a share, such as 0.01 for a hundredth")
+        raise typer.BadParameter(f"--threshold must be from 0 to 1, e.g. 0.01 (got {text!r})")
     return share

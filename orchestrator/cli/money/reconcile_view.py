@@ -1,4 +1,4 @@
-"""A reconciliation as a person reads it in a terminal."""
+"""Terminal view and published form of a reconciliation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import safe
+from orchestrator.cli.terminal import plain_table, safe
 from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.report import (
     Compared,
@@ -29,27 +29,27 @@ _STYLES = {
     Verdict.WITHIN: "yellow",
     Verdict.DRIFT: "red",
 }
-#: groups, and requests, that are shown; ``--json`` has all
+#: maximum groups and requests to print; ``--json`` has all
 _SHOWN = 50
 
 
 def show_reconcile(console: Console, out: ReconcileOutput) -> None:
-    """The totals, what does not agree by days and models and requests, and what could not be seen."""
+    """Print the totals, the days, models and requests that differ, and the notes."""
     for file in out.files:
         _line(console, f"{file.path}: {file.format}, {file.rows:,} rows")
     for period in out.periods:
         times = f"{period.start:%Y-%m-%d %H:%M} to {period.end:%Y-%m-%d %H:%M} UTC"
         _line(console, f"{period.provider}'s {period.kind}: {times}")
-    whose = ", ".join(out.tenants) if len(out.tenants) <= 3 else f"{len(out.tenants)} tenants"
-    _line(console, f"ours: {out.attempts:,} attempts of {whose}")
+    tenants = ", ".join(out.tenants) if len(out.tenants) <= 3 else f"{len(out.tenants)} tenants"
+    _line(console, f"ours: {out.attempts:,} attempts of {tenants}")
     for naming in out.names:
         ours, theirs = (", ".join(names) or "–" for names in (naming.ours, naming.theirs))
-        _line(console, f"{naming.label} stands for: {ours} (ours), {theirs} (theirs)", "dim")
+        _line(console, f"{naming.label} combines: {ours} (ours), {theirs} (theirs)", "dim")
     odd = [group for group in out.groups if group.verdict is not Verdict.EQUAL]
     odd.sort(key=lambda group: group.verdict is not Verdict.DRIFT)
     if out.groups:
         equal = len(out.groups) - len(odd)
-        _line(console, f"{equal:,} of {len(out.groups):,} days of a model are equal")
+        _line(console, f"{equal:,} of {len(out.groups):,} model-days are equal")
     if odd:
         table = _table("day", "model")
         for group in odd[:_SHOWN]:
@@ -66,26 +66,26 @@ def show_reconcile(console: Console, out: ReconcileOutput) -> None:
     for note in out.notes:
         _line(console, f"note: {note}", "yellow")
     style, word = ("green", "agree") if out.agrees else ("red", "DO NOT AGREE")
-    console.print(Text.assemble("the two sides ", (word, style)), soft_wrap=True)
+    console.print(Text.assemble("ledger and provider ", (word, style)), soft_wrap=True)
 
 
 def _show_requests(console: Console, found: Requests) -> None:
     _line(
         console,
-        f"requests: {found.matched:,} matched, {found.differing:,} of them differ, "
-        f"{found.only_ours:,} only ours, {found.only_theirs:,} only theirs, {found.twice:,} twice; "
-        f"{found.explained:,} of calls without a reply, {found.unbilled:,} such calls not billed",
+        f"requests: {found.matched:,} matched ({found.differing:,} differ), "
+        f"{found.only_ours:,} only ours, {found.only_theirs:,} only theirs, {found.twice:,} duplicates; "
+        f"calls without a reply: {found.explained:,} billed, {found.unbilled:,} not billed",
     )
     table = _table("", "requests")
     for compared in found.totals:
         _row(table, ("", "all"), compared, "")
     console.print(table)
     for mismatch in found.mismatches[:_SHOWN]:
-        _line(console, f"  {mismatch.flaw}: {_told(mismatch)}", "red")
+        _line(console, f"  {mismatch.flaw}: {_describe(mismatch)}", "red")
     _cut(console, len(found.mismatches))
 
 
-def _told(mismatch: Mismatch) -> str:
+def _describe(mismatch: Mismatch) -> str:
     where = f" at {mismatch.where}" if mismatch.where else ""
     named = mismatch.request_id or mismatch.attempt or "?"
     fields = ", ".join(
@@ -97,11 +97,8 @@ def _told(mismatch: Mismatch) -> str:
 
 
 def _table(*first: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in (*first, "figure"):
-        table.add_column(name, no_wrap=True)
-    for name in ("ours", "theirs", "drift", "unexplained"):
-        table.add_column(name, justify="right", no_wrap=True)
+    left = (*first, "measure")
+    table = plain_table(*left, "ours", "theirs", "drift", "unexplained", left=left)
     table.add_column("")
     return table
 
@@ -109,7 +106,7 @@ def _table(*first: str) -> Table:
 def _rows(table: Table, group: Group) -> None:
     model = group.model or "all models"
     whole = group.day is None and group.model is None
-    # a model's total says no more than its days do, unless it drifts
+    # a model's total repeats its days, unless it drifts
     quiet = group.day is None and not whole and group.verdict is not Verdict.DRIFT
     marks = [f"{group.unknown:,} unknown"] if group.unknown else []
     marks += [f"{group.edge:,} near midnight"] if group.edge else []
@@ -151,7 +148,7 @@ def _number(measure: Measure, number: Number) -> str:
 
 def _cut(console: Console, total: int) -> None:
     if total > _SHOWN:
-        _line(console, f"… and {total - _SHOWN:,} more: --json has them")
+        _line(console, f"… and {total - _SHOWN:,} more (see --json)")
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
@@ -159,7 +156,7 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 def reconcile_output(found: Reconciliation) -> ReconcileOutput:
-    """The published form of a reconciliation."""
+    """Return the published form of a reconciliation."""
     return ReconcileOutput(
         agrees=found.agrees,
         providers=found.providers,
@@ -188,7 +185,7 @@ def reconcile_output(found: Reconciliation) -> ReconcileOutput:
 
 
 def drift(out: ReconcileOutput) -> DriftFound | None:
-    """The error that a reconciliation ends with; ``None`` where both sides agree."""
+    """Return the error of a reconciliation; ``None``: both sides agree."""
     if out.agrees:
         return None
     dollars = out.unexplained_usd
@@ -196,7 +193,7 @@ def drift(out: ReconcileOutput) -> DriftFound | None:
     where = f"{out.drifting} days or requests" if out.drifting else "the sums"
     return DriftFound(
         f"the provider's account does not agree with the ledger: {amount}{where} drift by more "
-        f"than {out.threshold:%}: docs/how-to/reconciliation.md says what that can mean",
+        f"than {out.threshold:%}. docs/how-to/reconciliation.md lists possible causes.",
         drift=dollars,
         drifting=out.drifting,
     )

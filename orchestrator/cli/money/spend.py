@@ -1,4 +1,4 @@
-"""Says what was spent, by what, and how the limits stand."""
+"""The ``spend`` command: spending by group, and the remaining budgets."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ if TYPE_CHECKING:
 
 def spend(
     *,
-    by: Annotated[
-        Grouping, typer.Option(case_sensitive=False, help="What is told apart.")
-    ] = Grouping.DAY,
+    by: Annotated[Grouping, typer.Option(case_sensitive=False, help="Group by.")] = Grouping.DAY,
     tenant: TenantOption = None,
     all_tenants: AllOption = False,
     since: SinceOption = None,
     until: UntilOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was spent, and how the limits stand. By tenant: of all tenants.
+    """Show spending and remaining budgets. --by tenant covers all tenants.
 
-    Calls of unknown cost count at their bounds. Without --since: the last 30 days.
+    Calls of unknown cost count at their bounds. Default period: the last 30 days.
     """
     from orchestrator.cli.money.ledger_view import show_spend
     from orchestrator.spending import spend_output, today

@@ -1,4 +1,4 @@
-"""Tenants: created, limited, looked at, given keys."""
+"""The ``tenants`` commands: create and limit tenants, and manage their API keys."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, errors, print_json, run
+from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
@@ -18,86 +19,106 @@ if TYPE_CHECKING:
     from posology.types import Balance, Limits
 
 app = typer.Typer(
-    help="Looks after tenants: their limits and API keys. It needs Redis itself, as its operator.",
+    help="Manage tenants, their limits and their API keys. Needs direct access to Redis.",
     no_args_is_help=True,
 )
 
 _Found = TypeVar("_Found")
-#: what takes a limit away
+#: removes a limit
 _NO = "none"
-#: tries at a command of Redis
-_PATIENCE = 8
+#: attempts for each Redis command
+_TRIES = 8
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tenant's name.")]
-DayOption = Annotated[
-    str | None, typer.Option("--day", metavar="USD", help="Dollars on one day, UTC; or none.")
-]
-MonthOption = Annotated[
-    str | None, typer.Option("--month", metavar="USD", help="Dollars in one month, UTC; or none.")
-]
-TotalOption = Annotated[
-    str | None, typer.Option("--total", metavar="USD", help="Dollars, ever; or none.")
-]
-JobOption = Annotated[
-    str | None, typer.Option("--job", metavar="USD", help="Dollars for one job; or none.")
-]
-ModelsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="MODEL",
-        help="provider:name or provider:*; repeat for each that is allowed; or none: all are.",
-    ),
-]
-CallsOption = Annotated[
-    str | None, typer.Option("--calls", metavar="N", help="Model calls at once; or none.")
-]
-RpmOption = Annotated[
-    str | None, typer.Option("--rpm", metavar="N", help="Requests to models a minute; or none.")
-]
-TpmOption = Annotated[
-    str | None,
-    typer.Option("--tpm", metavar="N", help="Tokens a minute, by the calls' bounds; or none."),
-]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the tenant.")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
-    """Limits that a command line says."""
+class LimitOptions(Group):
+    """Limits of a tenant."""
 
-    limits: Limits
-    #: names of those that it says
-    names: tuple[str, ...]
+    day: Annotated[
+        str | None,
+        typer.Option("--day", metavar="USD", help="Budget per day (UTC) in dollars, or none."),
+    ] = None
+    month: Annotated[
+        str | None,
+        typer.Option("--month", metavar="USD", help="Budget per month (UTC) in dollars, or none."),
+    ] = None
+    total: Annotated[
+        str | None,
+        typer.Option("--total", metavar="USD", help="Total budget in dollars, or none."),
+    ] = None
+    job: Annotated[
+        str | None,
+        typer.Option("--job", metavar="USD", help="Budget per job in dollars, or none."),
+    ] = None
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="MODEL",
+            help="Allowed model, provider:name or provider:*; repeatable. none: all models.",
+        ),
+    ] = None
+    calls: Annotated[
+        str | None,
+        typer.Option("--calls", metavar="N", help="Maximum concurrent model calls, or none."),
+    ] = None
+    rpm: Annotated[
+        str | None,
+        typer.Option("--rpm", metavar="N", help="Model requests per minute, or none."),
+    ] = None
+    tpm: Annotated[
+        str | None,
+        typer.Option(
+            "--tpm", metavar="N", help="Tokens per minute, counted at the calls' bounds, or none."
+        ),
+    ] = None
+
+    def limits(self) -> tuple[Limits, tuple[str, ...]]:
+        """Return the limits, and the names of those that were given.
+
+        Raises:
+            InvalidLimit: a value is invalid.
+        """
+        from posology.budget.tenants.limits import amount, number
+        from posology.types import Limits
+
+        money = {"day": self.day, "month": self.month, "total": self.total, "job": self.job}
+        counts = {
+            "calls": self.calls,
+            "requests_per_minute": self.rpm,
+            "tokens_per_minute": self.tpm,
+        }
+        found: dict[str, Any] = {}
+        for name, text in money.items():
+            if text is not None:
+                found[name] = None if text == _NO else amount(text, name)
+        for name, text in counts.items():
+            if text is not None:
+                found[name] = None if text == _NO else number(text, name)
+        if self.model:
+            found["models"] = None if self.model == [_NO] else tuple(self.model)
+        return Limits(**found), tuple(found)
 
 
 @app.command()
-def create(
-    name: NameArgument,
-    *,
-    day: DayOption = None,
-    month: MonthOption = None,
-    total: TotalOption = None,
-    job: JobOption = None,
-    model: ModelsOption = None,
-    calls: CallsOption = None,
-    rpm: RpmOption = None,
-    tpm: TpmOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Create a tenant, and print its API key, which is shown this once."""
+@grouped
+def create(name: NameArgument, *, options: LimitOptions, as_json: JsonOption = False) -> None:
+    """Create a tenant and print its API key. The key is shown only once."""
     with errors(as_json=as_json):
-        asked = _asked(day, month, total, job, model, calls, rpm, tpm)
+        limits, _ = options.limits()
 
         async def work(store: TenantStore, balances: _Balances) -> None:
-            issued = await store.create(name, asked.limits)
-            _tell(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
+            issued = await store.create(name, limits)
+            _show(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
 
         _with_tenants(work)
 
 
 @app.command("list")
 def list_(*, as_json: JsonOption = False) -> None:
-    """Show all tenants with their limits of money."""
+    """List all tenants with their budgets."""
     from orchestrator.cli.money.tenants_view import show_tenants, tenant_summary
     from posology.published.tenants import TenantList
 
@@ -115,60 +136,49 @@ def list_(*, as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(name: NameArgument, *, as_json: JsonOption = False) -> None:
-    """Show a tenant's limits, what it has spent, and its keys."""
+    """Show the limits, spending and keys of a tenant."""
     with errors(as_json=as_json):
 
         async def work(store: TenantStore, balances: _Balances) -> None:
-            _tell(await store.get(name), await balances(name), as_json=as_json)
+            _show(await store.get(name), await balances(name), as_json=as_json)
 
         _with_tenants(work)
 
 
 @app.command("set")
-def set_(
-    name: NameArgument,
-    *,
-    day: DayOption = None,
-    month: MonthOption = None,
-    total: TotalOption = None,
-    job: JobOption = None,
-    model: ModelsOption = None,
-    calls: CallsOption = None,
-    rpm: RpmOption = None,
-    tpm: TpmOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Change limits that are named; `none` takes one away."""
+@grouped
+def set_(name: NameArgument, *, options: LimitOptions, as_json: JsonOption = False) -> None:
+    """Change the given limits; `none` removes a limit."""
     with errors(as_json=as_json):
-        asked = _asked(day, month, total, job, model, calls, rpm, tpm)
-        if not asked.names:
-            raise typer.BadParameter("say which limit, e.g. --day 5 or --day none")
+        limits, names = options.limits()
+        if not names:
+            raise typer.BadParameter("give at least one limit, e.g. --day 5 or --day none")
 
         async def work(store: TenantStore, balances: _Balances) -> None:
-            tenant = await store.limit(name, asked.limits, only=asked.names)
-            _tell(tenant, await balances(name), as_json=as_json)
+            tenant = await store.limit(name, limits, only=names)
+            _show(tenant, await balances(name), as_json=as_json)
 
         _with_tenants(work)
 
 
 @app.command()
 def disable(name: NameArgument, *, as_json: JsonOption = False) -> None:
-    """Refuse a tenant's keys and let nothing more be spent for it; calls under way settle."""
+    """Reject a tenant's keys and all its new calls. Calls in flight are settled."""
     with errors(as_json=as_json):
 
         async def work(store: TenantStore, balances: _Balances) -> None:
-            _tell(await store.disable(name), await balances(name), as_json=as_json)
+            _show(await store.disable(name), await balances(name), as_json=as_json)
 
         _with_tenants(work)
 
 
 @app.command()
 def enable(name: NameArgument, *, as_json: JsonOption = False) -> None:
-    """Take a disable back."""
+    """Enable a disabled tenant."""
     with errors(as_json=as_json):
 
         async def work(store: TenantStore, balances: _Balances) -> None:
-            _tell(await store.enable(name), await balances(name), as_json=as_json)
+            _show(await store.enable(name), await balances(name), as_json=as_json)
 
         _with_tenants(work)
 
@@ -178,17 +188,16 @@ def rotate_key(
     name: NameArgument,
     *,
     grace: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="For which the keys until now go on to be accepted."),
+        float, typer.Option(metavar="SECONDS", help="How long the old keys stay valid.")
     ] = 0.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a new API key, which is shown this once, and end those until now."""
+    """Print a new API key and revoke the old ones. The key is shown only once."""
     with errors(as_json=as_json):
 
         async def work(store: TenantStore, balances: _Balances) -> None:
             issued = await store.rotate(name, grace=grace)
-            _tell(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
+            _show(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
 
         _with_tenants(work)
 
@@ -197,7 +206,7 @@ _Balances = Callable[[str], Awaitable["tuple[Balance, ...]"]]
 
 
 def _with_tenants(work: Callable[[TenantStore, _Balances], Awaitable[_Found]]) -> _Found:
-    """Do something with the tenants of this environment's Redis."""
+    """Run a function with the tenants of the configured Redis."""
     from orchestrator.jobs.place import store_url
     from posology.budget.ledger.redis import RedisLedger
     from posology.budget.tenants.store import TenantStore
@@ -206,7 +215,7 @@ def _with_tenants(work: Callable[[TenantStore, _Balances], Awaitable[_Found]]) -
     url = store_url(load_settings())
 
     async def opened() -> _Found:
-        redis = connect(url, patience=_PATIENCE)
+        redis = connect(url, patience=_TRIES)
         try:
 
             async def balances(name: str) -> tuple[Balance, ...]:
@@ -219,42 +228,10 @@ def _with_tenants(work: Callable[[TenantStore, _Balances], Awaitable[_Found]]) -
     return run(opened)
 
 
-def _asked(
-    day: str | None,
-    month: str | None,
-    total: str | None,
-    job: str | None,
-    model: list[str] | None,
-    calls: str | None,
-    rpm: str | None,
-    tpm: str | None,
-) -> _Asked:
-    """Limits that were written.
-
-    Raises:
-        InvalidLimit: one cannot be such.
-    """
-    from posology.budget.tenants.limits import amount, number
-    from posology.types import Limits
-
-    money = {"day": day, "month": month, "total": total, "job": job}
-    counts = {"calls": calls, "requests_per_minute": rpm, "tokens_per_minute": tpm}
-    found: dict[str, Any] = {}
-    for name, text in money.items():
-        if text is not None:
-            found[name] = None if text == _NO else amount(text, name)
-    for name, text in counts.items():
-        if text is not None:
-            found[name] = None if text == _NO else number(text, name)
-    if model:
-        found["models"] = None if model == [_NO] else tuple(model)
-    return _Asked(limits=Limits(**found), names=tuple(found))
-
-
-def _tell(
+def _show(
     tenant: Tenant, balances: tuple[Balance, ...], *, as_json: bool, key: str | None = None
 ) -> None:
-    """A tenant as it is now. A new key stands alone on standard output, for a script to take it."""
+    """Print a tenant. A new key is the only text on standard output, for scripts."""
     from orchestrator.cli.money.tenants_view import exhausted, show_tenant, tenant_output
 
     if as_json:
@@ -264,7 +241,7 @@ def _tell(
     for line in exhausted(balances):
         sys.stderr.write(f"{line}\n")
     if key is not None:
-        sys.stderr.write("its API key, which is shown this once:\n")
+        sys.stderr.write("API key (shown only once):\n")
         sys.stderr.flush()
         sys.stdout.write(f"{key}\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Tenants as they are published, and as a person reads them in a terminal."""
+"""Published form and terminal view of tenants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import safe
+from orchestrator.cli.terminal import plain_table, safe
 from orchestrator.spending import balance_fields
 from posology.budget.ledger.refusals import shown
 from posology.budget.tenants.limits import FIELDS
@@ -21,20 +21,20 @@ from posology.types import Balance, Limits
 
 _MONEY = ("day", "month", "total", "job")
 _NAMES = {
-    "day": "a day, UTC",
-    "month": "a month, UTC",
-    "total": "in total",
-    "job": "a job",
+    "day": "budget per day (UTC)",
+    "month": "budget per month (UTC)",
+    "total": "total budget",
+    "job": "budget per job",
     "models": "models",
-    "calls": "calls at once",
-    "requests_per_minute": "requests a minute",
-    "tokens_per_minute": "tokens a minute",
+    "calls": "concurrent calls",
+    "requests_per_minute": "requests per minute",
+    "tokens_per_minute": "tokens per minute",
 }
 _NONE = "–"
 
 
 def tenant_summary(tenant: Tenant) -> TenantSummary:
-    """The published form of a tenant."""
+    """Return the published form of a tenant."""
     limits = {
         f"{name}_usd" if name in _MONEY else name: getattr(tenant.limits, name) for name in FIELDS
     }
@@ -53,12 +53,12 @@ def tenant_summary(tenant: Tenant) -> TenantSummary:
 def tenant_output(
     tenant: Tenant, balances: Sequence[Balance], *, key: str | None = None
 ) -> TenantOutput:
-    """The same with how its money stands.
+    """Return the published form of a tenant with its balances.
 
     Args:
-        tenant: as it is now.
-        balances: of its windows.
-        key: that it was just given.
+        tenant: to publish.
+        balances: of its budgets.
+        key: a new API key.
     """
     summary = tenant_summary(tenant)
     return TenantOutput(
@@ -69,10 +69,17 @@ def tenant_output(
 
 
 def show_tenants(console: Console, tenants: Sequence[Tenant]) -> None:
-    """A table, a tenant a line."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("tenant", "state", "$ a day", "$ a month", "$ in total", "$ a job", "keys"):
-        table.add_column(name, no_wrap=True, justify="right" if name.startswith("$") else "left")
+    """Print a table of tenants."""
+    table = plain_table(
+        "tenant",
+        "state",
+        "$/day",
+        "$/month",
+        "$ total",
+        "$/job",
+        "keys",
+        left=("tenant", "state", "keys"),
+    )
     for tenant in tenants:
         caps = [getattr(tenant.limits, name) for name in _MONEY]
         table.add_row(
@@ -85,7 +92,7 @@ def show_tenants(console: Console, tenants: Sequence[Tenant]) -> None:
 
 
 def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -> None:
-    """Its limits, how its money stands, and its keys."""
+    """Print the limits, balances and keys of a tenant."""
     table = Table(show_header=False, title=Text(safe(tenant.name)), title_justify="left")
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -95,12 +102,12 @@ def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -
     for name in FIELDS:
         table.add_row(_NAMES[name], _limit(tenant.limits, name))
     for key in tenant.keys:
-        ends = "" if key.expires is None else f", ends {_time(key.expires)}"
-        table.add_row("key", f"{key.id}, made {_time(key.created)}{ends}")
+        ends = "" if key.expires is None else f", expires {_time(key.expires)}"
+        table.add_row("key", f"{key.id}, created {_time(key.created)}{ends}")
     console.print(table)
-    money = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("money", "limit", "spent", "reserved", "left", "until"):
-        money.add_column(name, no_wrap=True, justify="left" if name == "money" else "right")
+    money = plain_table(
+        "budget", "limit", "spent", "reserved", "remaining", "resets", left=("budget",)
+    )
     for one in balances:
         amounts = (one.cap, one.spent, one.reserved, one.left)
         money.add_row(
@@ -112,15 +119,15 @@ def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -
 
 
 def exhausted(balances: Sequence[Balance]) -> list[str]:
-    """A line for each limit of which nothing is left."""
+    """Return a line for each spent budget."""
     found = []
     for one in balances:
         if one.cap is not None and one.left == 0:
             until = "" if one.resets is None else f" until {one.resets:%Y-%m-%d %H:%M} UTC"
-            held = f" and ${shown(one.reserved)} reserved" if one.reserved else ""
+            reserved = f" and ${shown(one.reserved)} reserved" if one.reserved else ""
             found.append(
-                f"of the {one.scope}'s limit of ${shown(one.cap)}, ${shown(one.spent)} are spent{held}: "
-                f"no call that costs anything is made{until}"
+                f"{one.scope} budget of ${shown(one.cap)}: ${shown(one.spent)} spent{reserved}. "
+                f"Paid calls fail{until}."
             )
     return found
 

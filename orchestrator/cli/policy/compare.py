@@ -1,11 +1,10 @@
-"""Two policies beside each other."""
+"""The ``policy compare`` command: two policies on the same questions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +20,7 @@ from orchestrator.cli.common import (
     run,
 )
 from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.policy.options import QTableOption, with_qtable
 from orchestrator.cli.question_options import RequestOptions
 from orchestrator.settings import Settings, load_settings
 
@@ -33,19 +33,21 @@ SideArgument = Annotated[
     str,
     typer.Argument(
         metavar="POLICY",
-        help="A policy with its settings, e.g. router:qtable=off; or direct, compressed:keep=0.2,compressor=NAME, briefcontext.",
+        help="Policy with its settings, e.g. router:qtable=off, or a fixed strategy, e.g. direct, "
+        "compressed:keep=0.2,compressor=NAME or briefcontext.",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Wanted:
-    """What the command line asks for."""
+    """Parsed command line."""
 
     first: Side
     second: Side
     questions: Questions
     index: str | None
+    #: dollars for each question; ``None``: no limit
     left: Decimal | None
     show: int
     defaults: Mapping[str, Any]
@@ -77,38 +79,34 @@ def compare(
         typer.Option(
             "--questions",
             metavar="FILE",
-            help='JSON Lines, .gz too, each row {"question": …}; - reads standard input.',
+            help='Questions, JSON Lines (.gz allowed): {"question": …}. -: standard input.',
         ),
     ],
     index: IndexOption = None,
     left: Annotated[
         str | None,
         typer.Option(
-            "--left", metavar="USD", help="What each question may cost. Default: no limit."
+            "--left",
+            metavar="USD",
+            help="Remaining budget for each question in dollars. Default: no limit.",
         ),
     ] = None,
     rows: CompareOptions,
-    qtable: Annotated[
-        Path | None,
-        typer.Option("--qtable", metavar="FILE", help="The Q-table. Default: POSOLOGY_QTABLE."),
-    ] = None,
+    qtable: QTableOption = None,
     show: Annotated[
-        int, typer.Option("--show", min=0, max=10_000, help="Questions to tell of that differ.")
+        int, typer.Option("--show", min=0, max=10_000, help="Maximum number of differing questions to list.")
     ] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where two policies decide differently, and what each costs by estimate. No model is called.
+    """Compare the decisions and the estimated costs of two policies. No model is called.
 
-    The exit status is 1 when rows are bad.
+    Exit status 1: some rows are invalid.
     """
     from orchestrator.cli.jobs.files import read_questions
     from orchestrator.cli.policy.replay_view import show_compare
     from orchestrator.question.comparison import Side
 
     with errors(as_json=as_json):
-        settings = load_settings()
-        if qtable is not None:
-            settings = settings.model_copy(update={"qtable": str(qtable)})
         wanted = _Wanted(
             first=Side.parse(first),
             second=Side.parse(second),
@@ -117,7 +115,7 @@ def compare(
             left=_dollars(left),
             show=show,
             defaults=rows.given(),
-            settings=settings,
+            settings=with_qtable(load_settings(), qtable),
         )
         out = run(lambda: _run(wanted))
         if as_json:
@@ -144,12 +142,12 @@ async def _run(wanted: _Wanted) -> CompareOutput:
     async with open_connections(settings, models) as connections:
         estimator = make_estimator(settings, connections)
         name = wanted.defaults.get("model", settings.model)
-        # once, instead of for every row
+        # once for all rows
         estimator.check(name)
         if wanted.left is not None and estimator.free(name):
-            fail(f"{name} costs nothing, so --left limits nothing: name another with --model")
+            fail(f"{name} is free, so --left has no effect. Choose another model with --model.")
         service = await make_service(settings, models, connections, wanted.index)
-        # with the models that are loaded already
+        # with the loaded models
         estimator = make_estimator(settings, connections, service.compressors)
         decider = await to_thread.run_sync(
             make_decider, settings, connections, service.index, service.compressors
@@ -173,5 +171,5 @@ def _dollars(text: str | None) -> Decimal | None:
     except InvalidOperation:
         dollars = Decimal("NaN")
     if not dollars.is_finite() or dollars < 0:
-        raise typer.BadParameter(f"--left is an amount of dollars, such as 0.01, not {text!r}")
+        raise typer.BadParameter(f"--left must be an amount of dollars, e.g. 0.01 (got {text!r})")
     return dollars

@@ -1,4 +1,4 @@
-"""Says how good an answer is."""
+"""The ``policy feedback`` command: score an answer."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 
 def feedback(
-    job: Annotated[str, typer.Argument(metavar="ID", help="The job's id.")],
+    job: Annotated[str, typer.Argument(metavar="ID", help="Job id.")],
     *,
-    score: Annotated[float, typer.Option("--score", help="How good its answer is, 0 to 1.")],
-    comment: Annotated[str | None, typer.Option("--comment", help="Why.")] = None,
+    score: Annotated[float, typer.Option("--score", help="Quality of the answer, 0 to 1.")],
+    comment: Annotated[str | None, typer.Option("--comment", help="Reason for the score.")] = None,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how good a job's answer is; said again, it takes the place of what was said before.
+    """Score the answer of a job. A new score replaces the old one.
 
-    Where a Q-table was asked how much of the passages to show, a copy of it learns from the score.
+    If a Q-table chose the share of the context, `posology policy promote` uses the score.
     """
     with errors(as_json=as_json):
         from orchestrator.jobs.feedback import give
         from orchestrator.question.request import FeedbackRequest
 
-        said = FeedbackRequest.parse({"score": score, "comment": comment})
-        out = with_store(tenant, lambda store, tenant: give(store, job, said, tenant=tenant))
+        given = FeedbackRequest.parse({"score": score, "comment": comment})
+        out = with_store(tenant, lambda store, tenant: give(store, job, given, tenant=tenant))
         if as_json:
             print_json(out)
         else:
-            Console().print(Text(_told(out)), soft_wrap=True)
+            Console().print(Text(_describe(out)), soft_wrap=True)
 
 
-def _told(job: JobOutput) -> str:
-    said = job.feedback
-    assert said is not None
-    if said.table is None:
-        return f"{job.id}: {said.score:g} is kept; no Q-table decided, so none learns from it"
-    return f"{job.id}: {said.score:g} is kept; Q-table {said.table} learns from it in state {said.state}"
+def _describe(job: JobOutput) -> str:
+    given = job.feedback
+    assert given is not None
+    if given.table is None:
+        return f"{job.id}: score {given.score:g} saved; no Q-table made the decision"
+    return f"{job.id}: score {given.score:g} saved for state {given.state} of Q-table {given.table}"

@@ -1,4 +1,4 @@
-"""Policies: what they learned is shown, and changed by what users say of answers."""
+"""The ``policy`` commands: train, show, score, promote, replay and compare."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator.cli.policy.replay import replay
 from orchestrator.cli.policy.show import show
 from orchestrator.cli.policy.train import train
 
-app = typer.Typer(help="Looks after what policies learned.", no_args_is_help=True)
+app = typer.Typer(help="Train, inspect and compare policies.", no_args_is_help=True)
 app.command()(train)
 app.command()(show)
 app.command()(feedback)

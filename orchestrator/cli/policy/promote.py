@@ -1,4 +1,4 @@
-"""Makes a new Q-table of one and of the feedback that came to it."""
+"""The ``policy promote`` command: add users' feedback to a Q-table."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 def promote(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The Q-table that answers.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Q-table that made the decisions.")],
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the new one goes.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the new Q-table.")],
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a Q-table that has learned from a tenant's feedback, too, and say what it chooses otherwise.
+    """Write a new Q-table that includes a tenant's feedback, and print what changes.
 
-    Nothing decides by it until POSOLOGY_QTABLE names it. The feedback stays with the table that it came to:
-    promoting that one again counts it once. The exit status is 1 where none came.
+    To use it, set POSOLOGY_QTABLE. The feedback stays with the old table: promoting that one again counts it once.
+    Exit status 1: there is no feedback.
     """
     with errors(as_json=as_json):
         from orchestrator.cli.policy.table_view import show_promotion
@@ -41,15 +41,15 @@ def promote(
         async def work(store: JobStore, tenant: str) -> tuple[str, Collected]:
             return tenant, await collect(store, table.digest, tenant=tenant)
 
-        whose, collected = with_store(tenant, work)
-        promoted, said = merge(table, collected, tenant=whose, created=datetime.now(UTC))
+        owner, collected = with_store(tenant, work)
+        promoted, promotion = merge(table, collected, tenant=owner, created=datetime.now(UTC))
         if promoted is not None:
             save(promoted, out)
         if as_json:
-            print_json(said)
+            print_json(promotion)
         else:
-            show_promotion(Console(), said)
+            show_promotion(Console(), promotion)
             if promoted is not None:
-                sys.stderr.write(f"written to {out}: POSOLOGY_QTABLE={out}\n")
+                sys.stderr.write(f"Q-table written to {out}. To use it: POSOLOGY_QTABLE={out}\n")
     if promoted is None:
         raise typer.Exit(SOME_BAD)

@@ -1,4 +1,4 @@
-"""Decides again from the records of jobs."""
+"""The ``policy replay`` command: repeat decisions from the records of jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +23,8 @@ from orchestrator.cli.common import (
 )
 from orchestrator.cli.jobs.files import STREAM
 from orchestrator.cli.jobs.store import with_store
+from orchestrator.cli.option_groups import Group, grouped
+from orchestrator.cli.policy.options import QTableOption, with_qtable
 from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -34,8 +35,45 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ReplayOptions(Group):
+    """What decides, and from which passages."""
+
+    qtable: QTableOption = None
+    retrieve: Annotated[
+        bool,
+        typer.Option("--retrieve", help="Repeat the retrieval, too, and report differences."),
+    ] = False
+    newest: Annotated[
+        bool,
+        typer.Option(
+            "--newest",
+            help="Retrieve from the newest index version instead of the recorded one. Implies --retrieve.",
+        ),
+    ] = False
+    index: IndexOption = None
+    show: Annotated[
+        int,
+        typer.Option("--show", min=1, max=10_000, help="Maximum number of differing jobs to list."),
+    ] = 20
+
+    def wanted(self, jobs: tuple[str, ...], batch: str | None, *, as_json: bool) -> _Wanted:
+        """Return the parsed command line."""
+        settings = with_qtable(load_settings(), self.qtable)
+        return _Wanted(
+            jobs=jobs,
+            batch=batch,
+            index=self.index or settings.index,
+            retrieve=self.retrieve or self.newest,
+            newest=self.newest,
+            show=self.show,
+            as_json=as_json,
+            settings=settings,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Wanted:
-    """What the command line asks for."""
+    """Parsed command line."""
 
     jobs: tuple[str, ...]
     batch: str | None
@@ -47,62 +85,32 @@ class _Wanted:
     settings: Settings
 
 
+@grouped
 def replay(
     jobs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="JOB…", help="The jobs' ids; - reads them from standard input."),
+        typer.Argument(metavar="JOB…", help="Job ids. -: read them from standard input."),
     ] = None,
     *,
     batch: Annotated[
-        str | None, typer.Option("--batch", metavar="ID", help="All jobs of a batch instead.")
+        str | None, typer.Option("--batch", metavar="ID", help="Replay all jobs of a batch.")
     ] = None,
-    qtable: Annotated[
-        Path | None,
-        typer.Option("--qtable", metavar="FILE", help="The Q-table. Default: POSOLOGY_QTABLE."),
-    ] = None,
-    retrieve: Annotated[
-        bool,
-        typer.Option("--retrieve", help="Retrieve again, too, and tell what is found otherwise."),
-    ] = False,
-    newest: Annotated[
-        bool,
-        typer.Option(
-            "--newest",
-            help="With --retrieve: from the index as it is now, not from the version that each record names.",
-        ),
-    ] = False,
-    index: IndexOption = None,
-    show: Annotated[
-        int,
-        typer.Option("--show", min=1, max=10_000, help="Jobs to tell of that are not the same."),
-    ] = 20,
+    options: ReplayOptions,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide again from the records of jobs: the same decision, or a report of what changed. No model is called.
+    """Repeat the decisions of jobs from their records and report differences. No model is called.
 
-    The exit status is 15 where a decision is another one or cannot be made again, and 1 where jobs are gone.
+    Exit status 15: a decision differs or cannot be repeated. Exit status 1: some jobs do not exist any more.
     """
     from orchestrator.cli.policy.replay_view import show_replay
     from orchestrator.question.policy_forms import Replay
     from orchestrator.question.replay import changed
 
     if bool(jobs) == (batch is not None):
-        raise typer.BadParameter("name jobs, or a batch with --batch")
+        raise typer.BadParameter("give either job ids or --batch")
     with errors(as_json=as_json):
-        settings = load_settings()
-        if qtable is not None:
-            settings = settings.model_copy(update={"qtable": str(qtable)})
-        wanted = _Wanted(
-            jobs=tuple(jobs or ()),
-            batch=batch,
-            index=index or settings.index,
-            retrieve=retrieve or newest,
-            newest=newest,
-            show=show,
-            as_json=as_json,
-            settings=settings,
-        )
+        wanted = options.wanted(tuple(jobs or ()), batch, as_json=as_json)
         out = with_store(tenant, lambda store, tenant: _run(store, tenant, wanted))
         if as_json:
             print_json(out)
@@ -124,14 +132,14 @@ async def _run(store: JobStore, tenant: str, wanted: _Wanted) -> ReplayOutput:
     from orchestrator.question.replay import Replayer, each, of_batch
 
     started, console = time.perf_counter(), Console()
-    told = 0
+    printed = 0
 
     def tell(job: ReplayedJob) -> None:
-        nonlocal told
-        # of a batch only what is not the same, and not all of it
+        nonlocal printed
+        # only some of the differing jobs of a batch are listed
         if not wanted.as_json and (wanted.batch is None or job.status is not Replay.SAME):
-            told += 1
-            if told <= wanted.show or wanted.batch is None:
+            printed += 1
+            if printed <= wanted.show or wanted.batch is None:
                 show_replayed(console, job)
 
     async with AsyncExitStack() as opened:
@@ -146,7 +154,7 @@ async def _run(store: JobStore, tenant: str, wanted: _Wanted) -> ReplayOutput:
 
 
 async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
-    """What decides now, as far as it is asked for: the models are loaded for ``--retrieve`` only."""
+    """Open what decides now; models are loaded only for ``--retrieve``."""
     from anyio import to_thread
 
     from orchestrator.compressors import make_compressors
@@ -179,7 +187,7 @@ async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
 
 
 def _opened(place: str | None) -> Index | None:
-    """The index, where there is one at hand."""
+    """Open the index; ``None``: there is none."""
     from orchestrator.service import index_place
     from posology.errors import IndexFault
     from posology.index.store import Index
@@ -189,5 +197,5 @@ def _opened(place: str | None) -> Index | None:
     try:
         return Index.open(index_place(load_settings(), place))
     except IndexFault as error:
-        fail(f"{error.message}; whether the index is another one by now is not known")
+        fail(f"{error.message} The replay cannot tell whether the index has changed.")
         return None

@@ -1,4 +1,4 @@
-"""Replays and comparisons of policies as a person reads them in a terminal."""
+"""Terminal view of replays and comparisons of policies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import money, safe
+from orchestrator.cli.terminal import money, plain_table, safe
 from orchestrator.question.policy_forms import (
     ChangeOutput,
     CompareOutput,
@@ -26,44 +26,44 @@ _STYLES = {
     Replay.UNDECIDED: "yellow",
     Replay.MISSING: "yellow",
 }
-_SAID = {
-    Replay.SAME: "the same",
-    Replay.CHANGED: "decided otherwise",
-    Replay.FAILED: "cannot be decided from the record",
-    Replay.UNDECIDED: "nothing was decided for it",
-    Replay.MISSING: "no such job (any more)",
+_NAMES = {
+    Replay.SAME: "same",
+    Replay.CHANGED: "different decision",
+    Replay.FAILED: "cannot be replayed from its record",
+    Replay.UNDECIDED: "no decision was made",
+    Replay.MISSING: "job not found",
 }
 
 
 def show_replayed(console: Console, job: ReplayedJob) -> None:
-    """One job: a line where it is the same, else what changed."""
-    head = Text.assemble(safe(job.job), "  ", (_SAID[job.status], _STYLES[job.status]))
+    """Print one job: a line, and its differences."""
+    head = Text.assemble(safe(job.job), "  ", (_NAMES[job.status], _STYLES[job.status]))
     if job.status is Replay.SAME:
         doses = ", then ".join(describe(one.dose.to(Dose)) for one in job.decisions)
         head.append(f": {safe(doses)}")
     console.print(head, soft_wrap=True)
     for number, one in enumerate(job.decisions):
-        for line in _told(one, second=number > 0):
+        for line in _differences(one, second=number > 0):
             console.print(Text(f"  {safe(line)}"), soft_wrap=True)
 
 
 def show_replay(console: Console, out: ReplayOutput) -> None:
-    """All jobs together."""
-    facts = ", ".join(f"{_SAID[kind]} {count}" for kind, count in out.counts.items())
+    """Print the totals of all jobs."""
+    facts = ", ".join(f"{count} {_NAMES[kind]}" for kind, count in out.counts.items())
     console.print(
         Text(f"{out.jobs} jobs, {out.decisions} decisions: {facts or 'none'}; {out.seconds:.1f} s"),
         soft_wrap=True,
     )
     if out.versions:
-        said = ", ".join(f"{name} (of {count})" for name, count in out.versions.items())
-        console.print(Text(safe(f"another version now: {said} decisions")), soft_wrap=True)
+        changed = ", ".join(f"{name} ({count} decisions)" for name, count in out.versions.items())
+        console.print(Text(safe(f"versions changed: {changed}")), soft_wrap=True)
 
 
 def show_compare(console: Console, out: CompareOutput) -> None:
-    """Costs of both, how many questions get which doses, and the questions that differ."""
-    limit = "" if out.left_usd is None else f", with {money(out.left_usd)} left for each"
+    """Print the costs and doses of both policies, and the questions that differ."""
+    limit = "" if out.left_usd is None else f", with {money(out.left_usd)} for each"
     console.print(
-        Text(f"{out.questions} questions, of which {out.differing} get different doses{limit}"),
+        Text(f"{out.questions} questions, {out.differing} with different doses{limit}"),
         soft_wrap=True,
     )
     for bad in out.bad:
@@ -87,14 +87,15 @@ def show_compare(console: Console, out: CompareOutput) -> None:
             console.print(Text(safe(line), style="dim"), soft_wrap=True)
     left = out.differing - len(out.differences)
     if left:
-        console.print(Text(f"… and {left} more: --show {out.differing}", style="dim"))
+        console.print(Text(f"… and {left} more (--show {out.differing})", style="dim"))
 
 
 def _sides(*sides: SideOutput) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("policy", "declined", "calls", "tokens in", "low", "expected", "worst",
-                 "expected, differing"):  # fmt: skip
-        table.add_column(name, justify="left" if name == "policy" else "right")
+    table = plain_table(
+        *("policy", "declined", "calls", "tokens in", "minimum", "expected", "maximum"),
+        "expected, differing",
+        left=("policy",),
+    )
     for side in sides:
         table.add_row(
             safe(side.policy),
@@ -109,23 +110,22 @@ def _sides(*sides: SideOutput) -> Table:
     return table
 
 
-def _told(one: ReplayedDecision, *, second: bool) -> list[str]:
+def _differences(one: ReplayedDecision, *, second: bool) -> list[str]:
     lines = []
     if one.error is not None:
         lines.append(f"{one.error.type}: {one.error.message}")
     elif one.now is not None and one.now != one.dose:
-        lines.append(
-            f"it was {describe(one.dose.to(Dose))}, and is {describe(one.now.to(Dose))} now"
-        )
+        recorded, now = describe(one.dose.to(Dose)), describe(one.now.to(Dose))
+        lines.append(f"recorded: {recorded}; now: {now}")
     if one.differing:
-        lines.append(f"differs in {', '.join(one.differing)}")
+        lines.append(f"different: {', '.join(one.differing)}")
     lines += [f"version of {_change(change)}" for change in one.versions]
     lines += [f"feature {_change(change)}" for change in one.features]
-    return [f"after the ladder: {line}" for line in lines] if second else lines
+    return [f"after the step-up: {line}" for line in lines] if second else lines
 
 
 def _change(change: ChangeOutput) -> str:
-    return f"{change.name}: {_value(change.recorded)} when it was decided, {_value(change.now)} now"
+    return f"{change.name}: recorded {_value(change.recorded)}, now {_value(change.now)}"
 
 
 def _value(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Shows a Q-table."""
+"""The ``policy show`` command: print a Q-table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from orchestrator.settings import load_settings
 from posology.errors import ConfigurationError
 
 FileArgument = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="A Q-table. Default: POSOLOGY_QTABLE.")
+    Path | None, typer.Argument(metavar="FILE", help="File of a Q-table. Default: POSOLOGY_QTABLE.")
 ]
 
 
@@ -21,11 +21,12 @@ def show(
     file: FileArgument = None,
     *,
     png: Annotated[
-        Path | None, typer.Option("--png", metavar="FILE", help="Draw it there, too.")
+        Path | None,
+        typer.Option("--png", metavar="FILE", help="Also draw the table to this PNG file."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a Q-table: its values with the actions that it chooses, its visits, and how often each is chosen."""
+    """Show a Q-table: values, visits, the chosen actions and how often each is chosen."""
     with errors(as_json=as_json):
         from orchestrator.cli.policy.table_view import show_table
         from orchestrator.question.qtables import configured, load
@@ -39,12 +40,12 @@ def show(
         table = load(file) if file is not None else configured(settings)
         if table is None:
             raise ConfigurationError(
-                "no Q-table is set up: name its file, or set POSOLOGY_QTABLE; posology policy train makes one"
+                "no Q-table is configured. Give its file, or set POSOLOGY_QTABLE; `posology policy train` makes one."
             )
         differs = strangers(
             table,
             model=settings.model,
-            # its shares are given by the one that it learned with, where there is that one still
+            # its own compressor, if it is still registered
             compressor=table.compressor if known(table.compressor) else settings.compressor,
             prompts=digests(("answer",)),
         )

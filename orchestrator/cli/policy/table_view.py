@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import safe
+from orchestrator.cli.terminal import plain_table, safe
 from orchestrator.training.qtable.description import describe, percent
 from policies.qtable import QTable
 from posology.published.policies import PromotionOutput, QTableOutput
@@ -94,10 +94,7 @@ def _legend(out: QTableOutput) -> str:
 
 
 def _histogram(out: QTableOutput) -> Table:
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("keep", "states", "questions"):
-        shown.add_column(name, justify="right", no_wrap=True)
-    shown.add_column("")
+    shown = plain_table("keep", "states", "questions", "", left=("",))
     most = max(action.population for action in out.actions) or 1.0
     for action in out.actions:
         bar = "█" * round(_BAR * action.population / most)
@@ -142,9 +139,7 @@ def show_promotion(console: Console, out: PromotionOutput) -> None:
         )
     if not out.states:
         return
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("state", "rewards", "kept before", "kept after"):
-        shown.add_column(name, justify="right", no_wrap=True)
+    shown = plain_table("state", "rewards", "kept before", "kept after")
     for one in out.states:
         changed = one.keep_before != one.keep_after
         shown.add_row(

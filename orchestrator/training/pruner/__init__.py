@@ -1,1 +1,1 @@
-"""Training of a pruner: labels by a paid model, then fine-tuning (Provence)."""
+"""Training of a pruner (Provence): labels by a paid model, then fine-tuning."""

@@ -1,4 +1,4 @@
-"""Trains a pruner from labels, step by step, and goes on where it was interrupted."""
+"""Training of a pruner from labels; an interrupted training resumes from its checkpoint."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ if TYPE_CHECKING:
 
     from orchestrator.training.pruner.trainer import Lesson, Losses, Recipe, Trainer
 
-#: where the state of an unfinished training is, in the folder of the model
+#: folders of the checkpoint, in the model's folder
 _STATE, _NEW = ".training", ".training.new"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What is to be trained."""
+    """A training: labels, initial model and settings."""
 
     #: file of labels
     labels: Path
-    #: the re-ranker to begin with
+    #: initial re-ranker
     init: str
     #: folder of the model
     out: Path
     recipe: Recipe
-    #: share of the questions that is kept aside
+    #: held-out share of the questions
     held: float
-    #: ``cpu`` or ``cuda``; ``None``: the accelerator where there is one
+    #: ``cpu`` or ``cuda``; ``None``: the accelerator, if there is one
     device: str | None
-    #: steps between two states that are kept
+    #: steps between two checkpoints
     save_every: int
 
 
-def train(wanted: Wanted, tell: Callable[[int, int, Losses | None], None]) -> PrunerOutput:
+def train(wanted: Wanted, tick: Callable[[int, int, Losses | None], None]) -> PrunerOutput:
     """Train to the end. Blocking.
 
     Args:
-        wanted: what.
-        tell: is told after each step how many there are, of how many, and what the last came to.
+        wanted: the training.
+        tick: called after each step with the finished steps, all steps and the last losses.
 
     Raises:
-        PosologyError: labels or model cannot be read; or the folder holds something else.
+        PosologyError: labels or model cannot be read, or the folder holds other files.
     """
     from orchestrator.training.pruner.trainer import Trainer
     from strategies.compression.provence.checkpoint import load, save
@@ -71,8 +71,8 @@ def train(wanted: Wanted, tell: Callable[[int, int, Losses | None], None]) -> Pr
     checkpoint = load(wanted.init, device=device, seed=recipe.seed)
     if recipe.weight and not checkpoint.ranks:
         raise InputError(
-            f"{wanted.init} has not learned to rank, so it has no scores to keep: begin with a re-ranker, or with "
-            "--lambda 0"
+            f"{wanted.init} has no ranking head, so it has no scores to keep. Use a re-ranker with --init, or set "
+            "--lambda 0."
         )
     trainer = Trainer(checkpoint, recipe, device=device)
     lessons = [trainer.lesson(one) for one in learned]
@@ -91,7 +91,7 @@ def train(wanted: Wanted, tell: Callable[[int, int, Losses | None], None]) -> Pr
     else:
         state.restore(trainer, wanted.out)
     resumed = len(state.losses)
-    _steps(trainer, lessons, state, wanted, tell)
+    _steps(trainer, lessons, state, wanted, tick)
     after = _loss(trainer.look(aside, state.held_teacher)) if aside else None
     save(
         checkpoint.model,
@@ -122,39 +122,44 @@ def _steps(
     lessons: Sequence[Lesson],
     state: _State,
     wanted: Wanted,
-    tell: Callable[[int, int, Losses | None], None],
+    tick: Callable[[int, int, Losses | None], None],
 ) -> None:
     epochs = wanted.recipe.epochs
     batches = [one for epoch in range(epochs) for one in trainer.order(len(lessons), epoch)]
-    tell(len(state.losses), len(batches), None)
+    tick(len(state.losses), len(batches), None)
     for number in range(len(state.losses), len(batches)):
         places = batches[number]
         losses = trainer.step([lessons[i] for i in places], state.teacher[places], number=number)
         state.losses.append(_loss(losses))
-        tell(number + 1, len(batches), losses)
+        tick(number + 1, len(batches), losses)
         if (number + 1) % wanted.save_every == 0 and number + 1 < len(batches):
             state.keep(trainer, wanted.out)
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class _State:
-    """All that a training needs to go on as if it had not been interrupted."""
+    """Checkpoint: everything that an interrupted training needs to resume."""
 
-    #: what is trained, from what
+    #: settings and digest of the labels
     about: dict[str, Any]
-    #: scores of the model before the first step, one a lesson
+    #: scores of the initial model, one per lesson
     teacher: NDArray[np.float32]
     held_teacher: NDArray[np.float32]
     #: of each step so far
     losses: list[Loss]
-    #: of what is kept aside, before the first step; ``None``: nothing is
+    #: losses of the held-out pairs before the first step; ``None``: there are none
     before: Loss | None
 
     @classmethod
     def read(cls, out: Path, about: dict[str, Any]) -> _State | None:
-        """The state that is kept in a folder; ``None``: there is none."""
+        """Read the checkpoint of a folder; ``None``: there is none.
+
+        Raises:
+            BadFile: it is damaged.
+            InputError: it is of another training.
+        """
         if not (out / _STATE).exists() and (out / _NEW / "state.json").exists():
-            # it was written to its end, and then the process was killed
+            # the process was killed after the last write
             (out / _NEW).rename(out / _STATE)
         path = out / _STATE / "state.json"
         if not path.exists():
@@ -172,13 +177,13 @@ class _State:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadFile(
-                f"it is no state of a training: remove {out / _STATE} to begin anew ({error})",
+                f"the checkpoint is damaged ({error}). Remove {out / _STATE} to start again.",
                 path=str(path),
             ) from None
         if state.about != about:
             raise InputError(
-                f"{out} holds a training from other labels or with other settings: finish that one, or remove "
-                f"{out / _STATE}"
+                f"{out} holds a checkpoint of other labels or other settings. Repeat those settings, or remove "
+                f"{out / _STATE}."
             )
         return state
 
@@ -197,13 +202,17 @@ class _State:
             "losses": [[one.pruning, one.ranking] for one in self.losses],
             "before": None if self.before is None else self.before.model_dump(),
         }
-        # last, since it says that the others are whole
+        # written last: it marks the checkpoint as complete
         (new / "state.json").write_text(json.dumps(said), encoding="utf-8")
         shutil.rmtree(old, ignore_errors=True)
         new.rename(old)
 
     def restore(self, trainer: Trainer, out: Path) -> None:
-        """Bring model and optimiser to where they were."""
+        """Restore model and optimizer.
+
+        Raises:
+            BadFile: the checkpoint is damaged.
+        """
         import torch
 
         try:
@@ -214,10 +223,10 @@ class _State:
                 part.load_state_dict(
                     torch.load(out / _STATE / name, map_location="cpu", weights_only=True)
                 )
-        # damaged files surface as whatever the reader raises
+        # the reader raises any class for damaged files
         except Exception as error:
             raise BadFile(
-                f"it is damaged: remove {out / _STATE} to begin anew ({error})",
+                f"the checkpoint is damaged ({error}). Remove {out / _STATE} to start again.",
                 path=str(out / _STATE / name),
             ) from error
 
@@ -234,23 +243,23 @@ def _about(wanted: Wanted, learned: int) -> dict[str, Any]:
 
 
 def _check(out: Path, about: dict[str, Any]) -> None:
-    """Find out early whether the model can be written.
+    """Check that the model can be written.
 
     Raises:
-        BadFile: it cannot, or the folder is somebody else's.
-        InputError: it holds the state of another training.
+        BadFile: the folder cannot be written or holds other files.
+        InputError: the folder holds the checkpoint of another training.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadFile(error.strerror or str(error), path=str(out)) from None
     if not os.access(out, os.W_OK | os.X_OK):
-        raise BadFile("the folder cannot be written", path=str(out))
+        raise BadFile("the folder is not writable", path=str(out))
     _State.read(out, about)
     if not any((out / name).exists() for name in (_STATE, _NEW, "posology.json")) and any(
         out.iterdir()
     ):
-        raise BadFile("the folder holds something else: name a new one", path=str(out))
+        raise BadFile("the folder holds other files. Choose a new folder.", path=str(out))
 
 
 def _loss(losses: Losses) -> Loss:

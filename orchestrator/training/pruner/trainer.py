@@ -1,6 +1,6 @@
-"""Teaches a re-ranker to prune and keeps its ranking: equation 1 of Provence.
+"""Training of a re-ranker to prune and to keep its ranking: equation 1 of Provence.
 
-It imports torch: import it inside functions.
+This module imports torch. Import it inside functions only.
 """
 
 from __future__ import annotations
@@ -21,69 +21,75 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-#: tokens of one backward pass, padding included; a batch is taught in as many as it needs
+#: tokens of one backward pass, padding included; a batch takes as many passes as it needs
 TOKENS_A_PASS = 8_192
-#: what cross-entropy takes no account of: the question, the heading, special tokens, padding
+#: label that cross-entropy ignores: question, heading, special tokens, padding
 _UNTAUGHT = -100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """How a pruner is taught. Defaults are the paper's (section 4.1)."""
+    """Hyperparameters of a pruner. Defaults are the paper's (section 4.1).
+
+    Raises:
+        ValueError: a value is out of range.
+    """
 
     epochs: int = 1
     #: learning rate
     rate: float = 3e-6
     #: pairs of question and passage
     batch: int = 48
-    #: λ of equation 1: how much the teacher's scores weigh against labels; 0: the score is not taught
+    #: λ of equation 1: weight of the teacher's scores against the labels; 0: the score is not trained
     weight: float = 0.05
-    #: of the order of examples, of dropout and of fresh heads
+    #: of the order of examples, of dropout and of new heads
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch < 1:
-            raise ValueError("there is at least one epoch, and at least one example in a batch")
+            raise ValueError(f"epochs and batch must be >= 1 (got {self.epochs} and {self.batch}).")
         if not (self.rate > 0 and self.weight >= 0):
-            raise ValueError("the learning rate is above 0, and the weight of ranking not below")
+            raise ValueError(
+                f"learning_rate must be > 0 and ranking_weight >= 0 (got {self.rate:g} and {self.weight:g})."
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Losses:
-    """What a batch, or several, came to."""
+    """Losses of one or several batches."""
 
     #: mean cross-entropy of the passages' tokens, nats
     pruning: float
-    #: mean squared distance of scores to the teacher's
+    #: mean squared distance from the teacher's scores
     ranking: float
 
     def total(self, weight: float) -> float:
-        """Equation 1."""
+        """Return the loss of equation 1."""
         return self.pruning + weight * self.ranking
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Lesson:
-    """An example as the model reads it: its first window."""
+    """An example as model input: its first window."""
 
     window: Window
-    #: of each of the window's tokens, whether it is kept, or that it is not taught; shape ``(w,)``, int64
+    #: label of each token of the window: 1 kept, 0 dropped, -100 ignored; shape ``(w,)``, int64
     labels: NDArray[np.int64]
 
 
 class Trainer:
-    """Teaches a model in place.
+    """Trains a model in place.
 
-    Equation 1 minimises, over pairs, the cross-entropy of the passage's tokens (in the paper it stands without
-    its minus) plus λ times the squared distance of the score to the teacher's. Here the first is a mean over
-    the tokens of a batch and the second one over its pairs, so that λ means the same whatever their lengths.
-    The teacher is the model as it was before: take its scores by :meth:`scores` first.
+    Equation 1 minimises, over pairs, the cross-entropy of the passage's tokens (the paper omits the minus sign)
+    plus λ times the squared distance between the score and the teacher's. Here the first term is a mean over the
+    tokens of a batch and the second a mean over its pairs, so that λ does not depend on their lengths. The teacher
+    is the initial model: take its scores by :meth:`scores` before the first step.
 
     Args:
         checkpoint: the model, changed by :meth:`step`.
-        recipe: how.
-        device: where the model is.
-        tokens_a_pass: of one backward pass.
+        recipe: hyperparameters.
+        device: of the model.
+        tokens_a_pass: maximum tokens of one backward pass.
     """
 
     def __init__(
@@ -99,13 +105,13 @@ class Trainer:
         self._reading = Reading.of(checkpoint)
         self._device = device
         self._tokens = tokens_a_pass
-        # the paper states neither a schedule nor a decay of weights
+        # the paper gives neither a schedule nor a weight decay
         self.optimizer = torch.optim.AdamW(
             checkpoint.model.parameters(), lr=recipe.rate, weight_decay=0.0
         )
 
     def lesson(self, example: Example) -> Lesson:
-        """Read an example; what does not fit one window is not taught."""
+        """Encode an example; tokens after the first window are ignored."""
         from posology.index.embedders.sentence_transformer import heading
         from posology.types import Passage
 
@@ -121,13 +127,13 @@ class Trainer:
         return Lesson(window=window, labels=labels)
 
     def order(self, count: int, epoch: int) -> list[list[int]]:
-        """The batches of an epoch, from 0: places of examples, each once, in an order of the seed's."""
+        """Return the batches of an epoch (from 0): places of all examples, shuffled by the seed."""
         places = np.random.default_rng((self.recipe.seed, epoch)).permutation(count).tolist()
         size = self.recipe.batch
         return [places[at : at + size] for at in range(0, count, size)]
 
     def scores(self, lessons: Sequence[Lesson]) -> NDArray[np.float32]:
-        """What the model scores lessons now, shape ``(len(lessons),)``."""
+        """Return the model's current scores of lessons, shape ``(len(lessons),)``."""
         model = self.checkpoint.model.eval()
         found = np.zeros(len(lessons), np.float32)
         for places in self._passes(lessons):
@@ -139,12 +145,12 @@ class Trainer:
     def step(
         self, lessons: Sequence[Lesson], teacher: NDArray[np.float32], *, number: int
     ) -> Losses:
-        """Change the model by one batch.
+        """Train the model on one batch.
 
         Args:
-            lessons: of the batch.
-            teacher: their scores before any step.
-            number: of the step, from 0; with the seed it decides what dropout drops.
+            lessons: the batch.
+            teacher: their scores by the initial model.
+            number: of the step, from 0; with the seed it determines dropout.
         """
         torch.manual_seed(self.recipe.seed * 1_000_003 + number)
         self.checkpoint.model.train()
@@ -155,7 +161,7 @@ class Trainer:
         return losses
 
     def look(self, lessons: Sequence[Lesson], teacher: NDArray[np.float32]) -> Losses:
-        """The losses of lessons, without learning from them."""
+        """Return the losses of lessons without training on them."""
         self.checkpoint.model.eval()
         with torch.inference_mode():
             return self._losses(lessons, teacher, learn=False)
@@ -179,14 +185,14 @@ class Trainer:
             ) / max(tokens, 1)
             distance = (seen.scores.float() - aims).square().sum() / len(lessons)
             if learn:
-                # of a batch in several passes the gradients add up
+                # gradients of several passes add up
                 (entropy + self.recipe.weight * distance).backward()
             pruning += float(entropy.detach())
             ranking += float(distance.detach())
         return Losses(pruning=pruning, ranking=ranking)
 
     def _passes(self, lessons: Sequence[Lesson]) -> Iterator[list[int]]:
-        """Places of lessons of like length, as many as a pass takes."""
+        """Yield the lessons of each pass, as places, sorted by length."""
         order = sorted(range(len(lessons)), key=lambda i: -len(lessons[i].window.ids))
         at = 0
         while at < len(order):

@@ -1,4 +1,4 @@
-"""A Q-table as a picture."""
+"""Picture of a Q-table (PNG)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def draw(table: QTable, path: Path) -> None:
     """Draw values with the chosen actions, visits, and how often each action is chosen.
 
     Args:
-        table: what is drawn.
-        path: of the PNG.
+        table: to draw.
+        path: file to write.
 
     Raises:
         ConfigurationError: matplotlib is not installed.
@@ -37,8 +37,8 @@ def draw(table: QTable, path: Path) -> None:
     values, visits, histogram = figure.subplots(
         3, 1, height_ratios=[len(out.states) + 1, len(out.states) + 1, 5]
     )
-    _grid(values, table, out, table.q, "{:.2f}", "Mean reward; the chosen action is framed")
-    _grid(visits, table, out, table.visits.astype(float), "{:.0f}", "Rewards behind each mean")
+    _grid(values, table, out, table.q, "{:.2f}", "Mean reward (frame: chosen action)")
+    _grid(visits, table, out, table.visits.astype(float), "{:.0f}", "Number of rewards")
     _bars(histogram, out)
     figure.suptitle(
         f"Q-table {out.digest}: {out.model}, α = {out.alpha:g}, {out.kind}, k = {out.k}"
@@ -54,9 +54,9 @@ def _figure() -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise ConfigurationError(
-            "pictures are drawn by matplotlib, which is not installed: pip install posology[plots]"
+            "matplotlib is not installed. Install it with: pip install posology[plots]"
         ) from None
-    # without pyplot there is no window and no state that outlives the picture
+    # pyplot would keep global state
     return Figure(layout="constrained")
 
 
@@ -90,12 +90,12 @@ def _grid(
                 frame = (column - 0.48, state.state - 0.46)
                 axes.add_patch(Rectangle(frame, 0.96, 0.92, fill=False, edgecolor="red", lw=2))
     names = [
-        f"{state.state}{' (default)' if state.fallback else ''} · {state.population:.0%}"
+        f"{state.state}{' (fallback)' if state.fallback else ''} · {state.population:.0%}"
         for state in out.states
     ]
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.set_xticks(range(len(table.actions)), [percent(keep) for keep in table.actions])
-    axes.set_ylabel("state · of all")
+    axes.set_ylabel("state · share")
     axes.set_title(title, fontsize=10)
 
 

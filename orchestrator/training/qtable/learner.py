@@ -1,4 +1,4 @@
-"""From what was explored to a Q-table (Arefeen et al., "LeanContext", algorithm 1)."""
+"""Computation of a Q-table from an exploration (Arefeen et al., "LeanContext", algorithm 1)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Weight of quality in a reward: both terms of equation 1 weigh the same. One point of quality is worth
-#: 2α/(1−α) points of tokens, here 2. The paper does not say its α. Figures: ``python -m evals.qtable``.
+#: 2α/(1−α) points of tokens, here 2. The paper does not give its α. Figures: ``python -m evals.qtable``.
 ALPHA = 0.5
-#: states at most, unless it is said how many
+#: default maximum of states
 MOST_STATES = 8
-#: questions for each state at least: fewer say little of an action
+#: minimum questions for each state
 PER_STATE = 10
-#: starts of k-means, of which the best is taken
+#: initialisations of k-means; the best result is used
 _STARTS = 10
 #: characters of a digest
 _DIGEST = 16
@@ -35,15 +35,15 @@ _DIGEST = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """How a table is made of what was explored.
+    """How a table is computed from an exploration.
 
     Raises:
-        InputError: it cannot be.
+        InputError: a value is out of range or unknown.
     """
 
     #: weight of quality, 0 to 1
     alpha: float = ALPHA
-    #: how many; ``None``: one for each :data:`PER_STATE` questions, :data:`MOST_STATES` at most
+    #: number of states; ``None``: one for each :data:`PER_STATE` questions, at most :data:`MOST_STATES`
     states: int | None = None
     #: one of :data:`~policies.qtable.STATES`
     kind: str = "difference"
@@ -56,21 +56,25 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1 or not 0 <= self.fallback <= 1:
-            raise InputError("alpha and the fallback are shares from 0 to 1")
+            raise InputError(
+                f"--alpha and --fallback must be from 0 to 1 (got {self.alpha:g} and {self.fallback:g})."
+            )
         if self.kind not in STATES:
-            raise InputError(f"no state {self.kind!r}: choose {', '.join(STATES)}")
+            raise InputError(
+                f"--state-kind must be one of {', '.join(STATES)} (got {self.kind!r})."
+            )
         if self.score not in SCORES:
-            raise InputError(f"no score {self.score!r}: choose {', '.join(SCORES)}")
+            raise InputError(f"--score must be one of {', '.join(SCORES)} (got {self.score!r}).")
         if self.least_visits < 1 or (self.states is not None and self.states < 1):
-            raise InputError("states and least visits are at least 1")
+            raise InputError("--states and --least-visits must be >= 1.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Graded:
-    """What one action came to on one question."""
+    """Tokens and quality of one action on one question."""
 
     keep: float
-    #: tokens that were shown of the context, of all that it has
+    #: share of the context's tokens in the call
     tau: float
     #: quality of the answer, 0 to 1
     r: float
@@ -78,19 +82,19 @@ class Graded:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Lesson:
-    """What one question teaches."""
+    """Grades of one question."""
 
     #: identity of the question
     digest: str
-    #: of its context and of itself, one after the other, shape ``(2 * dim,)``, float32
+    #: vectors of its context and of itself, concatenated, shape ``(2 * dim,)``, float32
     vectors: NDArray[np.float32]
     #: r*, the quality of the answer from the whole context
     best: float
-    #: actions that were answered
+    #: of the answered actions
     grades: tuple[Graded, ...]
 
     def state(self, kind: str) -> NDArray[np.float32]:
-        """As :func:`~policies.qtable.state_vector` of the retrieval."""
+        """Return the state, as :func:`~policies.qtable.state_vector` does for a retrieval."""
         dim = len(self.vectors) // 2
         context, query = self.vectors[:dim], self.vectors[dim:]
         match kind:
@@ -102,32 +106,32 @@ class Lesson:
                 return self.vectors
 
     def reward(self, grade: Graded, alpha: float) -> float:
-        """R of one of its grades."""
+        """Return the reward R of a grade."""
         return reward(tau=grade.tau, r=grade.r, best=self.best, alpha=alpha)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Taught:
-    """What a run teaches."""
+    """Graded answers of a run."""
 
     lessons: tuple[Lesson, ...]
-    #: line → why its question teaches nothing
+    #: reason for each line whose question has no grades
     without: Mapping[int, str]
-    #: actions that are explored, growing
+    #: explored actions, ascending
     actions: tuple[float, ...]
-    #: identity of the questions with their references
+    #: digest of the questions with their references
     data: str
 
 
 def taught(explored: Explored, score: str) -> Taught:
     """Grade all answers of a run.
 
-    Where a question has references, answers and the whole context's answer are graded by them; where not, the
+    If a question has references, its answers are graded by them, that of the whole context included. Otherwise the
     whole context's answer is the reference, and r* is 1 ("Details of RL", reward).
 
     Args:
-        explored: any part of a run.
-        score: name of one of :data:`~orchestrator.training.qtable.rewards.SCORES`.
+        explored: a run, complete or not.
+        score: one of :data:`~orchestrator.training.qtable.rewards.SCORES`.
     """
     lessons: list[Lesson] = []
     without: dict[int, str] = {}
@@ -155,7 +159,7 @@ def _lesson(asked: Asked, explored: Explored, score: str) -> Lesson | str:
             answers.append((arm, said))
     whole = next((said for arm, said in answers if arm.keep == 1), None)
     if whole is None:
-        return "there is no answer from the whole context"
+        return "no answer from the whole context"
     references = [Said.reference(text, asked.choices) for text in asked.references] or [whole]
     return Lesson(
         digest=asked.digest,
@@ -165,7 +169,7 @@ def _lesson(asked: Asked, explored: Explored, score: str) -> Lesson | str:
             Graded(
                 keep=arm.keep,
                 tau=arm.tokens / asked.tokens,
-                # the whole context's answer beside itself, whether or not it has a word that is scored
+                # the whole context's answer compared with itself, even without a word to score
                 r=1.0
                 if said == whole and not asked.references
                 else quality(said, references, score),
@@ -185,16 +189,16 @@ def _said(arm: Arm, explored: Explored) -> Said | None:
 
 
 def states_of(questions: int, wanted: int | None) -> int:
-    """How many states so many questions are given."""
+    """Return the number of states for a number of questions."""
     return wanted or max(1, min(MOST_STATES, questions // PER_STATE))
 
 
 def centroids(vectors: NDArray[np.float32], states: int, seed: int) -> NDArray[np.float32]:
-    """k-means (algorithm 1, line 6); the state of the most vectors comes first.
+    """Cluster states by k-means (algorithm 1, line 6), the largest cluster first.
 
     Args:
         vectors: shape ``(n, width)``.
-        states: fewer come where fewer vectors differ.
+        states: number of clusters; fewer if there are fewer distinct vectors.
         seed: equal seeds give equal centroids.
 
     Returns:
@@ -205,7 +209,7 @@ def centroids(vectors: NDArray[np.float32], states: int, seed: int) -> NDArray[n
 
     different = len(np.unique(vectors, axis=0))
     means = KMeans(n_clusters=min(states, different), n_init=_STARTS, random_state=seed)
-    # threads add up in the order in which they end, and the last digits with it
+    # the order of threads would change the last digits
     with threadpool_limits(1):
         labels = means.fit_predict(vectors)
     order = np.argsort(-np.bincount(labels), kind="stable")
@@ -214,11 +218,11 @@ def centroids(vectors: NDArray[np.float32], states: int, seed: int) -> NDArray[n
 
 
 def tabulate(lessons: Sequence[Lesson], empty: QTable) -> QTable:
-    """Enter every reward (algorithm 1, lines 7 to 15, every action on every question).
+    """Average all rewards (algorithm 1, lines 7 to 15, every action on every question).
 
     Args:
-        lessons: in any order: a value is the mean of its rewards.
-        empty: the table without rewards.
+        lessons: in any order.
+        empty: table without rewards.
     """
     places = {keep: place for place, keep in enumerate(empty.actions)}
     counts = np.zeros((empty.states, len(places)), np.int64)
@@ -235,23 +239,27 @@ def tabulate(lessons: Sequence[Lesson], empty: QTable) -> QTable:
 def learn(
     found: Taught, begin: Begin | None, recipe: Recipe, actions: Sequence[float] | None = None
 ) -> QTable:
-    """States, then values (algorithm 1).
+    """Compute the states, then the values (algorithm 1).
 
     Args:
-        found: what there is to learn.
-        begin: how the questions were asked; ``None``: none were.
-        recipe: how it is learned.
-        actions: those that the table has; ``None``: all that were explored.
+        found: graded answers.
+        begin: how the questions were asked; ``None``: none was asked.
+        recipe: how the table is computed.
+        actions: of the table; ``None``: all explored ones.
 
     Raises:
-        InputError: there is nothing to learn, or an action was not explored.
+        InputError: no question has grades, or an action was not explored.
     """
     if begin is None or not found.lessons:
-        raise InputError("not one question was answered from its whole context: nothing is learned")
+        raise InputError(
+            "no question was answered from its whole context, so there is no table to compute."
+        )
     kept = tuple(sorted(set(actions or found.actions)))
     if unknown := [keep for keep in kept if keep not in found.actions]:
         explored = ", ".join(f"{keep:g}" for keep in found.actions)
-        raise InputError(f"{unknown[0]:g} was not explored, only {explored}")
+        raise InputError(
+            f"--actions must be among the explored shares {explored} (got {unknown[0]:g})."
+        )
     vectors = np.stack([lesson.state(recipe.kind) for lesson in found.lessons])
     places = centroids(vectors, states_of(len(vectors), recipe.states), recipe.seed)
     shape = (len(places), len(kept))

@@ -1,4 +1,4 @@
-"""The questions that a Q-table learns from, as a file gives them."""
+"""File of questions for training, labels and tests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from posology.errors import InvalidQuery
 from posology.query import make_query
 from posology.types import Query
 
-#: all that a row may say: what else a question is asked with is the same for all of a run
+#: fields of a row; other options are the same for all questions of a run
 FIELDS = ("question", "id", "form", "options", "answer", "answers")
-#: characters of a reference answer, and references of a question
+#: maximum characters of a reference answer, and references of a question
 MAX_REFERENCE, MAX_REFERENCES = 10_000, 100
 #: characters of a digest
 _DIGEST = 16
@@ -24,24 +24,28 @@ _DIGEST = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Example:
-    """A question to learn from."""
+    """A question with its reference answers."""
 
-    #: where it stands, from 1
+    #: line, from 1
     line: int
     query: Query
-    #: right answers, any of which will do; empty: the answer from the whole context is the reference
+    #: correct answers, any of which is accepted; empty: the whole context's answer is the reference
     references: tuple[str, ...]
 
     @property
     def digest(self) -> str:
-        """Identity of the question, whatever its references."""
-        said = [self.query.text, self.query.form, [[o.label, o.text] for o in self.query.options]]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:_DIGEST]
+        """Digest of the question without its references."""
+        content = [
+            self.query.text,
+            self.query.form,
+            [[o.label, o.text] for o in self.query.options],
+        ]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:_DIGEST]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BadLine:
-    """A line that no question can be read from."""
+    """An invalid line."""
 
     #: from 1
     line: int
@@ -50,22 +54,21 @@ class BadLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examples:
-    """What a file holds."""
+    """Content of a file."""
 
     good: tuple[Example, ...]
     bad: tuple[BadLine, ...]
 
 
 def read_examples(lines: Iterable[bytes], settings: Settings) -> Examples:
-    """Read questions, a JSON object a line; blank lines are none.
+    """Read questions, one JSON object per line; blank lines are skipped.
 
-    A line that cannot be read is told, and the others are read. So is a question that stands there already:
-    asked again it would be paid for again, and teach nothing.
+    Invalid lines and repeated questions are returned as bad lines; they do not stop the others.
 
     Args:
         lines: each ``{"question": …}`` with an ``id``, ``form`` and ``options`` as for a batch, and ``answer``
-            or ``answers``: right answers, as strings.
-        settings: for what is asked of every row of a batch.
+            or ``answers``: correct answers, as strings.
+        settings: limits of a batch's rows.
     """
     good: list[Example] = []
     bad: list[BadLine] = []
@@ -82,7 +85,7 @@ def read_examples(lines: Iterable[bytes], settings: Settings) -> Examples:
         if first == line:
             good.append(example)
         else:
-            bad.append(BadLine(line=line, reason=f"the question stands in line {first} already"))
+            bad.append(BadLine(line=line, reason=f"the question repeats line {first}"))
     return Examples(good=tuple(good), bad=tuple(bad))
 
 
@@ -93,7 +96,7 @@ def _example(line: int, raw: bytes, settings: Settings) -> Example:
         references = _references(data)
         if others := sorted(set(data) - set(FIELDS)):
             raise InvalidQuery(
-                f"a question has no {others[0]!r} of its own here: it may have {', '.join(FIELDS)}",
+                f"unknown field {others[0]!r}. Allowed fields: {', '.join(FIELDS)}.",
                 field=others[0],
             )
         raw = json.dumps(data).encode()
@@ -102,7 +105,7 @@ def _example(line: int, raw: bytes, settings: Settings) -> Example:
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:
-    """What a line says; ``None`` where the reader of rows says why it is none."""
+    """Return the object of a line; ``None``: it is not one, and the reader of rows reports why."""
     try:
         data = json.loads(raw.decode().removeprefix("\ufeff"))
     except (ValueError, RecursionError):
@@ -119,17 +122,22 @@ def _query(row: Row) -> Query:
 
 
 def _references(data: dict[str, Any]) -> tuple[str, ...]:
-    """Take the right answers out of a row."""
+    """Remove the correct answers from a row and return them."""
     if "answer" in data and "answers" in data:
-        raise InvalidQuery("a question has an answer or answers, not both", field="answers")
+        raise InvalidQuery("give either answer or answers, not both", field="answers")
     given = data.pop("answers", None)
     alone = data.pop("answer", None)
     found = given if given is not None else [] if alone is None else [alone]
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise InvalidQuery("an answer is a string, and answers are a list of them", field="answers")
+        raise InvalidQuery(
+            "answer must be a string, and answers a list of strings", field="answers"
+        )
     kept = _distinct(found)
     if len(kept) > MAX_REFERENCES:
-        raise InvalidQuery(f"a question has at most {MAX_REFERENCES} answers", field="answers")
+        raise InvalidQuery(
+            f"a question must have at most {MAX_REFERENCES} answers (got {len(kept)})",
+            field="answers",
+        )
     return kept
 
 
@@ -137,10 +145,11 @@ def _distinct(found: Sequence[str]) -> tuple[str, ...]:
     kept = tuple(dict.fromkeys(one.strip() for one in found))
     for one in kept:
         if not one:
-            raise InvalidQuery("an answer has no words", field="answers")
+            raise InvalidQuery("an answer must not be empty", field="answers")
         if len(one) > MAX_REFERENCE:
             raise InvalidQuery(
-                f"an answer has more than {MAX_REFERENCE:,} characters", field="answers"
+                f"an answer must have at most {MAX_REFERENCE:,} characters (got {len(one):,})",
+                field="answers",
             )
         try:
             one.encode()

@@ -1,7 +1,7 @@
-"""How good an answer is beside a reference: what a Q-table is rewarded for.
+"""Quality of an answer compared with a reference: the reward of a Q-table.
 
-After Arefeen et al., "LeanContext", "Details of RL", reward: ROUGE-1 (Lin, "ROUGE", 2004) of the answer. Beside
-it stands containment, for references of a few words that any right answer holds.
+After Arefeen et al., "LeanContext", "Details of RL", reward: ROUGE-1 (Lin, "ROUGE", 2004) of the answer. The
+alternative is containment, for short references whose words any correct answer has.
 """
 
 from __future__ import annotations
@@ -17,68 +17,68 @@ from posology.llm.offline.replies import NOTICE
 from posology.text.refusals import is_refusal
 from posology.types import Answer, Refusal
 
-#: a word; the package's own tokenizer knows ASCII alone, and µ and β are letters here
+#: a word, with letters such as µ and β, which the package's own tokenizer drops
 _WORD = re.compile(r"[^\W_]+")
-#: shorter words are not stemmed, as in the package's own tokenizer
+#: words up to this length are not stemmed, as in the package's own tokenizer
 _SHORT = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Said:
-    """What was answered, or is to be answered."""
+    """An answer, or a reference answer."""
 
-    #: the answer, or why there is none
+    #: the answer, or the reason of a refusal
     text: str
-    #: the verdict; ``None`` for free questions and where there is none
+    #: the verdict; ``None``: free question, or no verdict
     choice: str | None = None
-    #: whether it says that there is no answer
+    #: whether it is a refusal
     refused: bool = False
 
     @classmethod
     def by(cls, outcome: Answer | Refusal) -> Said:
-        """What a strategy came to."""
+        """Return the answer of a strategy's outcome."""
         if isinstance(outcome, Refusal):
             return cls(text=outcome.reason, refused=True)
         return cls(text=outcome.text, choice=outcome.choice)
 
     @classmethod
     def reference(cls, text: str, choices: Sequence[str]) -> Said:
-        """A reference answer as a file gives it: a verdict, words, or that there is no answer."""
+        """Parse a reference answer: a verdict, words, or a refusal."""
         verdicts = {choice.casefold(): choice for choice in choices}
         choice = verdicts.get(text.strip().casefold())
         return cls(text=text, choice=choice, refused=choice is None and is_refusal(text))
 
 
-#: quality of an answer's text beside a reference's, 0 to 1
+#: quality of an answer's text compared with a reference's, 0 to 1
 Score = Callable[[str, str], float]
 
 
 def rouge1(said: str, reference: str) -> float:
-    """ROUGE-1 F: the harmonic mean of the shares of the stemmed words that the other text has, too."""
+    """Return ROUGE-1 F: the harmonic mean of precision and recall of stemmed words."""
     found: float = _scorer().score(reference, said)["rouge1"].fmeasure
     return found
 
 
 def containment(said: str, reference: str) -> float:
-    """1 where the answer holds every stemmed word of a reference that has words, else 0."""
+    """Return 1 if the answer has every stemmed word of a reference with words, else 0."""
     wanted = set(_words(reference))
     return float(bool(wanted) and wanted <= set(_words(said)))
 
 
-#: name → how it is computed
+#: scores by name
 SCORES: Mapping[str, Score] = MappingProxyType({"rouge1": rouge1, "containment": containment})
 
 
 def quality(said: Said, references: Sequence[Said], score: str) -> float:
-    """How good an answer is beside the reference that it is nearest to, 0 to 1.
+    """Return the quality of an answer compared with its nearest reference, 0 to 1.
 
-    A refusal is worth nothing, unless the reference is one. Where the reference is a verdict, the answer's
-    verdict decides, whatever the score.
+    A refusal scores 0, unless the reference is a refusal. If the reference is a verdict, only the answer's verdict
+    counts.
 
     Args:
-        said: what was answered.
+        said: the answer.
         references: at least one.
-        score: name of one of :data:`SCORES`.
+        score: one of :data:`SCORES`.
     """
     return max(_against(said, reference, SCORES[score]) for reference in references)
 
@@ -92,7 +92,7 @@ def _against(said: Said, reference: Said, score: Score) -> float:
 
 
 def _spoken(text: str) -> str:
-    # it stands under every answer of the offline reader, and says nothing of any question
+    # the notice under every answer of the offline reader
     return text.replace(NOTICE, "")
 
 
@@ -105,10 +105,10 @@ def _scorer() -> Any:
 
 
 class _Words:
-    """Splits as the package's own tokenizer does, in any alphabet."""
+    """Splits as the package's own tokenizer does, but in any alphabet."""
 
     def tokenize(self, text: str) -> list[str]:
-        """Lower-case words; those longer than three letters are stemmed."""
+        """Return lower-case words; those longer than three letters are stemmed."""
         return _words(text)
 
 
@@ -117,7 +117,7 @@ def _stemmer() -> Callable[[str], str]:
     from nltk.stem.porter import PorterStemmer
 
     stem: Callable[[str], str] = PorterStemmer().stem
-    # the same words come again in every answer to a question
+    # answers to a question share most words
     return cache(stem)
 
 

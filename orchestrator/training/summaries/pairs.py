@@ -1,4 +1,4 @@
-"""The data set that a model is fine-tuned on: passages with what they were shortened to (figure 4)."""
+"""Data set for fine-tuning: passages with their summaries (TCRA-LLM, figure 4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from posology.errors import BadFile, InputError
 
 Split: TypeAlias = Literal["train", "validation", "test"]
-#: of 500 passages 400, 50 and 50 (section 4.2.1)
+#: of training and validation: of 500 passages 400 and 50, with 50 for testing (section 4.2.1)
 SHARES = (0.8, 0.1)
 
 
@@ -27,9 +27,9 @@ class Pair(BaseModel):
     split: Split
     text: str = Field(min_length=1)
     summary: str = Field(min_length=1)
-    #: of the passage's words that the summary was to have
+    #: target share of the passage's words
     share: float = Field(gt=0, lt=1)
-    #: replies that it took, 1 or more
+    #: number of replies, at least 1
     rounds: int = Field(ge=1)
     #: ``provider:name`` of the model that wrote it
     model: str
@@ -37,7 +37,7 @@ class Pair(BaseModel):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pairs:
-    """A data set for one share."""
+    """A data set of one compression ratio."""
 
     share: float
     train: tuple[Pair, ...]
@@ -48,16 +48,16 @@ class Pairs:
 
 
 def split_of(place: int, count: int) -> Split:
-    """Which part the pair at a place belongs to, of as many in an order that says nothing of them."""
+    """Return the split of the pair at a place of ``count`` shuffled pairs."""
     train, validation = (round(count * share) for share in SHARES)
     return "train" if place < train else "validation" if place < train + validation else "test"
 
 
 def write_pairs(pairs: Sequence[Pair], path: Path) -> None:
-    """Write a data set, a row a pair; whoever reads meanwhile has the old one or the new one whole.
+    """Write a data set atomically, one pair per row.
 
     Raises:
-        BadFile: the file system does not take it.
+        BadFile: the file cannot be written.
     """
     part = path.with_name(path.name + ".part")
     try:
@@ -71,8 +71,8 @@ def read_pairs(path: Path) -> Pairs:
     """Read a data set.
 
     Raises:
-        BadFile: it cannot be read, or a row is no pair.
-        InputError: it has rows of several shares, or none to train on or to validate by.
+        BadFile: the file cannot be read, or a row is not a pair.
+        InputError: rows have several ratios, or there are none for training or validation.
     """
     try:
         content = path.read_bytes()
@@ -84,14 +84,16 @@ def read_pairs(path: Path) -> Pairs:
         try:
             pair = Pair.model_validate_json(line)
         except ValidationError:
-            reason = "it is no row of a file of `posology compressor dataset`"
+            reason = "not a row of a data set of `posology compressor dataset`"
             raise BadFile(reason, path=str(path), line=number) from None
         found[pair.split].append(pair)
         shares.add(pair.share)
     if len(shares) != 1:
-        raise InputError(f"{path} holds rows of {len(shares)} shares: a model is made for one")
+        raise InputError(
+            f"{path} must have rows of exactly one compression ratio (got {len(shares)})."
+        )
     if not found["train"] or not found["validation"]:
-        raise InputError(f"{path} has no row to train on, or none to validate by")
+        raise InputError(f"{path} must have rows of both splits train and validation.")
     return Pairs(
         share=shares.pop(),
         train=tuple(found["train"]),

@@ -1,4 +1,4 @@
-"""Which passages of a corpus are shortened: drawn by a seed, whatever the order of the files."""
+"""Sample of the passages to shorten: drawn by a seed, independent of the order of the files."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from posology.errors import BadFile, BadRecord, InputError
 from posology.index.store import Index
 from posology.types import Passage
 
-#: passages that are fetched from an index at once
+#: passages fetched from an index together
 _FETCHED = 256
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
-    """Which passages are wanted, and how many."""
+    """Number and length of the passages to draw."""
 
     count: int
     seed: int
-    #: words of the shortest and of the longest that are taken: to 30 % of a sentence nothing can be shortened, and
-    #: the model that is fine-tuned takes 512 tokens
+    #: minimum words of a passage: a single sentence cannot be shortened to 30 %
     least: int
+    #: maximum words of a passage: the fine-tuned model takes 512 tokens
     most: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drawn:
-    """What was drawn, and what there was to draw from."""
+    """A sample, and the number of passages it was drawn from."""
 
-    #: in the order of their lots
+    #: ordered by lot
     passages: tuple[Passage, ...]
-    #: passages that there were, and how many of them were too short or too long
+    #: number of passages, and of those that were retracted, too short or too long
     seen: int
     unfit: int
 
 
 def lot(seed: int, passage_id: str) -> bytes:
-    """A passage's lot: by the smallest it is drawn. More passages for the same seed are the same and more."""
+    """Return the lot of a passage; the smallest lots are drawn, so that a larger sample contains a smaller one."""
     return hashlib.sha256(f"{seed}\0{passage_id}".encode("utf-8", "surrogatepass")).digest()
 
 
 def draw(passages: Iterable[Passage], wish: Wish) -> Drawn:
-    """Draw in one pass. Of passages of one id the last counts; retracted ones are not drawn.
+    """Draw in one pass. The last passage of an id wins; retracted passages are skipped.
 
     Raises:
-        InputError: not one fits.
+        InputError: no passage has the required length.
     """
     seen = unfit = 0
     lots: dict[str, Passage] = {}
@@ -70,14 +70,13 @@ def draw(passages: Iterable[Passage], wish: Wish) -> Drawn:
             lots = {one.id: one for one in _smallest(lots.values(), wish)}
     if not lots:
         raise InputError(
-            f"none of {seen:,} passages has {wish.least} to {wish.most} words: say others with --least-words and "
-            "--most-words"
+            f"none of {seen:,} passages has {wish.least} to {wish.most} words. Change --least-words or --most-words."
         )
     return Drawn(passages=tuple(_smallest(lots.values(), wish)), seen=seen, unfit=unfit)
 
 
 def of_files(paths: Sequence[Path]) -> Iterator[Passage]:
-    """The passages of corpus files; records that cannot be read are passed over, as ingest tells them.
+    """Yield the passages of corpus files; invalid records are skipped (`posology ingest` reports them).
 
     Raises:
         BadFile: a file cannot be read.
@@ -95,7 +94,7 @@ def of_files(paths: Sequence[Path]) -> Iterator[Passage]:
 
 
 def of_index(index: Index, wish: Wish) -> Iterator[Passage]:
-    """The passages of an index in the order of their lots, fetched a few at a time."""
+    """Yield the passages of an index, ordered by lot."""
     ids = sorted(index.ids(), key=lambda one: lot(wish.seed, one))
     taken = 0
     for start in range(0, len(ids), _FETCHED):

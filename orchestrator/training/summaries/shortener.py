@@ -1,4 +1,4 @@
-"""The length-checking loop (TCRA-LLM, figure 4): ask for a share, and ask again until the length is right."""
+"""The length-checking loop (TCRA-LLM, figure 4): request a summary of a length, and again until it fits."""
 
 from __future__ import annotations
 
@@ -14,55 +14,56 @@ from prompts.shorten import Length, render_again, render_shorten
 from prompts.template import Rendered
 from strategies.compression.checked import check
 
-#: names the calls in the account
+#: strategy of the calls, in the account
 STRATEGY = "summarization"
-#: by how much of the passage's words a summary may be off
+#: accepted deviation from the target, as a share of the passage's words
 TOLERANCE = 0.1
-#: replies that are asked for, at most
+#: maximum replies for a passage
 ROUNDS = 4
-#: Output tokens for each word that is taken at most, and besides: medical prose has 1.3 to 1.6 a word.
+#: Output limit in tokens: per word of the longest accepted summary, and a constant. Medical prose has 1.3 to 1.6
+#: tokens per word.
 TOKENS_A_WORD, TOKENS_BESIDES = 3, 32
 _QUERY = make_query("What does the passage say, in fewer words?")
 
 
 class Ending(StrEnum):
-    """How the work on one passage ended."""
+    """Result of shortening a passage."""
 
-    #: a summary of the right length that says nothing which the passage does not
+    #: a summary of the right length without claims that the passage does not make
     FITS = "fits"
-    #: no reply did, of as many as are asked for
+    #: no reply fitted within the maximum number
     NEVER_FIT = "never_fit"
-    #: the model, or its provider's safety system, would not
+    #: the model or its provider's safety system refused
     DECLINED = "declined"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shortened:
-    """What became of a passage."""
+    """A passage with its last reply."""
 
     passage: Passage
     ending: Ending
-    #: replies that were read
+    #: number of replies
     rounds: int
-    #: the last reply; of the right length where it fits
+    #: last reply
     summary: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shortener:
-    """Shortens one passage, spending only through the ``complete`` that it is given."""
+    """Shortens a passage. All calls go through the given ``complete``."""
 
     #: ``provider:name``
     model: str
-    #: of the words that are left
+    #: target share of the words
     share: float
     tolerance: float = TOLERANCE
     rounds: int = ROUNDS
-    #: bound on output tokens of one call; ``None``: by the length that is asked for
+    #: limit on output tokens of one call; ``None``: derived from the target length
     max_tokens: int | None = None
 
     async def __call__(self, passage: Passage, complete: Complete) -> Shortened:
-        """Ask until a reply fits, or there were as many as are asked for.
+        """Request summaries until one fits or the maximum number of replies is reached.
 
         Raises:
             ProviderError: a call failed.
@@ -77,22 +78,22 @@ class Shortener:
             if ending is not None:
                 return Shortened(passage=passage, ending=ending, rounds=number, summary=reply)
             call = self.again(passage, call, reply, added=added)
-        raise AssertionError("at least one reply is asked for")
+        raise AssertionError("rounds must be >= 1")
 
     def first(self, passage: Passage) -> Call:
-        """The call that asks for the first time."""
+        """Return the first call."""
         return self._call(passage, render_shorten(_excerpt(passage), self.length(passage)))
 
     def again(
         self, passage: Passage, before: Call, reply: str, *, added: tuple[str, ...] = ()
     ) -> Call:
-        """The call after a reply that does not fit, with the conversation so far."""
+        """Return the call after a reply that does not fit, with the conversation so far."""
         return self._call(
             passage, render_again(before.messages, reply, self.length(passage), added=added)
         )
 
     def length(self, passage: Passage) -> Length:
-        """What is asked for."""
+        """Return the target length."""
         return Length(words=len(passage.text.split()), share=self.share, tolerance=self.tolerance)
 
     def _call(self, passage: Passage, rendered: Rendered) -> Call:
@@ -111,12 +112,12 @@ class Shortener:
     def _judge(
         self, passage: Passage, reply: str, completion: Completion
     ) -> tuple[Ending | None, tuple[str, ...]]:
-        """Whether a reply ends the work; where its length is right and it does not, what it adds."""
+        """Return the ending, ``None`` to continue; and claims that only a reply of the right length adds."""
         if completion.finish is Finish.FILTERED:
             return Ending.DECLINED, ()
         length, words = self.length(passage), len(reply.split())
         if words < length.least:
-            # a refusal is short; what is long enough is taken for a summary of a negative finding
+            # a refusal is short; a long enough one is a summary of a negative finding
             return (Ending.DECLINED if reply and is_refusal(reply) else None), ()
         if words > length.most or completion.finish is Finish.LENGTH:
             return None, ()

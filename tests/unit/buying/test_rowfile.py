@@ -55,8 +55,8 @@ def test_a_file_that_was_cut_anywhere_is_whole_up_to_its_last_row(
 @pytest.mark.parametrize(
     ("content", "said", "line"),
     [
-        (b"my notes", "no file of words", None),
-        (b'{"row":"word","text":"a"}\n\nmy notes\n', "no file of words", 3),
+        (b"my notes", "not a file of words", None),
+        (b'{"row":"word","text":"a"}\n\nmy notes\n', "not a file of words", 3),
         (b'{"row":"word","text":"twice"}\n' * 2, "stands there twice", 2),
     ],
 )

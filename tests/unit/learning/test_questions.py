@@ -44,7 +44,7 @@ def test_questions_are_read_with_their_right_answers() -> None:
         ({"question": "q", "k": 3}, "'k'"),
         ({"question": "q", "answer": 1}, "string"),
         ({"question": "q", "answers": "x"}, "list"),
-        ({"question": "q", "answers": [" "]}, "no words"),
+        ({"question": "q", "answers": [" "]}, "empty"),
         ({"question": "q", "answers": ["\ud800"]}, "Unicode"),
         ({"question": "q", "answer": "x", "answers": ["y"]}, "not both"),
         ({"question": "q", "answer": "x" * 10_001}, "10,000"),

@@ -61,7 +61,7 @@ def test_a_question_without_an_answer_from_the_whole_context_teaches_nothing() -
     found = taught(run, "rouge1")
     assert not found.lessons
     assert set(found.without) == {1, 4}
-    with pytest.raises(InputError, match="nothing is learned"):
+    with pytest.raises(InputError):
         learn(found, run.begin, Recipe())
 
 
@@ -201,7 +201,7 @@ def test_a_table_may_have_some_of_the_actions() -> None:
     run = explored(begin(), asked("q", ARMS), replied("a", "A"), replied("b", "B"))
     found = taught(run, "rouge1")
     assert learn(found, run.begin, Recipe(), (0.1,)).actions == (0.1,)
-    with pytest.raises(InputError, match=r"only 0\.1, 1"):
+    with pytest.raises(InputError, match=r"0\.1, 1"):
         learn(found, run.begin, Recipe(), (0.3,))
 
 

