@@ -108,9 +108,9 @@ def reconcile(
 ) -> None:
     """Compare the ledger with a provider's usage and cost exports.
 
-        Several files may be given: pages, days, usage and costs. Exit status 14: there is a difference that calls of
+    Several files may be given: pages, days, usage and costs. Exit status 14: there is a difference that calls of
     unknown cost do not explain. docs/how-to/reconciliation.md explains how to get exports.
-        """
+    """
     from orchestrator.cli.money.reconcile_view import reconcile_output, show_reconcile
     from posology.budget.books.files import written
     from posology.budget.reconcile.formats.exports import PROVIDERS
