@@ -104,11 +104,11 @@ def test_an_answer_is_judged(cli: Cli, of: QTable, redis_url: str, tenant: str) 
     decision = Decision(dose=Dose(strategy="direct"), policy="router", reason="it is")
     plain = cli("feedback", anyio.run(job, decision), "--score", "1")
     assert plain.exit_code == 0, plain.stderr
-    assert "no Q-table decided" in plain.stdout
+    assert "no Q-table" in plain.stdout
     looked_at = {"qtable.table": of.digest, "qtable.state": 1}
     name = anyio.run(job, replace(decision, features=looked_at))
     told = cli("feedback", name, "--score", "0.5", "--comment", "Half.")
-    assert f"{of.digest} learns from it in state 1" in told.stdout
+    assert f"state 1 of Q-table {of.digest}" in told.stdout
     out = json.loads(cli("feedback", name, "--score", "0", "--json").stdout)
     assert (out["feedback"]["score"], out["feedback"]["comment"]) == (0, None)
     assert cli("feedback", name, "--score", "2").exit_code == 3
@@ -145,7 +145,7 @@ def test_feedback_makes_another_table(
 
     # it is the same however often it is made, and the new one has heard of nothing yet
     text = cli("promote", "t.json", "--out", "again.json")
-    assert "1 of 1 states choose otherwise" in text.stdout
+    assert "1 of 1 states" in text.stdout
     assert qtables.load(tmp_path / "again.json").digest == new.digest
     assert cli("promote", "new.json", "--out", "newer.json").exit_code == 1
     assert cli("promote", "t.json", "--out", "other.json", "--tenant", "nobody").exit_code == 1

@@ -276,11 +276,11 @@ def test_the_command_ends_well_where_all_is_the_same(
     name, jobs = batch
     all_ = cli("policy", "replay", "--batch", name, "--qtable", "t.json")
     assert all_.exit_code == 0, all_.output
-    assert "9 jobs, 10 decisions: the same 9" in all_.stdout
+    assert "9 jobs, 10 decisions: 9 same" in all_.stdout
     # FlatPrices made the records; the packaged ones are here
-    assert "prices (of 10)" in all_.stdout
+    assert "prices (10 decisions)" in all_.stdout
     one = cli("policy", "replay", jobs[1].id, POSOLOGY_QTABLE="t.json")
-    assert "the same: direct, by 2, 4, 8 passages, then briefcontext" in one.stdout
+    assert "same: direct, by 2, 4, 8 passages, then briefcontext" in one.stdout
     listed = "\n".join(job.id for job in jobs)
     piped = cli("policy", "replay", "-", "--qtable", "t.json", stdin=listed)
     assert piped.exit_code == 0
@@ -292,7 +292,7 @@ def test_the_command_tells_what_changed(cli: Cli, batch: tuple[str, list[JobOutp
     result = cli("policy", "replay", "--batch", name)
     assert result.exit_code == DecisionChanged.exit_code
     assert "policy qtable" in result.stdout
-    assert "decided otherwise" in result.stdout
+    assert "different decision" in result.stdout
     as_json = cli("policy", "replay", "--batch", name, "--json", "--show", "1")
     assert as_json.exit_code == DecisionChanged.exit_code
     out = json.loads(as_json.stdout)
@@ -303,7 +303,7 @@ def test_the_command_tells_what_changed(cli: Cli, batch: tuple[str, list[JobOutp
     assert out["counts"]["changed"] >= 2
     gone = cli("policy", "replay", "job_nobody")
     assert gone.exit_code == 1
-    assert "no such job" in gone.stdout
+    assert "job not found" in gone.stdout
     assert cli("policy", "replay").exit_code == 2
     assert cli("policy", "replay", "--batch", "batch_nobody").exit_code == 8
     assert cli("policy", "replay", jobs[0].id, "--qtable", "none.json").exit_code == 4

@@ -314,8 +314,8 @@ def test_the_ledger_is_verified_and_rebuilt(cli: Cli, redis_url: str, tenant: st
     spend_now(redis_url, tenant)
     good = cli("ledger", "verify")
     assert good.exit_code == 0, good.stdout
-    assert f"{tenant} right 3 entries" in flat(good.stdout)
-    assert "under way: 1 attempts, $2.0000 set aside" in good.stdout
+    assert f"{tenant} correct 3 entries" in flat(good.stdout)
+    assert "in flight: 1 attempts, $2.0000 reserved" in good.stdout
     tamper(redis_url, tenant)
     bad = cli("ledger", "verify", "--json")
     assert bad.exit_code == 1
@@ -325,11 +325,11 @@ def test_the_ledger_is_verified_and_rebuilt(cli: Cli, redis_url: str, tenant: st
         {"key": "money", "field": "spent:total", "counted": 1_250_000_000, "summed": 250_000_000}
     ]
     shown = cli("ledger", "verify", "--tenant", tenant)
-    assert "WRONG" in shown.stdout
-    assert "counted 1,250,000,000 ($1.2500), entries add up to 250,000,000" in shown.stdout
+    assert "INCORRECT" in shown.stdout
+    assert "counter 1,250,000,000 ($1.2500), sum of entries 250,000,000" in shown.stdout
     mended = cli("ledger", "rebuild")
     assert mended.exit_code == 0, mended.stdout
-    assert "put right: money spent:total" in mended.stdout
+    assert "corrected: money spent:total" in mended.stdout
     again = published(cli("ledger", "rebuild", "--json"), "rebuild")
     assert again["tenants"][0]["changed"] == []
     everybody = published(cli("ledger", "verify", "--all", "--json"), "ledger")
@@ -344,7 +344,7 @@ def test_the_ledger_is_exported_and_archived(
     assert (out["attempts"], out["tenants"]) == (2, [tenant])
     rows = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert {row["cost_usd"] for row in rows} == {"0.25", None}
-    assert "2 attempts in a.csv" in cli("ledger", "export", "a.csv").stdout
+    assert "2 attempts written to a.csv" in cli("ledger", "export", "a.csv").stdout
     job = next(row["job"] for row in rows)
     few = published(cli("ledger", "export", "b.parquet", "--job", job, "--json"), "export")
     assert few["attempts"] == sum(row["job"] == job for row in rows)
@@ -352,7 +352,7 @@ def test_the_ledger_is_exported_and_archived(
     assert cli("ledger", "export", "a.csv", "--since", "soon").exit_code == 3
     today = datetime.now(UTC).date()
     before = ["--before", today.isoformat(), "--out", "kept"]
-    assert "there is nothing" in cli("ledger", "archive", *before).stdout
+    assert "no entries" in cli("ledger", "archive", *before).stdout
     later = ["--before", (today + timedelta(days=1)).isoformat(), "--out", "kept"]
     moved = published(cli("ledger", "archive", *later, "--json"), "archive")
     (file,) = moved["files"]

@@ -54,7 +54,7 @@ def test_a_tenants_life_on_the_command_line(cli: Cli, tenant: str) -> None:
     assert made.stdout.startswith("psl_"), "the key alone, for a script to take it"
     assert made.stdout.count("\n") == 1
     assert made.stdout.strip() not in made.stderr
-    assert "shown this once" in made.stderr
+    assert "shown only once" in made.stderr
     shown = cli("show", tenant)
     for words in (tenant, "active", "$5", "$0.25", "openai:*", "60", "no limit", "UTC"):
         assert words in shown.stdout
@@ -95,14 +95,11 @@ def test_a_limit_below_what_is_spent_is_told(cli: Cli, redis_url: str, tenant: s
     anyio.run(spend)
     # what it spent before it was created counts
     made = cli("create", tenant, "--day", "2", "--total", "1")
-    assert (
-        "of the total's limit of $1, $1.5 are spent: no call that costs anything is made"
-        in made.stderr
-    )
-    assert "of the day's" not in made.stderr
+    assert "total budget of $1: $1.5 spent" in made.stderr
+    assert "day budget" not in made.stderr
     lowered = cli("set", tenant, "--day", "1.5")
     assert lowered.exit_code == 0
-    assert "of the day's limit of $1.5, $1.5 are spent" in lowered.stderr
+    assert "day budget of $1.5: $1.5 spent" in lowered.stderr
     out = published(cli("show", tenant, "--json"), "tenant")
     day = out["balances"][0]
     assert (day["cap_usd"], day["spent_usd"], day["left_usd"]) == ("1.5", "1.5", "0")
@@ -111,7 +108,7 @@ def test_a_limit_below_what_is_spent_is_told(cli: Cli, redis_url: str, tenant: s
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (["create", "a b"], 3, "no tenant can be called"),
+        (["create", "a b"], 3, "a b"),
         (["create", "T", "--day", "-1"], 3, "day"),
         (["create", "T", "--day", "nan"], 3, "day"),
         (["create", "T", "--month", "1e400"], 3, "month"),
@@ -120,11 +117,11 @@ def test_a_limit_below_what_is_spent_is_told(cli: Cli, redis_url: str, tenant: s
         (["create", "T", "--calls", "0"], 3, "calls"),
         (["create", "T", "--rpm", "1.5"], 3, "requests_per_minute"),
         (["create", "T", "--tpm", "9999999999"], 3, "tokens_per_minute"),
-        (["create", "T", "--model", "gpt"], 4, "no model 'gpt'"),
-        (["create", "T", "--model", "none", "--model", "openai:*"], 4, "no model 'none'"),
+        (["create", "T", "--model", "gpt"], 4, "'gpt'"),
+        (["create", "T", "--model", "none", "--model", "openai:*"], 4, "'none'"),
         (["show", "T"], 12, "no tenant"),
         (["set", "T", "--day", "1"], 12, "tenants create"),
-        (["set", "T"], 2, "say which limit"),
+        (["set", "T"], 2, "--day"),
         (["disable", "T"], 12, "no tenant"),
         (["enable", "T"], 12, "no tenant"),
         (["rotate-key", "T"], 12, "no tenant"),

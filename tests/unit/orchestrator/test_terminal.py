@@ -129,12 +129,12 @@ def test_a_contradiction_is_shown_with_both_sides_and_what_became_of_it() -> Non
     assert "\x1b" not in text
     assert "\x07" not in text
     for part in (
-        "contradict each other: It [31mhelps.",
+        "Sources disagree: It [31mhelps.",
         "for trial: a [31mtitle (2020)",
         "“It did.”",
         "against case report: b [31mtitle RETRACTED",
         "“It [bold]did not.”",
-        "decided for the supporting side: a trial carries further",
+        "the supporting side: a trial carries further",
     ):
         assert part in text
     assert "unresolved: a trial" in shown(answer(Resolution.UNRESOLVED))
@@ -143,6 +143,6 @@ def test_a_contradiction_is_shown_with_both_sides_and_what_became_of_it() -> Non
 def test_what_was_read_and_what_was_not_is_shown() -> None:
     text = shown(answer(Resolution.OPPOSING))
     assert (
-        "5 partitions: 2 with findings, 2 with nothing relevant, 1 could not be read; 6 calls"
+        "5 partitions: 2 with findings, 2 without relevant passages, 1 failed; 6 calls"
         in text
     )

@@ -123,5 +123,5 @@ def test_a_data_set_that_is_none_is_refused(tmp_path: Path, dataset: Path) -> No
         read_pairs(mixed)
     assert caught.value.line == len(rows) + 1
     mixed.write_text("\n".join(rows[:8]))
-    with pytest.raises(InputError, match="validate"):
+    with pytest.raises(InputError, match="validation"):
         read_pairs(mixed)
