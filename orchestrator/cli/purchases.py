@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,18 +16,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.text import Text
 
-from orchestrator.cli.common import (
-    INTERRUPTED,
-    IndexOption,
-    KOption,
-    MaxTokensOption,
-    ModelOption,
-    ModeOption,
-    TenantOption,
-    fail,
-    run,
-)
+from orchestrator.cli.common import INTERRUPTED, TenantOption, fail, run
 from orchestrator.cli.option_groups import Group
+from orchestrator.cli.question_options import RequestOptions
 from orchestrator.cli.terminal import money, safe
 from orchestrator.settings import Settings
 from posology.published.training import DatasetEstimate, LeftOut, TrainingEstimate
@@ -78,39 +69,26 @@ class PaymentOptions(Group):
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AskingOptions(Group):
+class AskingOptions(RequestOptions):
     """How all questions of a run are asked."""
 
-    index: IndexOption = None
-    model: ModelOption = None
-    k: KOption = 8
-    mode: ModeOption = "fused"
-    max_tokens: MaxTokensOption = None
-
-    def request(self, settings: Settings, max_cost: str | None) -> tuple[Request, Decimal | None]:
-        """Validate the options; return a request with them, and the maximum cost."""
-        return check_request(
-            {
-                "model": self.model,
-                "k": self.k,
-                "mode": self.mode,
-                "max_tokens": self.max_tokens,
-                "max_cost_usd": max_cost,
-            },
-            settings,
-        )
+    names = ("model", "k", "mode", "max_tokens")
 
 
-def check_request(fields: Mapping[str, Any], settings: Settings) -> tuple[Request, Decimal | None]:
-    """Validate the fields that all calls of a run share, by those of a question.
+def check_request(
+    options: RequestOptions, max_cost: str | None, settings: Settings
+) -> tuple[Request, Decimal | None]:
+    """Validate the options that all calls of a run share.
+
+    Returns:
+        An example of a request, and the maximum cost.
 
     Raises:
         InvalidQuery: a field is invalid.
     """
     from orchestrator.question.request import AskRequest
 
-    example = AskRequest.parse({"question": "?", **fields})
+    example = AskRequest.parse({"question": "?", **options.given(), "max_cost_usd": max_cost})
     return example.to_request(settings), example.max_cost_usd
 
 

@@ -205,7 +205,9 @@ def test_what_a_tenant_has_left_and_what_its_calls_took(
     assert limited.balances is not None
     fits = {str(s.scope): (s.expected_fits, s.worst_fits) for s in limited.balances}
     assert fits == {"day": (False, False), "month": (True, False), "total": (True, True)}
-    assert "covers the expected cost but not the maximum" in cli(source, *given, **environment).stdout
+    assert (
+        "covers the expected cost but not the maximum" in cli(source, *given, **environment).stdout
+    )
     with Redis.from_url(redis_url) as redis:
         label = f"answer|direct|{MODEL}"
         redis.hset(today, mapping={f"attempts|{label}": 1_000_001, f"unknown|{label}": 1,
@@ -266,7 +268,10 @@ def test_answers_are_put_beside_the_estimate(
     for one, row in zip(out.accuracy.strategies, found, strict=True):
         assert one.actual_usd == Decimal(row["result"]["spending"]["cost_usd"]) > 0
         assert (one.over_worst, one.within, one.questions) == (0, 1.0, 1)
-    assert "100.0% between minimum and maximum" in cli(source, "--against", answers, **environment).stdout
+    assert (
+        "100.0% between minimum and maximum"
+        in cli(source, "--against", answers, **environment).stdout
+    )
     others = rows(
         tmp_path / "b.jsonl", {**found[1], "row": 0, "id": "direct"}, {**found[0], "row": 7}
     )

@@ -12,8 +12,6 @@ import typer
 from orchestrator.cli.common import (
     SOME_BAD,
     JsonOption,
-    MaxTokensOption,
-    ModelOption,
     errors,
     print_json,
     run,
@@ -27,6 +25,7 @@ from orchestrator.cli.purchases import (
     cost_lines,
     say,
 )
+from orchestrator.cli.question_options import RequestOptions
 from orchestrator.cli.terminal import money
 from orchestrator.settings import load_settings
 from posology.errors import InputError
@@ -149,14 +148,19 @@ class ShorteningOptions(Group):
         )
 
 
+class WritingOptions(RequestOptions):
+    """The model that writes summaries."""
+
+    names = ("model", "max_tokens")
+
+
 @grouped
 def dataset(
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the data set.")],
     sample: SampleOptions,
     shortening: ShorteningOptions,
-    model: ModelOption = None,
-    max_tokens: MaxTokensOption = None,
+    writing: WritingOptions,
     payment: PaymentOptions,
     as_json: JsonOption = False,
 ) -> None:
@@ -175,8 +179,7 @@ def dataset(
 
         check_output(out)
         settings = load_settings()
-        fields = {"model": model, "max_tokens": max_tokens, "max_cost_usd": payment.max_cost}
-        request, cap = check_request(fields, settings)
+        request, cap = check_request(writing, payment.max_cost, settings)
         wanted = Wanted(
             drawn=sample.draw(),
             wish=sample.wish(),

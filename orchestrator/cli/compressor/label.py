@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.common import SOME_BAD, JsonOption, errors, print_json, run
+from orchestrator.cli.common import SOME_BAD, IndexOption, JsonOption, errors, print_json, run
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.purchases import (
     AskingOptions,
     PaymentOptions,
     carry_out,
+    check_request,
     estimate_lines,
     say,
     show_left_out,
 )
-from orchestrator.cli.question_options import MaxTokensOption, ModelOption, ModeOption
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 
@@ -28,11 +28,10 @@ if TYPE_CHECKING:
     from posology.published.training import LabelOutput
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _LabelOptions(AskingOptions):
-    k: Annotated[
-        int, typer.Option("--k", min=1, max=200, help="Passages to label for each question.")
-    ] = 5
+class LabelOptions(AskingOptions):
+    """How the passages to label are retrieved and shown to a model."""
+
+    defaults = MappingProxyType({"k": 5})
 
 
 @grouped
@@ -47,7 +46,8 @@ def label(
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of the labels.")],
-    asking: _LabelOptions,
+    index: IndexOption = None,
+    asking: LabelOptions,
     seed: Annotated[
         int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the excerpts' lengths.")
     ] = 0,
@@ -68,10 +68,10 @@ def label(
 
         settings = load_settings()
         check_output(out)
-        request, cap = asking.request(settings, payment.max_cost)
+        request, cap = check_request(asking, payment.max_cost, settings)
         wanted = Wanted(
             examples=read_examples(read_questions(questions).lines, settings),
-            index=asking.index,
+            index=index,
             request=request,
             seed=seed,
         )

@@ -94,7 +94,10 @@ def compare(
     rows: CompareOptions,
     qtable: QTableOption = None,
     show: Annotated[
-        int, typer.Option("--show", min=0, max=10_000, help="Maximum number of differing questions to list.")
+        int,
+        typer.Option(
+            "--show", min=0, max=10_000, help="Maximum number of differing questions to list."
+        ),
     ] = 20,
     as_json: JsonOption = False,
 ) -> None:

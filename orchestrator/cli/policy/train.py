@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import SOME_BAD, JsonOption, errors, print_json, run
+from orchestrator.cli.common import SOME_BAD, IndexOption, JsonOption, errors, print_json, run
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import (
     AskingOptions,
     PaymentOptions,
     carry_out,
+    check_request,
     estimate_lines,
     say,
     show_left_out,
 )
-from orchestrator.cli.question_options import KOption, MaxTokensOption, ModelOption, ModeOption
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 
@@ -147,6 +147,7 @@ def train(
             help="Run file of an earlier training; the table is computed from it without calls.",
         ),
     ] = None,
+    index: IndexOption = None,
     asking: AskingOptions,
     table: TableOptions,
     payment: PaymentOptions,
@@ -169,7 +170,7 @@ def train(
         if source is not None:
             done, learned = _from_run(source, out, recipe, shares)
         else:
-            wanted, terms = _wanted(questions or "", asking, payment, shares)
+            wanted, terms = _wanted(questions or "", index, asking, payment, shares)
             done, learned = _explore(wanted, terms, payment, out, recipe, shares, as_json=as_json)
         _report(done, learned, as_json=as_json)
     if done.left_out or done.failed:
@@ -178,6 +179,7 @@ def train(
 
 def _wanted(
     questions: str,
+    index: str | None,
     asking: AskingOptions,
     payment: PaymentOptions,
     shares: tuple[float, ...] | None,
@@ -188,10 +190,10 @@ def _wanted(
     from policies.qtable import ACTIONS
 
     settings = load_settings()
-    request, cap = asking.request(settings, payment.max_cost)
+    request, cap = check_request(asking, payment.max_cost, settings)
     wanted = Wanted(
         examples=read_examples(read_questions(questions).lines, settings),
-        index=asking.index,
+        index=index,
         request=request,
         shares=shares or ACTIONS,
     )

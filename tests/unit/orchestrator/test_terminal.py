@@ -142,7 +142,4 @@ def test_a_contradiction_is_shown_with_both_sides_and_what_became_of_it() -> Non
 
 def test_what_was_read_and_what_was_not_is_shown() -> None:
     text = shown(answer(Resolution.OPPOSING))
-    assert (
-        "5 partitions: 2 with findings, 2 without relevant passages, 1 failed; 6 calls"
-        in text
-    )
+    assert "5 partitions: 2 with findings, 2 without relevant passages, 1 failed; 6 calls" in text
