@@ -284,7 +284,7 @@ def test_the_command_ends_well_where_all_is_the_same(
     listed = "\n".join(job.id for job in jobs)
     piped = cli("policy", "replay", "-", "--qtable", "t.json", stdin=listed)
     assert piped.exit_code == 0
-    assert piped.stdout.count("the same: ") == len(jobs)
+    assert piped.stdout.count("  same: ") == len(jobs)
 
 
 def test_the_command_tells_what_changed(cli: Cli, batch: tuple[str, list[JobOutput]]) -> None:

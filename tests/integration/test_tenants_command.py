@@ -163,7 +163,7 @@ def test_an_open_api_is_not_served_to_others_unless_that_is_meant(
 
 
 def test_the_pages_commands_do_what_it_says(cli: Cli, redis_url: str) -> None:
-    page = (SCHEMAS.parent / "tenants.md").read_text(encoding="utf-8")
+    page = (SCHEMAS.parent / "how-to" / "tenants.md").read_text(encoding="utf-8")
     ran = 0
     with SyncRedis.from_url(redis_url) as redis:
         # another run of this test may have made it
@@ -181,7 +181,7 @@ def test_the_pages_commands_do_what_it_says(cli: Cli, redis_url: str) -> None:
 
 
 def test_the_page_names_every_option(cli: Cli) -> None:
-    page = (SCHEMAS.parent / "tenants.md").read_text(encoding="utf-8")
+    page = (SCHEMAS.parent / "how-to" / "tenants.md").read_text(encoding="utf-8")
     for command in ("create", "rotate-key"):
         options = set(re.findall(r"--[a-z]+", cli(command, "--help").stdout)) - {"--help"}
         assert options
