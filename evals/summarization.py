@@ -137,9 +137,6 @@ def _costs() -> None:
         )
 
 
-2. The cost model of section 5.3 for the packaged prices: where one's own machine saves, and where not.
-
-
 def _conclusions(data: Path) -> Iterator[tuple[Passage, str]]:
     """Abstracts without their conclusion, and the conclusion."""
     with gzip.open(data / "pubmedqa_train.jsonl.gz", "rt", encoding="utf-8") as lines:
