@@ -1,4 +1,4 @@
-"""Commands that make the files which Posology ships: codec, pruner, preflight model, token weights, frequent words.
+"""Commands that make the packaged files: codec, pruner, preflight model, token weights, frequent words.
 
 Each runs as ``python -m orchestrator.training.artefacts.NAME --data DIR``. Nothing imports them at run time.
 """

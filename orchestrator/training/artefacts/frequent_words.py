@@ -1,4 +1,4 @@
-"""Writes the list of frequent words that bounds on a call's input are computed with.
+"""Makes the list of frequent words for bounds on a call's input.
 
 ``python -m orchestrator.training.artefacts.frequent_words [--data DIR]``. Words of the packaged vocabulary's first
 8,000 entries that occur in lower case, and no less often than with a capital inside a sentence, in half of the
@@ -30,17 +30,17 @@ FILES = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Texts:
-    """Real texts, in halves: one to train on, the other to count."""
+    """Texts of the data sets, in two halves: one to train on, one to count."""
 
     abstracts: tuple[list[str], list[str]]
-    #: paragraphs of an encyclopedia
+    #: paragraphs of an encyclopaedia
     general: tuple[list[str], list[str]]
-    #: passages of the web, to train on
+    #: web passages, for training only
     web: list[str]
 
     @classmethod
     def read(cls, data: Path) -> Texts:
-        """Of the data sets' folder."""
+        """Read the texts from the folder of the data sets."""
         pool, squad, more, web = (rows(data / name) for name in FILES)
         abstracts = [row["text"] for row in pool]
         random.Random(1).shuffle(abstracts)
@@ -54,12 +54,12 @@ class Texts:
 
 @cache
 def vocabulary() -> tuple[str, ...]:
-    """Entries of the packaged word-piece vocabulary, the most frequent first."""
+    """Return the entries of the packaged word-piece vocabulary, most frequent first."""
     return tuple((PACKAGED[DEFAULT]() / "vocab.txt").read_text("utf-8").splitlines())
 
 
 def write(texts: Texts) -> None:
-    """Write the list of the first half."""
+    """Count the first half and write the list."""
     lower: Counter[str] = Counter()
     capital: Counter[str] = Counter()
     # the paragraphs count eight times, since there are so few
@@ -77,7 +77,7 @@ def write(texts: Texts) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Count and write."""
+    """Count and write the list."""
     parser = argparse.ArgumentParser(
         prog="orchestrator.training.artefacts.frequent_words", description=__doc__
     )

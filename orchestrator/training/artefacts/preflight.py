@@ -53,15 +53,15 @@ _INVERSE_PENALTY = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Judged:
-    """What was predicted of every question when it was in the fold that was left out."""
+    """Held-out predictions: each question's from the fold that did not train on it."""
 
-    #: shape ``(repeats, n)``
+    #: probabilities and flags, shape ``(repeats, n)`` each
     probabilities: Shares
     flags: Flags
 
 
 def logistic() -> Any:
-    """The calibrated predictor's learner. Unweighted, so that its probabilities are probabilities."""
+    """Return the predictor's learner; unweighted, so that its probabilities are calibrated."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -70,13 +70,13 @@ def logistic() -> Any:
 
 
 def threshold_for(probabilities: Shares, issue: Flags, recall: float) -> float:
-    """The largest threshold at which that share of the issues is flagged."""
+    """Return the largest threshold that flags this share of the issues."""
     of_issues = np.sort(probabilities[issue])[::-1]
     return float(of_issues[math.ceil(recall * len(of_issues) - 1e-9) - 1])
 
 
 def stacked(cases: Cases, order: str, names: Sequence[str], rows: NDArray[np.intp]) -> Shares:
-    """The features of some questions with every number of passages, one below the other."""
+    """Return the features of some questions for every number of passages, stacked."""
     return np.vstack([cases.numbers(order, depth, names)[rows] for depth in DEPTHS])
 
 
@@ -89,7 +89,7 @@ def held_out(
     seed: int,
     rows: NDArray[np.intp] | None = None,
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Shares]]:
-    """Fold after fold: the rows trained on, the rows left out, and what is predicted of these."""
+    """Yield for each fold its training rows, its held-out rows, and the predictions for these."""
     from sklearn.model_selection import StratifiedKFold
 
     rows = np.arange(len(cases.sets)) if rows is None else rows
@@ -114,7 +114,7 @@ def scores(
     seed: int,
     rows: NDArray[np.intp] | None = None,
 ) -> Shares:
-    """Each row's probability from a model that did not see its question; shape ``(len(rows),)``."""
+    """Return each row's held-out probability, shape ``(len(rows),)``."""
     found = np.full(len(cases.sets), np.nan)
     for _, test, probabilities in held_out(cases, order, names, learner, seed=seed, rows=rows):
         found[test] = probabilities
@@ -122,7 +122,7 @@ def scores(
 
 
 def judge(cases: Cases, order: str, rule: Flags, *, repeats: int) -> Judged:
-    """Cross-validate the calibrated predictor, threshold and all."""
+    """Cross-validate the calibrated predictor, including its threshold."""
     issue = cases.issue[order]
     probabilities = np.zeros((repeats, len(issue)))
     flags = np.zeros((repeats, len(issue)), bool)
@@ -137,12 +137,12 @@ def judge(cases: Cases, order: str, rule: Flags, *, repeats: int) -> Judged:
 
 
 def recall_of(flags: Flags, issue: Flags) -> float:
-    """Share of the issues that are flagged; NaN where there are none."""
+    """Return the share of the issues that are flagged; NaN if there are none."""
     return float(flags[issue].mean()) if issue.any() else math.nan
 
 
 def of_set(cases: Cases, name: str) -> Flags:
-    """Which questions are of a set."""
+    """Return which questions belong to a set."""
     return np.ones(len(cases.sets), bool) if name == "both" else cases.sets == name
 
 
@@ -153,7 +153,7 @@ def published(cases: Cases, order: str, depth: int) -> Flags:
 
 
 def train(cases: Cases, order: str, judged: Judged, rule: Flags) -> Model:
-    """The model of all questions, with the threshold that held-out questions ask for."""
+    """Train the model on all questions, with the threshold from held-out predictions."""
     issue = cases.issue[order]
     fitted = logistic().fit(
         stacked(cases, order, TERMS, np.arange(len(issue))), np.tile(issue, len(DEPTHS))

@@ -1,4 +1,4 @@
-"""Questions whose key document is known, with what preflight sees of what was retrieved for them."""
+"""Questions with known key documents, and the preflight features of their retrievals."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ FILES = (
     "pubmedqa_train.jsonl.gz",
     "scifact_claims_train.jsonl.gz",
 )
-#: the numbers of passages that are looked at
+#: Numbers of passages.
 DEPTHS = (8, 16, 32)
 _MODES: tuple[Mode, ...] = ("fused", "dense", "bm25")
-#: questions whose cut retrievals are compared with the retriever's own
+#: Questions whose cut retrievals are compared with the retriever's own.
 _CHECKED = 5
 _STEPS = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Cases:
-    """n questions, each retrieved for with every number of passages and shown in every order."""
+    """Retrievals of n questions, with every number of passages in every order."""
 
-    #: of each question, shape ``(n,)``, the set that it is of
+    #: set of each question, shape ``(n,)``
     sets: NDArray[np.str_]
     #: by order, shape ``(n,)``: whether no key document is among the first three
     issue: dict[str, NDArray[np.bool_]]
@@ -53,23 +53,23 @@ class Cases:
     #: by order and number of passages: each question's features
     features: dict[tuple[str, int], list[dict[str, Any]]]
     #: by number of passages: each question's candidates in the dense order, shape ``(c, 3)``, by the methods
-    #: of ``WEIGHTS``, and whether each is a key document, shape ``(c,)``; perhaps none
+    #: of ``WEIGHTS``, and whether each is a key document, shape ``(c,)``
     candidates: dict[int, list[tuple[NDArray[np.float64], NDArray[np.bool_]]]]
-    #: of the questions and their key documents
+    #: digest of the questions and their key documents
     digest: str
-    #: whose vectors the passages and questions have
+    #: name of the embedder of passages and questions
     embedder: str
     #: passages in the index
     pool: int
 
     def numbers(self, order: str, depth: int, names: Sequence[str]) -> NDArray[np.float64]:
-        """Features as a matrix, shape ``(n, len(names))``."""
+        """Return features as a matrix, shape ``(n, len(names))``."""
         rows = self.features[order, depth]
         return np.array([[row[PREFIX + name] for name in names] for row in rows], np.float64)
 
 
 class _WithoutSentences:
-    """An embedder of passages whose vectors are given: what it makes is replaced or empty."""
+    """Embedder for passages whose vectors are given: its own are empty or replaced."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.dim = embedder.name, embedder.dim
@@ -82,7 +82,7 @@ class _WithoutSentences:
         sentences: Sequence[Sequence[Sentence]],  # noqa: ARG002 (the protocol's)
         codec: TokenCodec | None = None,  # noqa: ARG002 (the protocol's)
     ) -> list[Encoded]:
-        """Nothing but shapes."""
+        """Return empty vectors of the right shapes."""
         nothing = Encoded(
             vector=np.zeros(self.dim, np.float32),
             sentence_vectors=np.zeros((0, self.dim), np.float32),
@@ -91,13 +91,13 @@ class _WithoutSentences:
 
 
 async def gather(data: Path, index: Path) -> Cases:
-    """Retrieve for every question of both sets.
+    """Retrieve passages for every question of both sets.
 
-    The first time, the index is built: passages with their given vectors, and none for their sentences,
-    which takes a minute or two where embedding the sentences would take forty. Answer no questions from it.
+    If the index is missing, it is built from the given passage vectors, without sentence vectors: one or two minutes
+    instead of forty. It is unsuitable for answering questions.
     """
     if missing := [name for name in FILES if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}: name the data sets' folder with --data")
+        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
     embedder = load()
     if not (index / "complete").exists():
         build(data, index, embedder)
@@ -137,7 +137,7 @@ async def gather(data: Path, index: Path) -> Cases:
 
 
 def build(data: Path, where: Path, embedder: Embedder) -> None:
-    """Make the index of the pool with its given vectors."""
+    """Build the index of the pool with its given vectors."""
     index = Index.open_or_create(where / "index", embedder.name, embedder.dim)
     given = _WithoutSentences(embedder)
     report = ingest(
@@ -149,7 +149,7 @@ def build(data: Path, where: Path, embedder: Embedder) -> None:
 
 
 def _cuts(retrieval: Retrieval, dense: Retrieval) -> Iterator[tuple[int, Retrieval]]:
-    """What each smaller number of passages would have given."""
+    """Yield the retrieval cut to each number of passages."""
     for depth in DEPTHS:
         yield depth, _cut(retrieval, depth, dense.passages)
 
@@ -166,7 +166,7 @@ def _cut(retrieval: Retrieval, depth: int, dense: Sequence[Retrieved]) -> Retrie
 
 
 async def _check(retriever: Retriever, query: Query, fused: Retrieval, dense: Retrieval) -> None:
-    """That what is cut is what the retriever gives."""
+    """Exit if a cut retrieval differs from the retriever's own."""
     for depth, cut in _cuts(fused, dense):
         given = await retriever.retrieve(query, depth, "fused")
         if observe(given) != observe(cut):
@@ -179,7 +179,7 @@ def _digest(questions: Sequence[Question]) -> str:
 
 
 def likeliest_weights(cases: Cases, depth: int, of: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The weights under which the key documents are likeliest among the candidates, by Newton's method.
+    """Return the maximum-likelihood weights of key documents among the candidates, by Newton's method.
 
     A conditional logit over the questions ``of`` which a key document was retrieved; shape ``(3,)``, in the
     order of ``WEIGHTS``.

@@ -1,9 +1,9 @@
-"""Trains the pruner that ships: the codec of token vectors, what answers look like, and the head.
+"""Trains the packaged pruner: the codec of token vectors, the answer network, and the head.
 
-``python -m orchestrator.training.artefacts.pruner --data DIR --work DIR [--codec] [--write]``. Without ``--write`` nothing of the
-tree is changed. Token vectors are kept in the folder of work; about 40 minutes on two cores, of which
-encoding takes three quarters. A codec is fitted anew only with ``--codec``: an index of the old one would
-have to be made again. What it gave: ``strategies/compression/models/MODEL_CARD.md``.
+``python -m orchestrator.training.artefacts.pruner --data DIR --work DIR [--codec] [--write]``. Without ``--write`` the
+packaged files stay. Token vectors are cached in ``--work``. A run takes about 40 minutes on two cores, three quarters
+of it for encoding. Only ``--codec`` fits a new codec: indices with the old one must then be ingested again. Figures:
+``strategies/compression/models/MODEL_CARD.md``.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-#: token vectors that a word's centre is mixed with its prior as if it had been seen so often more
+#: Weight of a word's prior in its centre, in token vectors.
 _PRIOR = 4
-#: of the answers' network
+#: Hidden units of the answer network.
 HIDDEN = 32
 NETWORKS = 3
 EPOCHS = 8
 
 
 def fit_codec(corpora: Sequence[Corpus], embedder: SentenceTransformerEmbedder) -> bytes:
-    """The file of a codec: centres of words, and the principal directions of what is left.
+    """Return the file of a codec: centres of words and principal directions of the residuals.
 
     A word that is seldom or never seen gets the centre that a linear regression expects from its input
     embedding and from its vector when it stands alone.
@@ -98,7 +98,7 @@ def _training_tokens(corpus: Corpus) -> tuple[NDArray[np.float16], NDArray[np.in
 def _words(
     embedder: SentenceTransformerEmbedder,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Of every word of the vocabulary: its vector when it stands alone, and its input embedding."""
+    """Return for every vocabulary entry its vector when alone, and its input embedding."""
     from safetensors.numpy import load_file
 
     weights = load_file(str(next(PACKAGED[DEFAULT]().glob("*.safetensors"))))
@@ -108,7 +108,7 @@ def _words(
     alone = np.zeros_like(inputs)
     for begin in range(0, len(texts), 2_000):
         for i, one in enumerate(embedder.token_vectors(texts[begin : begin + 2_000]), begin):
-            # the piece that is the word itself, where it is cut otherwise when it stands alone
+            # the mean, because a word may be cut into several pieces when alone
             if len(one.ids):
                 alone[i] = one.vectors.mean(axis=0)
     return alone, inputs
@@ -129,7 +129,7 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def rarity(data: Path, corpus: Corpus) -> NDArray[np.float32]:
-    """``-log`` of the share of texts with a token, between an encyclopaedia's and abstracts'."""
+    """Return ``-log`` of the share of texts with each token, half of abstracts and half of an encyclopaedia."""
     tokenizer = _tokenizer()
     size = tokenizer.get_vocab_size()
     pool = rows(data / POOL)[::4]
@@ -145,7 +145,7 @@ def rarity(data: Path, corpus: Corpus) -> NDArray[np.float32]:
 
 
 def digits() -> NDArray[np.bool_]:
-    """Which tokens have a digit."""
+    """Return which tokens have a digit."""
     tokenizer = _tokenizer()
     names = [tokenizer.id_to_token(i) or "" for i in range(tokenizer.get_vocab_size())]
     return np.array([any(c.isdigit() for c in name) for name in names])
@@ -154,7 +154,7 @@ def digits() -> NDArray[np.bool_]:
 def answers(
     corpus: Corpus, codes: NDArray[np.uint8], codec: LateCodec, idf: NDArray[np.float32]
 ) -> Iterator[tuple[NDArray[Any], ...]]:
-    """Of every training question of SQuAD: the gold paragraph's tokens, and which are of the answer."""
+    """Yield for every training question of SQuAD the gold paragraph's tokens, and which are in the answer."""
     tokenizer = _tokenizer()
     for case in corpus.cases:
         if case.part != "train" or not case.spans:
@@ -184,7 +184,7 @@ def answers(
 def fit_answers(
     found: Sequence[tuple[NDArray[Any], ...]], *, epochs: int = 5, size: int = 64, batch: int = 32
 ) -> dict[str, NDArray[np.float32]]:
-    """A small network that tells the answer's tokens from the paragraph's others."""
+    """Train the small network that separates the answer's tokens from the paragraph's others."""
     import torch
     from torch import nn
     from torch.nn import functional
@@ -237,7 +237,7 @@ def _array(tensor: torch.Tensor) -> NDArray[np.float32]:
 
 
 def main() -> None:
-    """Train, and say how good it is on what choices are made on."""
+    """Train codec, answer network and head; write them with ``--write``."""
     parser = argparse.ArgumentParser(
         prog="orchestrator.training.artefacts.pruner",
         description=__doc__,
@@ -245,14 +245,16 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--work", type=Path, default=WORK / "pruner")
-    parser.add_argument("--codec", action="store_true", help="fit the codec anew")
-    parser.add_argument("--write", action="store_true", help="put what was learned into the tree")
+    parser.add_argument("--codec", action="store_true", help="fit a new codec")
+    parser.add_argument("--write", action="store_true", help="replace the packaged files")
     parser.add_argument(
-        "--questions", type=int, help="of every set and part: a try of the whole, not to be shipped"
+        "--questions",
+        type=int,
+        help="questions of every set and part, for a trial; not with --write",
     )
     given = parser.parse_args()
     if given.questions is not None and given.write:
-        parser.error("what is trained on a few questions is not for shipping")
+        parser.error("--questions trains a trial only: omit --write")
     given.work.mkdir(parents=True, exist_ok=True)
     embedder = load(None)
     corpora = open_corpora(given.data, given.work, embedder, given.questions)

@@ -1,4 +1,4 @@
-"""Questions for the pruner from long texts: passages of articles of trials, and of CovidQA."""
+"""Training questions of the pruner over long texts: Evidence Inference and CovidQA."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from posology.text.sentences import split
 ARTICLES = "evidence_inference_articles.jsonl.gz"
 PROMPTS = "evidence_inference_prompts.jsonl.gz"
 COVID = "covidqa.jsonl.gz"
-#: what a question about a comparison looks like; wordings of our own
+#: Templates of questions about a comparison; our own wordings.
 FORMS = (
     "Does {i} change {o} compared with {c}?",
     "What is the effect of {i} versus {c} on {o}?",
@@ -41,7 +41,7 @@ FORMS = (
 def trials(
     data: Path, pool: Abstracts, texts: Texts, *, questions: int = 1_200, seed: int = 0
 ) -> list[Case]:
-    """Evidence Inference: the marked span's passage of an article, and passages of other articles."""
+    """Return Evidence Inference's cases: the marked span's passage, and passages of other articles."""
     rng = random.Random(seed)
     articles = {row["pmcid"].removeprefix("PMC"): row["text"] for row in rows(data / ARTICLES)}
     by_article: dict[str, list[dict[str, Any]]] = {}
@@ -88,7 +88,7 @@ def _is_prose(annotation: dict[str, Any]) -> bool:
 
 
 def _lower(text: str) -> str:
-    """A name within a sentence: acronyms stay, a capital at the start goes."""
+    """Lower a name's first letter, unless it is an acronym."""
     text = text.strip().rstrip(".")
     return text if len(text) > 1 and text[1].isupper() else text[:1].lower() + text[1:]
 
@@ -96,7 +96,7 @@ def _lower(text: str) -> str:
 def _in_article(
     text: str, prompt: dict[str, Any], texts: Texts, rng: random.Random
 ) -> list[tuple[int, frozenset[int]]]:
-    """Passages of a few sentences around each marked span."""
+    """Return passages of a few sentences around each marked span, with their gold sentences."""
     title = text.split("\n", 2)[1].strip() if text.startswith("TITLE:") else ""
     sentences = split(text)
     found: list[tuple[int, frozenset[int]]] = []
@@ -133,7 +133,7 @@ def _in_article(
 def covid(
     data: Path, texts: Texts, embedder: SentenceTransformerEmbedder, seed: int = 0
 ) -> list[Case]:
-    """Expert questions over articles: the passage with the answer and four others, of any article."""
+    """Return CovidQA's cases: the passage with the answer and four others."""
     rng = random.Random(seed)
     chunks: list[tuple[str, int]] = []
     questions: list[tuple[str, str, int, frozenset[int]]] = []

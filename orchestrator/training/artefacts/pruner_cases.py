@@ -1,9 +1,8 @@
-"""What the pruner is trained and measured on: questions, passages with their vectors, and gold sentences.
+"""Cases of the pruner: questions, passages and gold sentences, for training and evaluation.
 
-Four sets with sentences that bear an answer: SQuAD 1.1 (with the unanswerable questions of 2.0 about the
-same paragraphs), SciFact's rationales, the spans of Evidence Inference, CovidQA. Each is parted by
-document: of every set 15 % are kept aside ("test"), 15 % are what choices are made on ("dev"), the
-rest is trained on. No passage of a document kept aside is in a training case, not even as a distractor.
+Four sets: SQuAD 1.1 (with the unanswerable questions of 2.0 about the same paragraphs), SciFact's rationales, the
+spans of Evidence Inference, CovidQA. Each is split by document: 15 % test, 15 % dev (for choices), the rest training.
+No passage of a test document is in a training case, not even as a distractor.
 """
 
 from __future__ import annotations
@@ -33,42 +32,42 @@ UNANSWERABLE = "squad20_dev_part.jsonl.gz"
 POOL = "pool.jsonl.gz"
 POOL_VECTORS = "pool.minilm.f16.npy"
 CLAIMS = "scifact_claims_train.jsonl.gz"
-#: of the documents, kept aside, and as much again to make choices on
+#: Share of the documents for test, and again for dev.
 ASIDE = 0.15
-#: distractors a question: what retrieval gives besides the gold passage
+#: Retrieved distractors a question.
 DISTRACTORS = 4
 _GLUED = re.compile(r"(?<=[\w%)\]][.?!])(?=[A-Z])")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A question with passages and their sentences that bear the answer."""
+    """A question with passages and their gold sentences."""
 
-    #: which set it is of
+    #: name of its set
     origin: str
     #: ``train``, ``dev`` or ``test``
     part: str
     question: str
-    #: numbers of passages in the bank, the gold one first where there is one
+    #: numbers of its passages in the bank, the gold one first if there is one
     passages: tuple[int, ...]
-    #: one a passage: which of its sentences bear the answer
+    #: gold sentences of each passage
     gold: tuple[frozenset[int], ...]
-    #: one a passage: ``gold``, ``hard`` (retrieved), ``random``, ``none`` (its question has no answer)
+    #: kind of each passage: ``gold``, ``hard`` (retrieved), ``random``, ``none`` (the question has no answer)
     kinds: tuple[str, ...]
-    #: where the answers stand in the gold passage's text, where they are known
+    #: spans of the answers in the gold passage's text, if known
     spans: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(kw_only=True, slots=True)
 class Texts:
-    """Passages that are to be encoded, each once."""
+    """Distinct passages to encode."""
 
     passages: list[Passage] = field(default_factory=list)
     sentences: list[tuple[Sentence, ...]] = field(default_factory=list)
     _known: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def add(self, title: str, text: str) -> int:
-        """Its number."""
+        """Add a passage and return its number."""
         key = (title, text)
         if key not in self._known:
             self._known[key] = len(self.passages)
@@ -78,7 +77,7 @@ class Texts:
 
 
 class Words:
-    """BM25 over many texts, as fast as adding up columns."""
+    """BM25 over many texts, as sums of sparse columns."""
 
     def __init__(self, texts: Iterable[str], k: float = 1.5, b: float = 0.75) -> None:
         from scipy.sparse import csc_matrix  # type: ignore[import-untyped]
@@ -102,7 +101,7 @@ class Words:
         self._matrix = csc_matrix((weights, (rows, column)), (len(lengths), len(self._terms)))
 
     def scores(self, question: str) -> NDArray[np.float32]:
-        """One score a text."""
+        """Return one score a text."""
         columns = [self._terms[t] for t in set(tokenise(question)) if t in self._terms]
         if not columns:
             return np.zeros(self._matrix.shape[0], np.float32)
@@ -111,13 +110,13 @@ class Words:
 
 
 def part_of(document: str) -> str:
-    """Which part a document is of: its name decides."""
+    """Return the part of a document, from a hash of its name."""
     place = int(hashlib.sha256(f"pruner:{document}".encode()).hexdigest()[:8], 16) / 2**32
     return "test" if place < ASIDE else "dev" if place < 2 * ASIDE else "train"
 
 
 def parts(weights: dict[str, int]) -> dict[str, str]:
-    """Parts of few documents of unequal size: in the order of their digests, filled up to their share."""
+    """Return the parts of a few documents of unequal size, filled to their shares in the order of digests."""
     total, filled, found = sum(weights.values()), 0, {}
     for name in sorted(weights, key=lambda n: hashlib.sha256(f"pruner:{n}".encode()).digest()):
         share = filled / total
@@ -127,7 +126,7 @@ def parts(weights: dict[str, int]) -> dict[str, str]:
 
 
 def fused(scores: Sequence[NDArray[np.float32]], depth: int = 100, k: int = 10) -> list[int]:
-    """Reciprocal rank fusion as the index does it (decision 0004), best first."""
+    """Fuse rankings by reciprocal ranks as the index does (decision 0004), best first."""
     total: dict[int, float] = {}
     for one in scores:
         best = np.argsort(-one, kind="stable")[:depth]
@@ -140,7 +139,7 @@ def fused(scores: Sequence[NDArray[np.float32]], depth: int = 100, k: int = 10) 
 def squad(
     data: Path, embedder: SentenceTransformerEmbedder, seed: int = 0
 ) -> tuple[Texts, list[Case]]:
-    """Answer-bearing sentences, retrieved distractors, cut and joined paragraphs, unanswerable questions."""
+    """Return SQuAD's cases: gold sentences, retrieved distractors, reshaped paragraphs, unanswerable questions."""
     rng = random.Random(seed)
     found = rows(data / SQUAD)
     sizes = Counter(row["title"] for row in found)
@@ -168,7 +167,7 @@ def squad(
     cases = []
     for (i, question, spans), vector in zip(questions, asked, strict=True):
         where = part[found[i]["title"]]
-        # what is trained on comes from paragraphs that are trained on; measured is over all of them
+        # training cases use training paragraphs only; others use all
         mask = np.zeros(len(found), np.bool_)
         mask[own["train"] if where == "train" else range(len(found))] = True
         mask[i] = False
@@ -193,9 +192,9 @@ def _reshaped(
     spans: list[tuple[int, int]],
     rng: random.Random,
 ) -> list[tuple[int, frozenset[int], str]]:
-    """The gold paragraph cut to a few of its sentences, or joined with the one beside it.
+    """Cut the gold paragraph to a few of its sentences, or join it with its neighbour.
 
-    One of a handful of shapes a paragraph, so that there are not too many to encode.
+    Each paragraph has only a few shapes, to limit encoding.
     """
     row, context = found[i], found[i]["context"]
     sentences = split(context)
@@ -230,20 +229,20 @@ def _title(row: dict[str, Any]) -> str:
 
 
 def _bearing(sentences: Sequence[Sentence], spans: Sequence[tuple[int, int]]) -> frozenset[int]:
-    """Sentences in which most of the answers begin."""
+    """Return the sentences in which most of the answers begin."""
     votes = Counter(k for a, _ in spans for k, s in enumerate(sentences) if s.start <= a < s.end)
     most = max(votes.values(), default=0)
     return frozenset(k for k, n in votes.items() if n == most)
 
 
 def marked(sentences: Sequence[Sentence], spans: Sequence[tuple[int, int]]) -> frozenset[int]:
-    """Sentences in which any of the spans begins."""
+    """Return the sentences in which any of the spans begins."""
     return frozenset().union(*(_bearing(sentences, [span]) for span in spans))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Abstracts:
-    """The pool with what ranks it."""
+    """The pool with its vectors and BM25."""
 
     rows: list[dict[str, Any]]
     vectors: NDArray[np.float32]
@@ -252,7 +251,7 @@ class Abstracts:
 
     @classmethod
     def load(cls, data: Path) -> Abstracts:
-        """All of them; half a minute."""
+        """Load the pool, in half a minute."""
         found = rows(data / POOL)
         return cls(
             rows=found,
@@ -264,14 +263,14 @@ class Abstracts:
     def ranked(
         self, question: str, vector: NDArray[np.float32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Inner products and BM25 scores."""
+        """Return inner products and BM25 scores."""
         return self.vectors @ vector, self.words.scores(question)
 
 
 def scifact(
     data: Path, pool: Abstracts, texts: Texts, embedder: SentenceTransformerEmbedder, seed: int = 0
 ) -> list[Case]:
-    """Claims with their rationales, and four retrieved abstracts."""
+    """Return SciFact's cases: claims with their rationales and four retrieved abstracts."""
     rng = random.Random(seed)
     claims = [c for c in rows(data / CLAIMS) if c["evidence"]]
     asked = embedder.embed_queries([c["claim"] for c in claims])
@@ -309,7 +308,7 @@ def scifact(
 
 
 def _fine(text: str, sentences: Sequence[Sentence]) -> list[int]:
-    """Where SciFact's own sentences begin: it glues some of those that our splitter then keeps as one."""
+    """Return the starts of SciFact's own sentences, some of which lack a space and are one to our splitter."""
     return [
         s.start + begin
         for s in sentences
@@ -320,10 +319,10 @@ def _fine(text: str, sentences: Sequence[Sentence]) -> list[int]:
 def strangers(
     pool: Abstracts, texts: Texts, where: str, rng: random.Random, n: int
 ) -> list[tuple[int, frozenset[int], str]]:
-    """Passages of the pool that were drawn by lot, for a question whose sets are elsewhere."""
+    """Draw random passages of the pool for a question."""
     found: list[tuple[int, frozenset[int], str]] = []
     while len(found) < n:
-        # a few hundred of them serve all questions, so that they need not all be encoded
+        # a few hundred serve all questions, to limit encoding
         row = pool.rows[rng.randrange(300) * 97 % len(pool.rows)]
         if row["source"] != "pubmedqa" and (part_of(row["id"]) == "train") == (where == "train"):
             found.append((texts.add(row.get("title") or "", row["text"]), frozenset(), "random"))
@@ -333,7 +332,7 @@ def strangers(
 def make_case(
     origin: str, part: str, question: str, chosen: Sequence[tuple[int, frozenset[int], str]]
 ) -> Case:
-    """A question with the passages that were chosen for it: number, gold sentences, role."""
+    """Return a case from its passages: number, gold sentences, kind."""
     return Case(
         origin=origin,
         part=part,

@@ -1,4 +1,4 @@
-"""The vectors of the passages and questions that the pruner is trained and measured on."""
+"""Corpora of the pruner: cases with the vectors of their passages and questions, encoded once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from strategies.compression.late.codec import LateCodec
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: of cases of these, CovidQA and Evidence Inference, that are encoded, by part
+#: Encoded cases of CovidQA and Evidence Inference, by part.
 TAKEN = {
     "covid": {"train": 150, "dev": 40, "test": 47},
     "trials": {"train": 220, "dev": 60, "test": 90},
@@ -32,23 +32,23 @@ TAKEN = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Bank:
-    """What the index would keep of passages, at full precision."""
+    """Vectors of passages as the index would store them, before coding."""
 
     #: token vectors of unit length, shape ``(tokens, dim)``, float16
     tokens: NDArray[np.float16]
     #: vocabulary ids, shape ``(tokens,)``
     ids: NDArray[np.int32]
-    #: a passage's first token, shape ``(passages + 1,)``
+    #: first token of each passage, shape ``(passages + 1,)``
     first: NDArray[np.int64]
-    #: a passage's tokens of the heading, then of each sentence
+    #: tokens of each passage's heading, then of its sentences
     counts: list[NDArray[np.int32]]
-    #: as the index keeps them, shape ``(sentences, dim)``, float16
+    #: sentence vectors, shape ``(sentences, dim)``, float16
     sentence_vectors: NDArray[np.float16]
-    #: a passage's first sentence, shape ``(passages + 1,)``
+    #: first sentence of each passage, shape ``(passages + 1,)``
     first_sentence: NDArray[np.int64]
-    #: shape ``(passages, dim)``, float16
+    #: passage vectors, shape ``(passages, dim)``, float16
     vectors: NDArray[np.float16]
-    #: characters of every sentence, shape ``(sentences,)``
+    #: characters of each sentence, shape ``(sentences,)``
     chars: NDArray[np.int32]
 
 
@@ -60,7 +60,7 @@ def encode(
     *,
     chunk: int = 256,
 ) -> Bank:
-    """Encode all, or read what was encoded before."""
+    """Encode all passages, or read them from the cache in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     total = len(texts.passages)
     digest = hashlib.sha256(json.dumps([(p.title, p.text) for p in texts.passages]).encode())
@@ -112,8 +112,7 @@ def _encode(
         starts = np.array([offset + s.start for s in of], np.int64)
         bounds = np.searchsorted(tokens.starts, starts)
         counts.append(np.diff(np.concatenate([[0], bounds, [len(tokens.ids)]])))
-        # near enough what the embedder's second and third passes over the same text would give: means of
-        # unit vectors, of all windows
+        # close to the embedder's second and third passes over the same text: means of unit vectors of all windows
         edges = np.concatenate([bounds, [len(tokens.ids)]])
         means = np.stack(
             [tokens.vectors[a : max(b, a + 1)].mean(axis=0) for a, b in pairwise(edges)]
@@ -144,7 +143,7 @@ class Corpus:
     texts: Texts
     cases: list[Case]
     bank: Bank
-    #: question → token vectors, and the vector of the whole
+    #: question → its token vectors and its vector
     asked: dict[str, tuple[TokenVectors, NDArray[np.float32]]]
 
 
@@ -154,7 +153,7 @@ def open_corpora(
     embedder: SentenceTransformerEmbedder,
     questions: int | None = None,
 ) -> list[Corpus]:
-    """SQuAD, and the literature; of every set and part so many questions, or all."""
+    """Return the corpora of SQuAD and of the literature; ``questions`` limits each set and part."""
     texts, cases = _few(*squad(data, embedder), questions)
     found = [_corpus(texts, cases, embedder, work, "squad")]
     pool = Abstracts.load(data)
@@ -180,7 +179,7 @@ def open_corpora(
 
 
 def _few(texts: Texts, cases: list[Case], questions: int | None) -> tuple[Texts, list[Case]]:
-    """The first cases of every set and part, with the passages that they have."""
+    """Return the first cases of every set and part, with only their passages."""
     if questions is None:
         return texts, cases
     seen: Counter[tuple[str, str]] = Counter()
@@ -204,7 +203,7 @@ def _corpus(
 
 
 def coded(bank: Bank, codec: LateCodec) -> NDArray[np.uint8]:
-    """Codes of all tokens of a bank."""
+    """Return the codes of all tokens of a bank."""
     parts = []
     for begin in range(0, len(bank.ids), 50_000):
         ids = bank.ids[begin : begin + 50_000].astype(np.int64)

@@ -1,4 +1,4 @@
-"""The head of the pruner as it is trained: networks over the sentences of a passage, in torch."""
+"""Training of the pruner's head: networks over the sentences of a passage, in torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WIDTH = 40
 DROPOUT = 0.1
 BATCH = 48
-#: sets of few questions are seen more often; those whose marks are not complete weigh less
+#: Repetitions of small sets, and sets with incomplete gold, which weigh half.
 REPEATED = {"scifact": 3, "covid": 2}
 HALF = ("covid", "trials")
 _PLACES = [NAMES.index(name) for name in COMPARED]
@@ -30,7 +30,7 @@ _PLACES = [NAMES.index(name) for name in COMPARED]
 def fit_head(
     records: Sequence[Recorded], *, seed: int, epochs: int
 ) -> dict[str, NDArray[np.float32]]:
-    """One network's weights by name, with the ``mean`` and ``deviation`` of the features."""
+    """Train one network; return its weights by name, with ``mean`` and ``deviation`` of the features."""
     import torch
     from torch.nn import functional
 
@@ -119,7 +119,7 @@ def _forward(
 
 
 def _listwise(each: torch.Tensor, gold: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
-    """Cross entropy of the gold ones against all of their question, over questions that have some."""
+    """Return the cross entropy of gold items against all of their question, over questions with gold."""
     import torch
 
     n = int(group.max()) + 1
@@ -137,7 +137,7 @@ def _batch(
     mean: NDArray[np.float32],
     deviation: NDArray[np.float32],
 ) -> tuple[torch.Tensor, ...]:
-    """Passages, of which some cases lose theirs: features, gold, which are real, cases, weights."""
+    """Return a batch of passages, some dropped at random: features, gold, mask, case numbers, weights."""
     import torch
 
     rows: list[NDArray[np.float32]] = []
@@ -168,7 +168,7 @@ def _batch(
 
 
 def _drawn(record: Recorded, rng: np.random.Generator) -> list[int]:
-    """All passages, or all but the gold one, or random ones alone, or one to three of them."""
+    """Draw all passages, all but the gold one, only random ones, or one to three of them."""
     places = list(range(len(record.sizes)))
     strangers = [i for i in places if record.case.kinds[i] == "random"]
     luck = rng.random()
@@ -193,7 +193,7 @@ def packed(
     *,
     chosen: tuple[float, float, float, float] = (0.5, 0.5, 1.0, 0.0),
 ) -> bytes:
-    """The file of a head; ``chosen``: threshold, share left, slope and offset."""
+    """Return the file of a head; ``chosen`` is its threshold, share left, slope and offset."""
     stacked: dict[str, Any] = {n: np.stack([one[n] for one in networks]) for n in networks[0]}
     mean, deviation = stacked.pop("mean")[0], stacked.pop("deviation")[0]
     threshold, left, *calibration = chosen

