@@ -39,6 +39,7 @@ from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.models import Models
 from orchestrator.question import qtables
+from orchestrator.question.pipeline import Pipeline
 from orchestrator.service import Service, make_service
 from orchestrator.settings import Settings, prepare_libraries
 from orchestrator.stack.redis_server import find_server
@@ -170,8 +171,8 @@ async def _work_off(
 ) -> None:
     """Do as workers do, until nothing waits."""
 
-    async def ready() -> Service:
-        return service
+    async def ready() -> Pipeline:
+        return service.pipeline
 
     work = WorkStore(store, worker=keys.worker(1))
     runner = Runner(work, connections, ready)

@@ -1,4 +1,4 @@
-"""The ledger of whoever runs a command, where the settings say."""
+"""The budget of a tenant: its ledger and rate limits, in Redis or in this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from orchestrator.jobs.place import known_store
-from orchestrator.question.decider import Left, Means, left
+from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger
@@ -18,59 +18,59 @@ from posology.llm.accounting import Account
 from posology.seams import Meter
 from posology.store.connection import connect
 
-#: tries at each command while Redis is out of reach, for somebody who looks on
+#: tries of each command while Redis is unreachable, for an interactive user
 _TRIES = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Purse:
-    """What a tenant spends from."""
+class Budget:
+    """A tenant's ledger and rate limits."""
 
     ledger: Ledger
-    #: of its minute; ``None``: it is not limited
+    #: rate limits; ``None``: there are none
     meter: Meter | None
 
-    def means(self, account: Account, cap: Decimal | None) -> Means:
-        """Looks up what is left for one run.
+    def remaining(self, account: Account, cap: Decimal | None) -> Remaining:
+        """Return a function that looks up the remaining budget of one run.
 
         Args:
-            account: of the run.
-            cap: dollars for the run; the tenant's limit for one job holds, too.
+            account: account of the run.
+            cap: budget of the run, dollars; the tenant's limit for one job applies, too. ``None``: that limit only.
         """
 
-        async def look() -> Left | None:
+        async def look() -> RemainingBudget | None:
             caps = [one for one in (cap, await self.ledger.job_limit()) if one is not None]
             own = max(Decimal(0), min(caps) - account.charged) if caps else None
             balances = await self.ledger.balances()
             if any(one.cap is not None and one.reserved for one in balances):
-                # what holds it may be of a process that is gone, and no worker may be there to find out
+                # the reservations may be of a dead process, and perhaps no worker sweeps
                 await self.ledger.sweep()
                 balances = await self.ledger.balances()
-            return left(balances, own)
+            return remaining_budget(balances, own)
 
         return look
 
 
 @asynccontextmanager
-async def open_purse(settings: Settings, tenant: str | None = None) -> AsyncIterator[Purse]:
-    """What a tenant may spend: in Redis where one is configured or a stack runs, else in this process alone.
+async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIterator[Budget]:
+    """Open a tenant's budget: in Redis if one is configured or a stack runs, else in this process alone.
 
     Args:
-        settings: say where Redis is.
-        tenant: ``None``: as configured.
+        settings: have the address of Redis.
+        tenant: name of the tenant; ``None``: as configured.
 
     Raises:
-        ConfigurationError: the address cannot be one.
+        ConfigurationError: the address is invalid.
     """
     url, name = known_store(settings), tenant or settings.tenant
-    # nobody extends the lease of a command's call
+    # a command's call has no heartbeat to extend its lease
     lease = max(LEASE, 2 * settings.call_timeout)
     if url is None:
-        yield Purse(ledger=MemoryLedger(tenant=name, lease=lease), meter=None)
+        yield Budget(ledger=MemoryLedger(tenant=name, lease=lease), meter=None)
         return
     redis = connect(url, patience=_TRIES)
     try:
-        yield Purse(
+        yield Budget(
             ledger=RedisLedger(redis, url, tenant=name, lease=lease),
             meter=RedisMeter(redis, url, tenant=name),
         )

@@ -11,7 +11,7 @@ from orchestrator.settings import Settings
 from orchestrator.settings import models as named_models
 from posology.errors import ConfigurationError, InvalidQuery
 from posology.seams import Compressor, Rewriter
-from strategies.compression import COMPRESSORS, TOPS, known, make
+from strategies.compression import COMPRESSORS, PROMPTS, TOPS, known, make
 from strategies.compression.cascade import parse as parse_cascade
 from strategies.compression.late import pruner
 from strategies.compression.late.head import Head
@@ -28,33 +28,33 @@ _MEMORY = "memory.sqlite"
 
 
 def check(name: str | None, *, field: str = "compressor") -> None:
-    """Refuse a name that no compressor has; ``None`` is the configured one's.
+    """Check that a compressor exists; ``None`` is the configured one.
 
     Raises:
-        InvalidQuery: listing those that there are.
+        InvalidQuery: the name is unknown.
     """
     if name is not None and not known(name):
-        raise InvalidQuery(f"no compressor {name!r}: choose {_listed()}", field=field)
+        raise InvalidQuery(f"unknown compressor {name!r}: choose {_listed()}", field=field)
 
 
 class Compressors:
-    """The compressors of a process: each is made once, when it is first asked for. It may be shared by threads.
+    """The compressors of a process: each is built once, on first use. Threads may share it.
 
-    Cascades share their parts, whatever shares of sentences their names hold: else names from outside would load
-    one model after the other.
+    Cascades share their parts for any shares in their names, so that names from outside do not load one model after
+    the other.
 
     Args:
-        default: name of the configured one.
-        parts: what they are made from.
+        default: name of the configured compressor.
+        parts: models and files to build from; ``None``: none.
 
     Raises:
-        ConfigurationError: there is no such compressor.
+        ConfigurationError: the default is unknown.
     """
 
     def __init__(self, default: str, parts: Parts | None = None) -> None:
         if not known(default):
             raise ConfigurationError(
-                f"no compressor {default!r}: set POSOLOGY_COMPRESSOR to {_listed()}"
+                f"unknown compressor {default!r}: set POSOLOGY_COMPRESSOR to {_listed()}"
             )
         self.default = default
         self._parts = parts or Parts()
@@ -65,8 +65,8 @@ class Compressors:
         """Return the compressor of a name, or the configured one for ``None``. Blocking: it may load a model.
 
         Raises:
-            InvalidQuery: there is no such compressor.
-            ConfigurationError: what it is made from is missing, or does not load.
+            InvalidQuery: the name is unknown.
+            ConfigurationError: its model or another part is missing, or does not load.
         """
         name = name or self.default
         check(name)
@@ -79,7 +79,7 @@ class Compressors:
         return self._made[name]
 
     def version(self, name: str | None) -> str:
-        """Which one it is, with its model where one is set, and with what the pruner has learned; no model is loaded."""
+        """Return a compressor's name, the version of a trained head, and its configured model; loads no model."""
         name = name or self.default
         last, made_of = name, set()
         while (cascade := parse_cascade(last)) is not None:
@@ -89,19 +89,26 @@ class Compressors:
         model = self._parts.models.get(last)
         return " ".join([name, *learned, *([model] if model is not None else [])])
 
+    def prompts(self, name: str | None) -> tuple[str, ...]:
+        """Return the names of a rewriter's prompts, also within a cascade; empty for other compressors."""
+        last = name or self.default
+        while (cascade := parse_cascade(last)) is not None:
+            last = cascade.rest
+        return PROMPTS.get(last, ())
+
 
 def make_compressors(
     settings: Settings, models: Models | None = None, index: Index | None = None
 ) -> Compressors:
-    """The compressors that settings make.
+    """Build the compressors that the settings configure.
 
     Args:
-        settings: say which is meant where nobody says, and which models they run.
-        models: have the encoder; ``None``: one is loaded for those that need it.
-        index: has the language model that it learned; ``None``: there is none at hand.
+        settings: name the default compressor and the models.
+        models: has the encoder; ``None``: compressors that need one load it.
+        index: has a language model that was learned from it; ``None``: there is no index.
 
     Raises:
-        ConfigurationError: there is no such compressor.
+        ConfigurationError: the configured compressor is unknown.
     """
     from orchestrator.models import Models
 
@@ -117,7 +124,7 @@ def make_compressors(
 
 
 def make_memory(settings: Settings) -> Memory:
-    """What compressors compute for good, in a file: as configured, or in the data folder.
+    """Open the file that keeps what compressors compute: as configured, or in the data folder.
 
     Raises:
         ConfigurationError: it cannot be opened.
@@ -129,13 +136,13 @@ def make_memory(settings: Settings) -> Memory:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
-            f"{place.parent} cannot be made ({error.strerror}): set POSOLOGY_MEMORY to a file that can be written"
+            f"cannot create {place.parent} ({error.strerror}): set POSOLOGY_MEMORY to a writable file"
         ) from error
     return SqliteMemory(place)
 
 
 def _scorer(settings: Settings, index: Index | None) -> Callable[[], Scorer] | None:
-    """Loads the language model that the index's phrases were annotated by; ``None``: nothing annotated them."""
+    """Return the loader of the language model that annotated the index's phrases; ``None``: they are not annotated."""
     if index is None or index.meta.annotator is None:
         return None
 
@@ -150,7 +157,7 @@ def _scorer(settings: Settings, index: Index | None) -> Callable[[], Scorer] | N
         kept = read_learned(index.connection)
         if kept is None:
             raise ConfigurationError(
-                f"{index.meta.annotator} annotated the index: name its model, POSOLOGY_SELF_INFORMATION=NAME"
+                f"the index was annotated by {index.meta.annotator}: set POSOLOGY_SELF_INFORMATION to its model"
             )
         scorer = NgramScorer()
         scorer.restore(kept.data)
@@ -160,15 +167,15 @@ def _scorer(settings: Settings, index: Index | None) -> Callable[[], Scorer] | N
 
 
 def make_compressor(settings: Settings) -> Compressor:
-    """The configured compressor, where it spends nothing.
+    """Build the configured compressor, which must not call a model.
 
     Raises:
-        ConfigurationError: there is no such compressor, it asks a model, or what it is made from is missing.
+        ConfigurationError: it is unknown, calls a model, or one of its parts is missing.
     """
     made = make_compressors(settings)(None)
     if isinstance(made, Rewriter):
         raise ConfigurationError(
-            f"{made.name} asks a model for every context, and shares cannot be learned from it: set "
+            f"compressor {made.name} calls a model for every context, so shares cannot be learned with it: set "
             "POSOLOGY_COMPRESSOR to another"
         )
     return made

@@ -1,4 +1,4 @@
-"""One event loop, one HTTP pool and one copy of the models for each worker process."""
+"""A worker process: one event loop, one HTTP pool and one copy of the models."""
 
 from __future__ import annotations
 
@@ -16,22 +16,23 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from orchestrator.jobs.store import open_store
 from orchestrator.models import Models
+from orchestrator.question.pipeline import Pipeline
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
 from posology.errors import PosologyError
 from posology.store import keys
 from workers.engine.claims import WorkStore
-from workers.engine.maintenance import JOBS, Housekeeping
+from workers.engine.maintenance import JOBS, Maintenance
 from workers.engine.runner import Runner
 from workers.engine.units import Send, Unit
 
 logger = logging.getLogger(__name__)
 
-#: seconds to hand back what is held when the process ends
-_HAND_BACK = 10.0
-#: The share of the configured lease for which a worker's claims hold: what it had is to be found, and its money
+#: seconds to requeue claimed units when the process ends
+_REQUEUE_TIMEOUT = 10.0
+#: Share of the configured lease for which a worker's claims hold: its orphaned units are found, and their money
 #: settled, within the whole of it.
-_HELD = 0.8
+_CLAIMED = 0.8
 #: seconds between sweeps, at most
 _PAUSE = 1.5
 #: seconds between tries to open the index, at most
@@ -39,11 +40,11 @@ _OPEN_AGAIN = 30.0
 
 
 class Process:
-    """What a worker process holds, on its loop.
+    """The resources of a worker process, on its event loop.
 
     Args:
-        settings: of this worker.
-        send: hands a unit to the broker; blocking.
+        settings: settings of this worker.
+        send: hands a unit to the broker. Blocking.
     """
 
     def __init__(self, settings: Settings, send: Send) -> None:
@@ -53,34 +54,33 @@ class Process:
         self._opening = anyio.Lock()
         self._service: Service | None = None
         self.runner: Runner
-        self._housekeeping: anyio.CancelScope | None = None
+        self._maintenance: anyio.CancelScope | None = None
 
     async def __aenter__(self) -> Process:
-        """Connect; models and index are opened when they are first needed."""
+        """Connect; models and index are opened on first use."""
         settings = self._settings
         self._models = Models(settings.embedder, settings.embedding)
         self._connections = await self._stack.enter_async_context(
             open_connections(settings, self._models)
         )
         store = await self._stack.enter_async_context(open_store(settings.redis))
-        self._work = WorkStore(store, worker=keys.worker(os.getpid()), lease=settings.lease * _HELD)
-        self.runner = Runner(self._work, self._connections, self.service)
+        self._work = WorkStore(
+            store, worker=keys.worker(os.getpid()), lease=settings.lease * _CLAIMED
+        )
+        self.runner = Runner(self._work, self._connections, self._pipeline)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Hand back what is still held, stop the loops, and close every connection.
-
-        However the worker ends, nothing is closed under a call that is on its way.
-        """
+        """Requeue claimed units, stop the loops, and close every connection, but never under a call in flight."""
         with anyio.CancelScope(shield=True):
-            with anyio.move_on_after(_HAND_BACK):
+            with anyio.move_on_after(_REQUEUE_TIMEOUT):
                 await self.runner.drain(0.0)
-            if self._housekeeping is not None:
-                self._housekeeping.cancel()
+            if self._maintenance is not None:
+                self._maintenance.cancel()
             await self._stack.aclose()
 
     async def service(self) -> Service:
-        """The index and its encoder, opened once.
+        """Open the index and its encoder once.
 
         Raises:
             PosologyError: they cannot be opened; the next call tries again.
@@ -90,25 +90,28 @@ class Process:
                 self._service = await make_service(self._settings, self._models, self._connections)
             return self._service
 
-    async def keep_house(self, *, dispatches: bool) -> None:
+    async def run_maintenance(self, *, dispatches: bool) -> None:
         """Run the loops until this is closed.
 
         Args:
             dispatches: whether this worker answers jobs; it then opens the index before it takes any.
         """
-        pause = min(_PAUSE, self._settings.lease * (1 - _HELD) / 2)
-        house = Housekeeping(self._work, self.runner, self._send, pause=pause)
-        with anyio.CancelScope() as self._housekeeping:
+        pause = min(_PAUSE, self._settings.lease * (1 - _CLAIMED) / 2)
+        loops = Maintenance(self._work, self.runner, self._send, pause=pause)
+        with anyio.CancelScope() as self._maintenance:
             async with anyio.create_task_group() as group:
-                group.start_soon(house.keep)
+                group.start_soon(loops.keep)
                 if dispatches:
                     await self._warm()
-                    group.start_soon(house.dispatch)
-                _set_aside()
-                group.start_soon(house.announce)
+                    group.start_soon(loops.dispatch)
+                _freeze()
+                group.start_soon(loops.announce)
+
+    async def _pipeline(self) -> Pipeline:
+        return (await self.service()).pipeline
 
     async def _warm(self) -> None:
-        """Open the index, however often that takes: until then this worker takes no jobs from the lists."""
+        """Open the index, with retries; until then this worker takes no jobs from the lists."""
         pause = 1.0
         while True:
             try:
@@ -116,7 +119,7 @@ class Process:
             except PosologyError as error:
                 logger.error("%s", error)
             except Exception:
-                logger.exception("a defect of Posology while the index was opened")
+                logger.exception("internal error while opening the index")
             else:
                 return
             await anyio.sleep(pause)
@@ -124,11 +127,11 @@ class Process:
 
 
 class Runtime:
-    """Starts the loop when the worker is ready, or at the first task; closes it once.
+    """Starts the event loop when the worker is ready, or at the first task; closes it once.
 
     Args:
-        settings: reads them, in the worker's process.
-        send: hands a unit to the broker; blocking.
+        settings: reads the settings, in the worker's process.
+        send: hands a unit to the broker. Blocking.
     """
 
     def __init__(self, settings: Callable[[], Settings], send: Send) -> None:
@@ -138,19 +141,19 @@ class Runtime:
         self._stack = ExitStack()
         self._started: tuple[BlockingPortal, Process] | None = None
         self._grace = 0.0
-        #: seconds that were given to finish; ``None`` while nobody has told this worker to stop
+        #: seconds to finish; ``None`` until shutdown begins
         self._drain: float | None = None
 
     @property
     def draining(self) -> bool:
-        """Whether this worker was told to stop."""
+        """Whether shutdown has begun."""
         return self._drain is not None
 
     def start(self, *, queues: set[str] | None = None) -> tuple[BlockingPortal, Process]:
-        """The process's loop and what it holds. Called from any thread.
+        """Return the process's event loop and resources, started once. Callable from any thread.
 
         Args:
-            queues: what this worker consumes; with it, the loops beside the tasks are started.
+            queues: names of the queues that this worker consumes: starts the maintenance loops; ``None``: does not.
         """
         with self._lock:
             if self._started is None:
@@ -168,19 +171,21 @@ class Runtime:
                     portal.start_task_soon(process.runner.drain, self._drain)
             portal, process = self._started
         if queues is not None:
-            house = portal.start_task_soon(lambda: process.keep_house(dispatches=JOBS in queues))
-            house.add_done_callback(_ended)
+            loops = portal.start_task_soon(
+                lambda: process.run_maintenance(dispatches=JOBS in queues)
+            )
+            loops.add_done_callback(_ended)
         return portal, process
 
     def run(self, units: Sequence[Unit]) -> list[Unit]:
-        """Work on units at the same time; the calling thread waits."""
+        """Run units at the same time; the calling thread waits."""
         portal, process = self.start()
         return portal.call(process.runner.run_all, units)
 
     def drain(self, grace: float | None = None) -> None:
-        """Begin no more units, let those that run finish, and hand back what takes too long.
+        """Begin a graceful shutdown: claim no more units, let claimed ones finish, then requeue the rest.
 
-        It takes no lock: signal handlers call it, on a thread that may be within :meth:`start`.
+        Takes no lock, since signal handlers call it on a thread that may be within :meth:`start`.
 
         Args:
             grace: seconds to finish; ``None``: as configured.
@@ -191,23 +196,20 @@ class Runtime:
             portal.start_task_soon(process.runner.drain, self._drain)
 
     def close(self) -> None:
-        """Close everything, the loop last. Idempotent."""
+        """Close everything, the event loop last. Idempotent."""
         with self._lock:
             self._started = None
             self._stack.close()
 
 
-def _set_aside() -> None:
-    """Take what was loaded out of garbage collection, which would walk over all of it again and again.
-
-    Libraries and models are hundreds of thousands of objects that live as long as the process.
-    """
+def _freeze() -> None:
+    """Exclude loaded libraries and models from garbage collection: hundreds of thousands of permanent objects."""
     gc.collect()
     gc.freeze()
 
 
-def _ended(house: Future[None]) -> None:
-    """A worker without its loops would keep no lease and find nothing: it had better be started again."""
-    if not house.cancelled() and (error := house.exception()) is not None:
-        logger.critical("the loops beside the work ended", exc_info=error)
+def _ended(loops: Future[None]) -> None:
+    """End a worker whose maintenance loops failed: it would extend no lease and find no orphaned unit."""
+    if not loops.cancelled() and (error := loops.exception()) is not None:
+        logger.critical("maintenance loops failed, worker ends", exc_info=error)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from orchestrator.budget import open_purse
+from orchestrator.budget import open_budget
 from orchestrator.question.embedding import remembering
 from orchestrator.question.estimates.costs import Dollars
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
@@ -96,12 +96,12 @@ def paying(
     tenant = payer.tenant or settings.tenant
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(open_purse(settings, tenant)) as purse,
+        portal.wrap_async_context_manager(open_budget(settings, tenant)) as budget,
         portal.wrap_async_context_manager(
-            open_connections(settings, models, purse.meter)
+            open_connections(settings, models, budget.meter)
         ) as connections,
     ):
-        journal = LedgerJournal(purse.ledger, payer.account, cap=payer.cap)
+        journal = LedgerJournal(budget.ledger, payer.account, cap=payer.cap)
         complete = portal.call(connections.complete, paid.model, journal)
         connections.prices.worst(paid.model, input_tokens=1, output_tokens=0)
         purchase = _Purchase(portal, paid, complete, tenant)
@@ -178,14 +178,14 @@ async def estimate(
     assert isinstance(paid, OpenAIEmbedder)
     tenant = payer.tenant or settings.tenant
     async with (
-        open_purse(settings, tenant) as purse,
-        open_connections(settings, models, purse.meter) as connections,
+        open_budget(settings, tenant) as budget,
+        open_connections(settings, models, budget.meter) as connections,
     ):
         counting = Counting(packaged_counter(), native_schema=settings.native_schema)
         found = IngestEstimate(embedder=paid.name, tenant=tenant, cap=payer.cap)
         for records in changed:
             found = _added(found, records, paid, connections, counting, given=payer.given)
-        balances = await purse.ledger.balances()
+        balances = await budget.ledger.balances()
     left = [(str(one.scope), one.left) for one in balances]
     return replace(
         found, left=tuple((scope, amount) for scope, amount in left if amount is not None)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from orchestrator.compressors import check as check_compressor
 from orchestrator.concurrency import few_at_once
-from orchestrator.question.decider import Decider, Left, Means, task_of
+from orchestrator.question.decider import Decider, Remaining, RemainingBudget
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
+from orchestrator.question.machine import task_of
 from orchestrator.question.policy_forms import (
     BadRow,
     CompareOutput,
@@ -241,7 +242,7 @@ class Comparison:
         )
 
     async def _given(self, request: Request, retrieval: Retrieval) -> Given:
-        decision = await self._decider(request, retrieval, means=self._means())
+        decision = await self._decider(request, retrieval, remaining=self._remaining())
         if decision.declined:
             return Given(decision=decision, estimate=None)
         estimate = await self._estimator(
@@ -249,12 +250,12 @@ class Comparison:
         )
         return Given(decision=decision, estimate=estimate)
 
-    def _means(self) -> Means | None:
+    def _remaining(self) -> Remaining | None:
         if self._left is None:
             return None
-        left = Left(dollars=self._left, later=self._left, scope=Scope.JOB)
+        left = RemainingBudget(dollars=self._left, later=self._left, scope=Scope.JOB)
 
-        async def look() -> Left | None:
+        async def look() -> RemainingBudget | None:
             return left
 
         return look

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from orchestrator.question.decider import Decider, versions
+from orchestrator.question.decider import Decider
 from orchestrator.question.embedding import Spend
 from orchestrator.question.policy_forms import (
     ChangeOutput,
@@ -134,11 +134,8 @@ class Replayer:
         self, decision: Decision, policy: Policy, retrieval: Retrieval | None
     ) -> ReplayedDecision:
         index = self._present.index if retrieval is None else retrieval.index_version
-        now = versions(
-            policy,
-            index=index,
-            prices=self._present.prices,
-            compressor=self._present.decider.compressor_of(decision),
+        now = self._present.decider.versions(
+            policy, decision, index=index, prices=self._present.prices
         )
         changed = tuple(_versions(decision.versions, now))
         try:
@@ -290,9 +287,12 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> Iterable[ChangeOutput]:
-    # what is not known now cannot have changed; a part of the policy that is gone has
     for name in sorted({*recorded, *now}):
+        # a version that is unknown now cannot have changed, except that of a removed part of the policy
         if name not in now and not name.startswith(("policy", "prompt")):
+            continue
+        # records from before rewriters' prompts were recorded do not have them
+        if name not in recorded and name.startswith("prompt"):
             continue
         if recorded.get(name) != now.get(name):
             yield ChangeOutput(name=name, recorded=recorded.get(name), now=now.get(name))

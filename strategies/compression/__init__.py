@@ -40,6 +40,10 @@ COMPRESSORS: Mapping[str, Callable[[Parts], Compressor | Rewriter]] = MappingPro
         semantic_rewrite.NAME: lambda _: semantic_rewrite.SemanticRewrite(),
     }
 )
+#: Names of the prompts of each rewriter's calls, for the record of a decision.
+PROMPTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {query_summary.NAME: ("summarise",), semantic_rewrite.NAME: ("rewrite",)}
+)
 #: Maximum nesting of cascades; names come from outside.
 MOST_CASCADES = 3
 #: Compressor that chooses a cascade's whole sentences, by the first part of the cascade's name.

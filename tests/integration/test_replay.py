@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from io import StringIO
 from pathlib import Path
@@ -87,13 +87,12 @@ def script(call: Call) -> ScriptedReply:
 def runner(bench: Bench) -> Runner:
     wires = Wires(ScriptedModel(script), prices=PRICES)
 
-    async def service() -> Service:
-        piped = Pipeline(
+    async def opened() -> Pipeline:
+        return Pipeline(
             retriever=cast("Retriever", Library()), decider=decider(), completes=wires.complete
         )
-        return cast("Service", piped)
 
-    return Runner(bench.worker(), cast("Connections", wires), service, keep=0.01)
+    return Runner(bench.worker(), cast("Connections", wires), opened, keep=0.01)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -352,10 +351,10 @@ def test_what_comes_from_outside_cannot_move_the_cursor(
     job = batch[1][0]
     assert job.decision is not None
     evil = "\x1b[2J[bold]x[/bold]"
-    decision = replace(
-        job.decision, reason=evil, steps=(evil,), policy=evil, versions={evil: evil},
-        features={"passages": 3, "qtable.table": evil},
-    )  # fmt: skip
+    fields = {"reason": evil, "steps": (evil,), "policy": evil, "versions": {evil: evil}}
+    decision = job.decision.model_copy(
+        update={**fields, "features": {"passages": 3, "qtable.table": evil}}
+    )
     told = job.model_copy(update={"decision": decision, "question": evil, "model": evil})
     out = StringIO()
     why_job(Console(file=out, width=120), told)

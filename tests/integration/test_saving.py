@@ -63,17 +63,19 @@ def characters(text: str) -> int:
     return len(text)
 
 
-def decider(hour: Decimal | None, *, default: str = "router", by: str = "leancontext") -> Decider:
-    compressors = Compressors(by)
-    estimator = Estimator(
+def estimator(hour: Decimal | None, by: str = "leancontext") -> Estimator:
+    return Estimator(
         prices=PRICES,
         bound=by_bytes,
         counting=Counting(characters),
         typical=Typical(),
-        choose=compressors,
+        choose=Compressors(by),
         machine=None if hour is None else Machine(dollars_per_hour=hour),
     )
-    return Decider(default=default, estimator=estimator, compressors=compressors)
+
+
+def decider(hour: Decimal | None, *, default: str = "router", by: str = "leancontext") -> Decider:
+    return Decider(default=default, estimator=estimator(hour, by), compressors=Compressors(by))
 
 
 def script(call: Call) -> ScriptedReply:
@@ -91,6 +93,8 @@ def pipeline(hour: Decimal | None, model: ScriptedModel) -> Pipeline:
     return Pipeline(
         retriever=cast("Retriever", Disputed()),
         decider=decider(hour),
+        estimator=estimator(hour),
+        compressors=Compressors("leancontext"),
         completes=Wires(model, prices=PRICES).complete,
     )
 
@@ -110,11 +114,11 @@ async def bench(redis_url: str, tenant: str) -> AsyncIterator[Bench]:
 def worker(bench: Bench, hour: Decimal | None) -> Runner:
     model = ScriptedModel(script)
 
-    async def service() -> Service:
-        return cast("Service", pipeline(hour, model))
+    async def opened() -> Pipeline:
+        return pipeline(hour, model)
 
     wires = cast("Connections", Wires(model, prices=PRICES))
-    return Runner(bench.worker(), wires, service, keep=0.01)
+    return Runner(bench.worker(), wires, opened, keep=0.01)
 
 
 async def job(bench: Bench, hour: Decimal | None, **fields: Any) -> JobOutput:

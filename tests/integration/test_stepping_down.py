@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from pydantic import BaseModel
 
-from orchestrator.question.decider import Left, left
+from orchestrator.question.decider import RemainingBudget, remaining_budget
 from posology.budget.ledger.base import nano
 from posology.errors import HeadroomReserved, NothingAffordable
 from posology.llm.accounting import Account
@@ -274,13 +274,13 @@ async def test_what_will_never_be_paid_for_does_not_wait(bench: Bench) -> None:
 async def test_what_others_hold_is_waited_for_in_this_process_too() -> None:
     cheapest = await price(STEPS[-1])
 
-    async def means() -> Left:
-        scope = left((), cheapest)
+    async def remaining() -> RemainingBudget:
+        scope = remaining_budget((), cheapest)
         assert scope is not None
         return replace(scope, dollars=cheapest - MILLI)
 
     model = scripted()
     with pytest.raises(HeadroomReserved) as caught:
-        await pipeline(model).run(asked(), Account(), tenant="t", means=means)
+        await pipeline(model).run(asked(), Account(), tenant="t", remaining=remaining)
     assert caught.value.asked == cheapest
     assert not model.calls

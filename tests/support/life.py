@@ -49,7 +49,7 @@ from posology.types import (
 from tests.integration.jobs_store.helpers import DIRECT, ERROR, PARTED, answer, ended
 from workers.engine.claims import WorkStore
 from workers.engine.journal import JobJournal
-from workers.engine.units import Held, Unit
+from workers.engine.units import ClaimedUnit, Draft, Unit
 
 #: what only the tenant and the models may see
 QUESTION = "Does zyxomab cure lattice fever?"
@@ -99,7 +99,9 @@ class Side:
         self.jobs.append(reply.json()["id"])
         return self.jobs[-1]
 
-    async def held(self, job: str, name: str = "answer", *, work: WorkStore | None = None) -> Held:
+    async def held(
+        self, job: str, name: str = "answer", *, work: WorkStore | None = None
+    ) -> ClaimedUnit:
         """A unit, as a worker has it that was given its message."""
         while await self.work.take(self.tenant) is not None:
             pass
@@ -108,7 +110,7 @@ class Side:
         assert found is not None
         return found
 
-    def complete(self, held: Held, model: ScriptedModel) -> Complete:
+    def complete(self, held: ClaimedUnit, model: ScriptedModel) -> Complete:
         journal = JobJournal(self.work, held)
         return build(
             model,
@@ -215,7 +217,8 @@ async def _parted(one: Side) -> None:
     job = await one.submit()
     held = await one.held(job)
     parts = [Partition(index=i, first_rank=i, excerpts=call().excerpts) for i in range(2)]
-    await one.work.decide(held, PARTED, calls=3, partitions=parts, draft={"passages": [PASSAGE]})
+    draft = Draft(rungs=(), retrieved=(), index=PASSAGE, retrieval_seconds=0.0)
+    await one.work.decide(held, PARTED, calls=3, partitions=parts, draft=draft)
     first = await one.held(job, "extract:0")
     await one.work.extracted(first, Extraction(partition=0))
     # the other waits at the broker, and is lost there

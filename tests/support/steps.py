@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from orchestrator.question.decider import Decider, Left, left
+from orchestrator.question.decider import Decider, RemainingBudget, remaining_budget
 from orchestrator.question.estimates.costs import Estimator
 from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Typical
@@ -50,7 +50,6 @@ from workers.engine.runner import Runner
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
-    from orchestrator.service import Service
     from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
@@ -163,6 +162,7 @@ def pipeline(model: Complete, *, policy: str = PREFLIGHT) -> Pipeline:
     return Pipeline(
         retriever=cast("Retriever", Disputed()),
         decider=Decider(default=policy, estimator=ESTIMATOR),
+        estimator=ESTIMATOR,
         completes=Wires(model, prices=PRICES).complete,
     )
 
@@ -185,12 +185,12 @@ class InProcess:
     async def ask(self) -> Report:
         journal = LedgerJournal(self.ledger, self.account, cap=self.cap)
 
-        async def means() -> Left | None:
+        async def remaining() -> RemainingBudget | None:
             own = max(NOTHING, self.cap - self.account.charged)
-            return left(await self.ledger.balances(), own)
+            return remaining_budget(await self.ledger.balances(), own)
 
         piped = pipeline(self.model, policy=self.policy)
-        return await piped.run(asked(), self.account, journal, tenant="t", means=means)
+        return await piped.run(asked(), self.account, journal, tenant="t", remaining=remaining)
 
     def check(self) -> None:
         """The cap held, and the entries add up to what was charged."""
@@ -215,10 +215,10 @@ def worker(
 ) -> Runner:
     wires = Wires(model, prices=PRICES, wait_timeout=patience)
 
-    async def service() -> Service:
-        return cast("Service", pipeline(model, policy=policy))
+    async def opened() -> Pipeline:
+        return pipeline(model, policy=policy)
 
-    return Runner(bench.worker(name), cast("Connections", wires), service, keep=0.01)
+    return Runner(bench.worker(name), cast("Connections", wires), opened, keep=0.01)
 
 
 async def submit(bench: Bench, **fields: object) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from pydantic import TypeAdapter
@@ -16,16 +15,14 @@ from posology.published.calls import ErrorBody
 from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Decision, Extraction, Partition
-from workers.engine.units import Held, Unit
+from workers.engine.units import DECISION, DRAFT, PARTITION, ClaimedUnit, Draft, Unit
 
 #: seconds for which a claim holds without a heartbeat: a dead worker's work is found after that
 LEASE = 15.0
 #: workers that a unit may lose before it is taken for the cause
 LOSSES = 8
 
-_decision = TypeAdapter(Decision)
 _extraction = TypeAdapter(Extraction)
-_partition = TypeAdapter(Partition)
 
 
 class WorkStore:
@@ -57,7 +54,7 @@ class WorkStore:
             if member != "more":
                 return Unit.of(tenant, member)
 
-    async def claim(self, unit: Unit, *, delivery: str) -> Held | None:
+    async def claim(self, unit: Unit, *, delivery: str) -> ClaimedUnit | None:
         """Take up a unit; ``None`` where there is nothing to do: done, over, or another's.
 
         Args:
@@ -71,7 +68,7 @@ class WorkStore:
             return None
         _, token, left, patience, request, fresh, returned, *more = said
         kind = unit.kind
-        return Held(
+        return ClaimedUnit(
             unit=unit,
             token=int(token),
             left=int(left) / 1000,
@@ -85,11 +82,11 @@ class WorkStore:
             elapsed=int(more[2]) / 1000 if kind == "reduce" else 0.0,
         )
 
-    async def heartbeat(self, held: Sequence[Held]) -> dict[Held, str]:
+    async def heartbeat(self, claimed: Sequence[ClaimedUnit]) -> dict[ClaimedUnit, str]:
         """Extend the leases, and learn of each unit: ok, cancelling, over, superseded or gone."""
-        said: dict[Held, str] = {}
-        for tenant in {one.unit.tenant for one in held}:
-            own = [one for one in held if one.unit.tenant == tenant]
+        said: dict[ClaimedUnit, str] = {}
+        for tenant in {one.unit.tenant for one in claimed}:
+            own = [one for one in claimed if one.unit.tenant == tenant]
             flat = [x for one in own for x in (one.unit.job, one.unit.name, one.token)]
             said |= dict(
                 zip(own, await self._run("heartbeat", tenant, self._lease, *flat), strict=True)
@@ -98,21 +95,21 @@ class WorkStore:
 
     async def decide(
         self,
-        held: Held,
+        claimed: ClaimedUnit,
         decision: Decision,
         *,
         calls: int,
-        draft: Mapping[str, object] | None = None,
+        draft: Draft | None = None,
         partitions: Sequence[Partition] = (),
     ) -> tuple[Unit, ...]:
         """Write down the decision; with partitions, give the work over to units of their own.
 
         Args:
-            held: the job's ``answer`` unit.
+            claimed: the job's ``answer`` unit.
             decision: what was decided, and why.
             calls: model calls that it takes when nothing is repeated.
             draft: what the output will need of the retrieval.
-            partitions: to be extracted from; without any, ``held`` goes on itself.
+            partitions: to be extracted from; without any, ``claimed`` goes on itself.
 
         Returns:
             The units that are to be sent.
@@ -123,18 +120,20 @@ class WorkStore:
         """
         said = await self._run(
             "decide",
-            held.unit.tenant,
-            held.unit.job,
-            held.token,
-            _decision.dump_json(decision).decode(),
-            json.dumps(draft or {}),
+            claimed.unit.tenant,
+            claimed.unit.job,
+            claimed.token,
+            DECISION.dump_json(decision).decode(),
+            "{}" if draft is None else DRAFT.dump_json(draft).decode(),
             calls,
-            *(_partition.dump_json(part).decode() for part in partitions),
+            *(PARTITION.dump_json(part).decode() for part in partitions),
         )
-        refuse(held, said[0])
-        return tuple(Unit(tenant=held.unit.tenant, job=held.unit.job, name=n) for n in said[1:])
+        refuse(claimed, said[0])
+        return tuple(
+            Unit(tenant=claimed.unit.tenant, job=claimed.unit.job, name=n) for n in said[1:]
+        )
 
-    async def extracted(self, held: Held, extraction: Extraction) -> tuple[Unit, ...]:
+    async def extracted(self, claimed: ClaimedUnit, extraction: Extraction) -> tuple[Unit, ...]:
         """Write down what became of a partition.
 
         Returns:
@@ -146,15 +145,15 @@ class WorkStore:
         """
         said = await self._run(
             "extracted",
-            held.unit.tenant,
-            held.unit.job,
-            held.unit.index,
-            held.token,
+            claimed.unit.tenant,
+            claimed.unit.job,
+            claimed.unit.index,
+            claimed.token,
             _extraction.dump_json(extraction).decode(),
             "1" if extraction.failure else "0",
         )
-        refuse(held, said[0])
-        reduce = Unit(tenant=held.unit.tenant, job=held.unit.job, name="reduce")
+        refuse(claimed, said[0])
+        reduce = Unit(tenant=claimed.unit.tenant, job=claimed.unit.job, name="reduce")
         return (reduce,) if said[0] == "reduce" else ()
 
     async def gathered(self, unit: Unit) -> tuple[tuple[Partition, ...], tuple[Extraction, ...]]:
@@ -167,39 +166,41 @@ class WorkStore:
                 context, extractions = await pipe.execute()
         order = sorted(context, key=int)
         return (
-            tuple(_partition.validate_json(context[i]) for i in order),
+            tuple(PARTITION.validate_json(context[i]) for i in order),
             tuple(_extraction.validate_json(extractions[i]) for i in order),
         )
 
-    async def succeed(self, held: Held, out: AskOutput) -> None:
+    async def succeed(self, claimed: ClaimedUnit, out: AskOutput) -> None:
         """End the job with an answer or a refusal.
 
         Raises:
             JobCancelled: it was cancelled meanwhile.
             JobSuperseded: the unit is another worker's by now.
         """
-        await self._conclude(held, "succeeded", out.model_dump_json())
+        await self._conclude(claimed, "succeeded", out.model_dump_json())
 
-    async def fail(self, held: Held, error: ErrorBody, *, expired: bool = False) -> None:
+    async def fail(self, claimed: ClaimedUnit, error: ErrorBody, *, expired: bool = False) -> None:
         """End the job with an error; a cancelled job is cancelled instead.
 
         Raises:
             JobSuperseded: the unit is another worker's by now.
         """
         try:
-            await self._conclude(held, "expired" if expired else "failed", error.model_dump_json())
+            await self._conclude(
+                claimed, "expired" if expired else "failed", error.model_dump_json()
+            )
         except JobCancelled:
             return
 
-    async def release(self, held: Held, *, counted: bool = False) -> None:
+    async def release(self, claimed: ClaimedUnit, *, counted: bool = False) -> None:
         """Hand a unit back, for another worker to take up at once.
 
         Args:
-            held: the unit.
-            counted: whether :attr:`Held.returned` of the next claim is one more.
+            claimed: the unit.
+            counted: whether :attr:`ClaimedUnit.returned` of the next claim is one more.
         """
-        unit = held.unit
-        await self._run("release", unit.tenant, unit.job, unit.name, held.token, int(counted))
+        unit = claimed.unit
+        await self._run("release", unit.tenant, unit.job, unit.name, claimed.token, int(counted))
 
     async def sweep(
         self, tenant: str, *, jobs_before: int, calls_before: int, leases: bool = True
@@ -255,18 +256,18 @@ class WorkStore:
                 found = await pipe.execute()
         return [int(score) for score in found if score is not None]
 
-    async def _conclude(self, held: Held, state: str, payload: str) -> None:
-        unit = held.unit
+    async def _conclude(self, claimed: ClaimedUnit, state: str, payload: str) -> None:
+        unit = claimed.unit
         said = await self._run(
-            "conclude", unit.tenant, unit.job, unit.name, held.token, state, payload
+            "conclude", unit.tenant, unit.job, unit.name, claimed.token, state, payload
         )
-        refuse(held, said[0])
+        refuse(claimed, said[0])
 
     async def _run(self, script: str, tenant: str, *arguments: str | int) -> list[str]:
         return cast("list[str]", await self.store.run(script, keys.prefix(tenant), *arguments))
 
 
-def refuse(held: Held, said: str) -> None:
+def refuse(claimed: ClaimedUnit, said: str) -> None:
     """Raise what a script's word means, if it is a refusal.
 
     Raises:
@@ -274,13 +275,16 @@ def refuse(held: Held, said: str) -> None:
         JobExpired: its deadline passed.
         JobSuperseded: the unit is another worker's, or the job is over or gone.
     """
-    job = held.unit.job
+    job = claimed.unit.job
     match said:
         case "cancelled":
             raise JobCancelled(f"job {job} was cancelled", job=job)
         case "expired":
             raise JobExpired(
-                f"job {job} has passed its deadline of {held.patience:g} s", seconds=held.patience
+                f"job {job} has passed its deadline of {claimed.patience:g} s",
+                seconds=claimed.patience,
             )
         case "superseded" | "over" | "gone":
-            raise JobSuperseded(f"{held.unit.name} of job {job} is no longer ours: {said}", job=job)
+            raise JobSuperseded(
+                f"{claimed.unit.name} of job {job} is no longer ours: {said}", job=job
+            )

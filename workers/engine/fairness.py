@@ -17,7 +17,7 @@ from posology.errors import HeadroomReserved
 from posology.store import keys
 from posology.types import Scope
 from workers.engine.claims import WorkStore
-from workers.engine.units import Held, Unit
+from workers.engine.units import ClaimedUnit, Unit
 
 #: Jobs of one tenant that the broker holds unclaimed, and calls; as many as it has under way where that is
 #: more. Enough that no worker waits for the next look at the queue.
@@ -65,20 +65,20 @@ async def take(store: JobStore, tenant: str) -> Offer:
 
 
 async def park(
-    work: WorkStore, held: Held, error: HeadroomReserved, *, undecided: bool = False
+    work: WorkStore, claimed: ClaimedUnit, error: HeadroomReserved, *, undecided: bool = False
 ) -> None:
     """Hand back a unit that waits for headroom, so that others' work may go on in its place.
 
     Args:
         work: the job records.
-        held: the unit.
+        claimed: the unit.
         error: what it waits for.
         undecided: whether it takes a retrieval and prices to look again.
 
     Raises:
         StoreUnavailable: Redis is out of reach; the sweep finds the unit when its lease has ended.
     """
-    unit = held.unit
+    unit = claimed.unit
     if error.retry_after is not None:
         pause = min(error.retry_after, _LONGEST)
     else:
@@ -89,7 +89,7 @@ async def park(
         keys.prefix(unit.tenant),
         unit.job,
         unit.name,
-        held.token,
+        claimed.token,
         int(pause * 1000),
         int(everybody),
         int(undecided * _TURN * 1000),

@@ -14,7 +14,7 @@ import anyio.to_thread
 from orchestrator.ingest.shards.store import INGEST, Claim, ShardStore, open_shards
 from posology.errors import PosologyError, StoreUnavailable
 from posology.store.connection import translated
-from workers.engine.loops import again
+from workers.engine.maintenance import run_forever
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -120,9 +120,9 @@ class ShardWorker:
         """Send waiting shards to the broker, and requeue lost ones, until cancelled."""
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(again, self._dispatch, _PAUSE)
-                group.start_soon(again, self._sweep, self._lease / 4)
-                group.start_soon(again, self._announce, self._lease / 3)
+                group.start_soon(run_forever, self._dispatch, _PAUSE)
+                group.start_soon(run_forever, self._sweep, self._lease / 4)
+                group.start_soon(run_forever, self._announce, self._lease / 3)
         finally:
             with anyio.move_on_after(1.0, shield=True), suppress(StoreUnavailable):
                 await self._store.leave(self._worker)

@@ -14,23 +14,23 @@ from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Attempt, Completion, Finish, Opening, Usage
 from workers.engine.claims import WorkStore, refuse
-from workers.engine.units import Held
+from workers.engine.units import ClaimedUnit
 
 _COMPLETION = tuple(field.name for field in fields(Completion))
 
 
 class JobJournal:
-    """A :class:`~posology.seams.Journal` for one held unit, and the :class:`~posology.seams.Recall` of its job.
+    """A :class:`~posology.seams.Journal` for one claimed unit, and the :class:`~posology.seams.Recall` of its job.
 
     Every attempt is written down before it is sent, which is also where it is refused once the job is
     cancelled, over its time, or another worker's. How it ended is written down whoever holds the unit
     by then: the money is spent.
     """
 
-    def __init__(self, work: WorkStore, held: Held) -> None:
+    def __init__(self, work: WorkStore, claimed: ClaimedUnit) -> None:
         self._work = work
-        self._held = held
-        self._prefix = keys.prefix(held.unit.tenant)
+        self._claimed = claimed
+        self._prefix = keys.prefix(claimed.unit.tenant)
 
     async def open(self, opening: Opening) -> int:
         """Reserve what an attempt may cost and write it down, before it is sent.
@@ -42,17 +42,17 @@ class JobJournal:
             JobSuperseded: the unit is another worker's by now.
             StoreUnavailable: Redis is out of reach, so nothing is spent.
         """
-        unit = self._held.unit
+        unit = self._claimed.unit
         said = await self._work.store.run(
             "open_attempt",
             self._prefix,
             unit.job,
             unit.name,
-            self._held.token,
+            self._claimed.token,
             json.dumps(entries.opened(opening)),
             nano(opening.reserved),
         )
-        refuse(self._held, said[0])
+        refuse(self._claimed, said[0])
         refuse_to_pay(said, opening, unit.tenant)
         return int(said[1])
 
@@ -65,7 +65,7 @@ class JobJournal:
         """
         usage = attempt.usage or Usage()
         arguments = (
-            self._held.unit.job,
+            self._claimed.unit.job,
             attempt.id,
             attempt.outcome,
             json.dumps(entries.ended(attempt)),
@@ -87,9 +87,9 @@ class JobJournal:
         Raises:
             StoreUnavailable: Redis is out of reach.
         """
-        if self._held.fresh:
+        if self._claimed.fresh:
             return None
-        name = f"{self._prefix}job:{self._held.unit.job}:memo"
+        name = f"{self._prefix}job:{self._claimed.unit.job}:memo"
         with translated(self._work.store.url):
             found = await self._work.store.redis.hget(name, key)
         return None if found is None else _replayed(found)

@@ -1,4 +1,4 @@
-"""What a worker process does beside its units: send waiting jobs, extend leases, find what was lost."""
+"""Maintenance of a worker process: send waiting jobs, extend leases, find orphaned units."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import logging
 from bisect import bisect_right
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import cast
 
@@ -19,42 +19,41 @@ from posology.store import keys
 from posology.store.connection import evicts, translated
 from workers.engine import fairness
 from workers.engine.claims import WorkStore
-from workers.engine.loops import again
 from workers.engine.runner import Runner
 from workers.engine.units import Send, Unit
 
 logger = logging.getLogger(__name__)
 
-#: the broker's queues
+#: names of the broker's queues
 JOBS, CALLS = "posology.jobs", "posology.calls"
-#: Jobs that wait in the broker at most. The others wait in their tenants' lists, where they can still be
-#: cancelled, and where one tenant's thousands do not stand before another's ten.
+#: Most jobs in the broker. The others wait in their tenants' lists, where they can still be cancelled, and where
+#: one tenant's thousands do not delay another's ten.
 DEPTH = 64
-#: milliseconds after which a unit that was sent, and that no queue holds, was lost
+#: milliseconds after which a sent unit that is in no queue is considered lost
 _LOST_AFTER = 10_000
 #: milliseconds by which units may overtake each other between the record and the queue
 _DISORDER = 5_000
-#: milliseconds after which a worker that does not tell of itself is no longer listed
+#: milliseconds without a heartbeat after which a worker is no longer listed
 _FORGET = 3_600_000
-#: messages at the head of a queue that are looked at to tell how far the broker is
+#: messages at the head of a queue that show how far the broker has got
 _LOOK = 20
-#: jobs that are sent before the queue is looked at again: other processes send, too
+#: jobs to send before the queue's length is read again: other processes send, too
 _UNSEEN = 8
-#: tenants that are swept at once
+#: tenants to sweep concurrently
 _AT_ONCE = 20
-#: seconds until a tenant of which enough was sent is asked again
+#: seconds until a tenant that has enough units in the broker is looked at again
 _LATER = 0.05
-#: sweeps from one look at the list of tenants to the next
+#: sweeps between two checks of the list of tenants
 _TIDY = 5
 
 
-class Housekeeping:
-    """The loops of one worker process. Each runs until cancelled, and waits for a store that is away.
+class Maintenance:
+    """The loops of one worker process. Each runs until cancelled, and waits while Redis is unreachable.
 
     Args:
         work: the job records.
-        runner: whose leases are extended.
-        send: hands a unit to the broker; blocking.
+        runner: has the claimed units.
+        send: hands a unit to the broker. Blocking.
         pause: seconds between sweeps.
     """
 
@@ -64,27 +63,27 @@ class Housekeeping:
         self._send = send
         self._pause = pause
         self._redis = work.store.redis
-        #: the tenant whose job was sent last
+        #: tenant of the job that was sent last
         self._last = ""
-        #: tenants that have something which is not to be sent yet, by when they are asked again
+        #: tenants with units that must not be sent yet, and when to look at them again
         self._later: dict[str, float] = {}
 
     async def keep(self) -> None:
-        """Extend the leases of what this process holds, and find what others have lost."""
+        """Extend the leases of this process's units, and find orphaned units."""
         async with anyio.create_task_group() as group:
-            group.start_soon(again, self._heartbeat)
-            group.start_soon(again, self._sweep)
-            group.start_soon(again, self._tidy)
+            group.start_soon(run_forever, self._heartbeat)
+            group.start_soon(run_forever, self._sweep)
+            group.start_soon(run_forever, self._tidy)
 
     async def dispatch(self) -> None:
         """Send waiting jobs to the broker."""
-        await again(self._dispatch)
+        await run_forever(self._dispatch)
 
     async def announce(self) -> None:
-        """Tell that this process works, and at the end that it no longer does."""
+        """Send heartbeats for this process, and unregister it in the end."""
         try:
             await self._warn_of_eviction()
-            await again(self._announce)
+            await run_forever(self._announce)
         finally:
             url = self._work.store.url
             with anyio.move_on_after(1.0, shield=True), suppress(StoreUnavailable), translated(url):
@@ -99,8 +98,7 @@ class Housekeeping:
             return
         if policy is not None:
             logger.error(
-                "a full Redis will throw jobs and accounts away (maxmemory-policy %s): set it to "
-                "noeviction",
+                "a full Redis evicts jobs and accounts: maxmemory-policy must be noeviction (got %s)",
                 policy,
             )
 
@@ -121,7 +119,7 @@ class Housekeeping:
         now = anyio.current_time()
         self._later = {tenant: at for tenant, at in self._later.items() if at > now}
         found = [t for t in await tenants.waiting(self._work.store) if t not in self._later]
-        # on from whoever came last: where the broker has room for one at a time, it is not for the first
+        # continue after the last tenant, so that every tenant has its turn if the broker has room for one unit
         start = bisect_right(found, self._last)
         for tenant in found[start:] + found[:start]:
             if not room:
@@ -156,13 +154,13 @@ class Housekeeping:
                         tenant, jobs_before=jobs, calls_before=calls, leases=leases
                     )
                     if units:
-                        logger.warning("sent again: %s", units)
+                        logger.warning("orphaned units requeued units=%s", units)
                         await anyio.to_thread.run_sync(self._send, units)
                 except StoreUnavailable as error:
                     failed.append(error)
                 except Exception:
-                    # what is wrong with one tenant's records is not to stop the others' sweep
-                    logger.exception("a defect of Posology in the sweep of %s", tenant)
+                    # one tenant's damaged records must not stop the sweep of the others
+                    logger.exception("internal error in the sweep tenant=%s", tenant)
                 if failed:
                     return
 
@@ -177,10 +175,10 @@ class Housekeeping:
         await tenants.tidy(self._work.store)
 
     async def _amnesty(self) -> bool:
-        """Whether a lease that has ended tells nothing, because nobody could extend one of late.
+        """Return whether ended leases must be ignored, because lately no worker could extend one.
 
-        That is so for a while after a time in which no worker swept: Redis was away, loading its file,
-        or stalled, or the machine slept. Whoever still works extends its leases in that while.
+        That is so for a while after a time in which no worker swept: Redis was unreachable, loading its file or
+        stalled, or the machine slept. Live workers extend their leases in that while.
         """
         lease = int(self._work.lease * 1000)
         with translated(self._work.store.url):
@@ -191,12 +189,11 @@ class Housekeeping:
             return bool(await self._redis.exists(keys.AMNESTY))
 
     async def _lost_before(self, queue: str) -> int:
-        """The time, milliseconds, such that what was sent before and is unclaimed is not in the queue.
+        """Return a time, milliseconds: unclaimed units that were sent before it are not in the queue.
 
-        A queue is first in, first out: what was sent before its head has left it. Units that were sent
-        a moment ago are on their way. A message at the head may be an older copy than the one of which
-        the record has the time, such as a message that a killed worker gave back: so the earliest
-        counts of several.
+        A queue is first in, first out: units sent before its head have left it. Units that were sent a moment ago are
+        on their way. A message at the head may be an older copy than the one whose time is recorded, such as a message
+        that a killed worker returned, so the earliest of several counts.
         """
         with translated(self._work.store.url):
             safe = await self._now() - _LOST_AFTER
@@ -204,11 +201,11 @@ class Housekeeping:
         if not head:
             return safe
         sent = await self._work.sent_at([unit for message in head for unit in units_of(message)])
-        # without any there are only second copies of what was claimed already: they say nothing
+        # without any, the head has only second copies of claimed units, which tell nothing
         return min(safe, min(sent) - _DISORDER) if sent else 0
 
     async def _now(self) -> int:
-        """The server's time, milliseconds: the one clock that all workers share."""
+        """Return Redis's time, milliseconds: the clock that all workers share."""
         seconds, micros = await self._redis.time()
         return int(seconds) * 1000 + int(micros) // 1000
 
@@ -218,10 +215,7 @@ class Housekeeping:
 
 
 def units_of(message: str) -> list[Unit]:
-    """The units that a message in Celery's format (protocol 2, JSON) names.
-
-    A message that is none of ours names none: whoever consumes it will say so.
-    """
+    """Return the units that a message in Celery's format (protocol 2, JSON) names; none if it is not ours."""
     try:
         outer = json.loads(message)
         body = outer["body"]
@@ -232,3 +226,23 @@ def units_of(message: str) -> list[Unit]:
         return [Unit(tenant=tenant, job=job, name=name) for name in names]
     except (ValueError, LookupError, TypeError, AttributeError, InvalidQuery):
         return []
+
+
+async def run_forever(step: Callable[[], Awaitable[None]], pause: float = 0.0) -> None:
+    """Repeat a step until cancelled; log its errors and continue a second later.
+
+    Args:
+        step: the step.
+        pause: seconds between two steps, for a step that does not wait by itself.
+    """
+    while True:
+        try:
+            await step()
+        except StoreUnavailable as error:
+            logger.warning("%s", error)
+            await anyio.sleep(1.0)
+        except Exception:
+            logger.exception("internal error in maintenance step=%s", step)
+            await anyio.sleep(1.0)
+        if pause:
+            await anyio.sleep(pause)

@@ -1,6 +1,7 @@
-"""Runs units of jobs: claim, work, write down, and say what is to be sent next.
+"""Runs units of jobs: claim, work, record, and return the units to send next.
 
-It knows no queue: a worker hands it the unit that a message named and sends what it returns.
+It does not know the queue: a worker passes the unit that a message named, and sends the units that are returned. A
+question is driven through the states of :mod:`orchestrator.question.machine`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import anyio
-from pydantic import TypeAdapter
 
-from orchestrator.question.decider import Left, Means, left
+from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
 from orchestrator.question.embedding import Spend
-from orchestrator.question.pipeline import not_resumed
-from orchestrator.question.report import answer_output, ask_output, error_body, spending
+from orchestrator.question.machine import Concluded, Escalating, Partitioned, State, begin, reduced
+from orchestrator.question.report import (
+    answer_output,
+    ask_output,
+    compression,
+    error_body,
+    ranked,
+    spending,
+)
 from orchestrator.question.request import JobRequest
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
@@ -38,37 +45,33 @@ from posology.errors import (
 )
 from posology.llm.accounting import Account
 from posology.llm.calls import Caller
-from posology.types import Decision, Extract, Extraction, Failure, Partition, Reduction
+from posology.types import Decision, Extract, Extraction, Failure, Reduction
 from strategies.briefcontext.strategy import extract, reduce
 from workers.engine import fairness
 from workers.engine.claims import WorkStore
-from workers.engine.drafts import draft, read_draft
 from workers.engine.journal import JobJournal
-from workers.engine.units import Held, Unit
+from workers.engine.units import DECISION, DRAFT, PARTITION, ClaimedUnit, Draft, Unit
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
-    from orchestrator.question.pipeline import Prepared, Report
-    from orchestrator.service import Service
+    from orchestrator.question.pipeline import Pipeline
     from posology.seams import Complete
 
 logger = logging.getLogger(__name__)
 
-#: times that a job is given to another worker because this one has no index, before it fails
+#: times that a job is requeued because a worker has no index or model, before it fails
 RETURNS = 4
-#: seconds for what was cancelled to be handed back
-_HANDED_BACK = 20.0
-#: seconds for which a unit that waits for money keeps its worker's place
+#: seconds for cancelled units to be requeued
+_REQUEUE_TIMEOUT = 20.0
+#: seconds for which a unit that waits for budget keeps its place in the worker
 PATIENCE = 10.0
-#: what this worker lacks, and another may have
+#: errors of this worker only: another may have what is missing
 _NOT_HERE = (
     IndexFault, DeviceUnavailable, EmbedderUnavailable, ModelUnavailable, ScorerUnavailable,
 )  # fmt: skip
-_decision = TypeAdapter(Decision)
-_partition = TypeAdapter(Partition)
 
-#: Of the time that a job was given, the share that is kept for the reduce, and at most so many seconds:
-#: partitions that are not read by then have failed, and the answer is partial instead of none.
+#: Share of a job's time that is kept for the reduce call, and the most seconds: partitions that are not read by then
+#: have failed, and the answer is partial.
 KEEP_FOR_REDUCE, KEEP_AT_MOST = 0.25, 60.0
 
 
@@ -77,48 +80,48 @@ class Runner:
 
     Args:
         work: the job records.
-        connections: to models.
-        service: opens the index; asked when a unit first needs it.
-        keep: seconds that a job is kept which this worker cannot do, so that it does not take all.
+        connections: connections to models.
+        pipeline: opens the index and returns its pipeline; called for each ``answer`` unit.
+        keep: seconds before a job that this worker cannot do is requeued, so that it does not take all jobs.
     """
 
     def __init__(
         self,
         work: WorkStore,
         connections: Connections,
-        service: Callable[[], Awaitable[Service]],
+        pipeline: Callable[[], Awaitable[Pipeline]],
         *,
         keep: float = 2.0,
     ) -> None:
         self._work = work
         self._connections = connections
-        self._service = service
+        self._pipeline = pipeline
         self._keep = keep
         self._meters = Meters(work.store.redis, work.store.url)
-        self._held: dict[Held, anyio.CancelScope] = {}
-        #: claims under way included, and units that are being handed back
+        self._claimed: dict[ClaimedUnit, anyio.CancelScope] = {}
+        #: units in work, including claims under way and units that are being requeued
         self._busy = 0
         self._idle = anyio.Event()
         self._idle.set()
         self._draining = False
 
     @property
-    def held(self) -> tuple[Held, ...]:
-        """What is being worked on."""
-        return tuple(self._held)
+    def claimed(self) -> tuple[ClaimedUnit, ...]:
+        """The units in work."""
+        return tuple(self._claimed)
 
     async def run_all(self, units: Sequence[Unit]) -> list[Unit]:
-        """Work on units at the same time; see :meth:`run`."""
+        """Run units at the same time; see :meth:`run`."""
         following: list[Unit] = []
 
         async def one(unit: Unit) -> None:
-            # whatever happens to one unit, the calls of the others go on
+            # an error of one unit must not stop the calls of the others
             try:
                 following.extend(await self.run(unit))
             except StoreUnavailable as error:
                 logger.warning("%s: %s", unit, error)
             except Exception:
-                logger.exception("a defect of Posology at %s", unit)
+                logger.exception("internal error unit=%s", unit)
 
         async with anyio.create_task_group() as group:
             for unit in units:
@@ -126,191 +129,195 @@ class Runner:
         return following
 
     async def run(self, unit: Unit) -> tuple[Unit, ...]:
-        """Work on a unit, if there is anything to do, and return the units to be sent next.
+        """Run a unit, if there is anything to do, and return the units to send next.
 
-        It raises nothing that is the unit's fault: what goes wrong is in the job's record.
+        Errors of the unit itself are recorded in the job, not raised.
 
         Raises:
-            StoreUnavailable: Redis is out of reach; what was begun is found by the sweep.
+            StoreUnavailable: Redis is unreachable; the sweep finds a unit that was begun.
         """
         if self._draining:
-            # nobody has claimed it, so it is sent again
+            # it is unclaimed, so it will be sent again
             return ()
         if not self._busy:
             self._idle = anyio.Event()
         self._busy += 1
         try:
-            held = await self._work.claim(unit, delivery=uuid4().hex)
-            return () if held is None else await self._work_on(held)
+            claimed = await self._work.claim(unit, delivery=uuid4().hex)
+            return () if claimed is None else await self._work_on(claimed)
         finally:
             self._busy -= 1
             if not self._busy:
                 self._idle.set()
 
     async def heartbeat(self) -> None:
-        """Extend the leases of all that is held; what is cancelled or lost begins nothing more."""
-        held = self.held
-        if not held:
+        """Extend the leases of all claimed units; stop those that were cancelled or are another worker's."""
+        claimed = self.claimed
+        if not claimed:
             return
-        for one, said in (await self._work.heartbeat(held)).items():
-            if said != "ok":
+        for one, status in (await self._work.heartbeat(claimed)).items():
+            if status != "ok":
                 one.stopped.set()
 
     async def drain(self, grace: float) -> None:
-        """Wait until all that is held is finished; after ``grace`` seconds, hand it back.
+        """Wait until all claimed units are finished; after ``grace`` seconds, requeue the rest.
 
-        When this returns, nothing is held by this process, in the records either, but for what hangs
-        where nothing can be cancelled.
+        Afterwards this process has no claims, in the records either, unless a unit hangs in a thread that cannot be
+        cancelled.
         """
         self._draining = True
         with anyio.move_on_after(grace):
             await self._idle.wait()
-        for scope in list(self._held.values()):
+        for scope in list(self._claimed.values()):
             scope.cancel()
-        # what hangs in a thread cannot be cancelled, and must not hold the process
-        with anyio.move_on_after(_HANDED_BACK):
+        # a thread cannot be cancelled, and must not keep the process alive
+        with anyio.move_on_after(_REQUEUE_TIMEOUT):
             await self._idle.wait()
 
-    async def _work_on(self, held: Held) -> tuple[Unit, ...]:
-        """Work on a unit, or hand it back where the process is to end first."""
+    async def _work_on(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
+        """Run a claimed unit, or requeue it if the process ends first."""
         scope = anyio.CancelScope()
-        self._held[held] = scope
+        self._claimed[claimed] = scope
         try:
             with scope:
                 if self._draining:
-                    # it was claimed while the others were told to end
+                    # claimed after the others were cancelled
                     scope.cancel()
                 try:
-                    return await self._attend(held)
+                    return await self._attend(claimed)
                 except JobSuperseded as error:
                     logger.warning("%s", error)
             if scope.cancelled_caught:
-                await self._work.release(held)
+                await self._work.release(claimed)
         finally:
-            del self._held[held]
+            del self._claimed[claimed]
         return ()
 
-    async def _attend(self, held: Held) -> tuple[Unit, ...]:
-        """Work on a unit within its job's deadline, and make every failure a record."""
+    async def _attend(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
+        """Run a unit within its job's deadline, and record every failure."""
         try:
-            with anyio.move_on_after(held.left) as scope:
-                match held.unit.kind:
+            with anyio.move_on_after(claimed.left) as scope:
+                match claimed.unit.kind:
                     case "answer":
-                        return await self._answer(held)
+                        return await self._answer(claimed)
                     case "extract":
-                        return await self._extract(held)
+                        return await self._extract(claimed)
                     case _:
-                        return await self._reduce(held)
+                        return await self._reduce(claimed)
             assert scope.cancelled_caught
             late = DeadlineExceeded(
-                f"the job was not done within its {held.patience:g} s", seconds=held.patience
+                f"the job was not done within its {claimed.patience:g} s", seconds=claimed.patience
             )
-            await self._work.fail(held, error_body(late, None), expired=True)
+            await self._work.fail(claimed, error_body(late, None), expired=True)
         except (JobSuperseded, StoreUnavailable):
             raise
         except HeadroomReserved as error:
-            # another's work may go on in this place
-            await fairness.park(self._work, held, error)
+            # another unit may use this place meanwhile
+            await fairness.park(self._work, claimed, error)
         except _NOT_HERE as error:
-            await self._cannot_read(held, error)
+            await self._return(claimed, error)
         except JobCancelled as error:
-            # where the store said so, the unit is settled; where it was a model call, not yet
+            # a store that raised this has settled the unit; a model call has not
             with suppress(JobSuperseded):
-                await self._work.fail(held, error_body(error, None))
+                await self._work.fail(claimed, error_body(error, None))
         except PosologyError as error:
             expired = isinstance(error, JobExpired)
-            await self._work.fail(held, error_body(error, None), expired=expired)
+            await self._work.fail(claimed, error_body(error, None), expired=expired)
         except Exception as error:
-            logger.exception("a defect of Posology in %s", held.unit)
-            defect = PosologyError(f"a defect of Posology: {type(error).__name__}: {error}")
-            await self._work.fail(held, error_body(defect, None))
+            logger.exception("internal error unit=%s", claimed.unit)
+            defect = PosologyError(f"internal error: {type(error).__name__}: {error}")
+            await self._work.fail(claimed, error_body(defect, None))
         return ()
 
-    async def _cannot_read(self, held: Held, error: PosologyError) -> None:
-        """This worker has no index, or no model. Another may have: it is given the job, a few times, and not at once.
+    async def _return(self, claimed: ClaimedUnit, error: PosologyError) -> None:
+        """Requeue a job for which this worker lacks an index or a model, a few times and after a pause.
 
-        A worker that cannot answer is quicker than all that can, and would fail a whole batch.
+        A worker that cannot answer is faster than all that can, and would fail a whole batch.
         """
-        if held.returned >= RETURNS:
-            await self._work.fail(held, error_body(error, None))
+        if claimed.returned >= RETURNS:
+            await self._work.fail(claimed, error_body(error, None))
             return
-        logger.warning("%s: %s", held.unit, error)
-        await held.sleep(self._keep)
-        await self._work.release(held, counted=True)
+        logger.warning("%s: %s", claimed.unit, error)
+        await claimed.sleep(self._keep)
+        await self._work.release(claimed, counted=True)
 
-    async def _answer(self, held: Held) -> tuple[Unit, ...]:
+    async def _answer(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
         started = anyio.current_time()
-        request = _request(held).as_settled()
-        complete, account = self._complete(held, request.model)
-        service, means = await self._service(), self._means(held)
-        decided, then = _decided(held)
-        # what was decided stands, whatever is left by now: its calls are replayed, and paid for once
+        request = _request(claimed).as_settled()
+        complete, account = self._complete(claimed, request.model)
+        pipeline, remaining = await self._pipeline(), self._remaining(claimed)
+        # a recorded decision stands regardless of the remaining budget: its calls are replayed, and paid for once
+        recorded, then = _decided(claimed)
         try:
-            prepared = await service.prepare(
-                request, means=means, decided=decided, spend=self._spend(held)
+            prepared = await pipeline.prepare(
+                request, remaining=remaining, decided=recorded, spend=self._spend(claimed)
             )
         except HeadroomReserved as error:
-            await fairness.park(self._work, held, error, undecided=True)
+            await fairness.park(self._work, claimed, error, undecided=True)
             return ()
-        parts = _partitions(prepared)
-        if parts:
-            return await self._hand_over(held, prepared, parts)
-        if decided is None:
-            await self._work.decide(held, prepared.decision, calls=_calls(prepared))
-        outcome = await prepared.answer(complete)
-        further = await service.further(prepared, outcome, means=means, decided=then)
-        if further is not None:
-            prepared = further
-            parts = _partitions(prepared)
-            if parts:
-                report = await prepared.report(outcome, account, anyio.current_time() - started)
-                return await self._hand_over(held, prepared, parts, report)
-            await self._work.decide(held, prepared.decision, calls=len(outcome.rungs))
-            outcome = not_resumed(prepared, outcome)
-        out = ask_output(await prepared.report(outcome, account, anyio.current_time() - started))
-        await self._work.succeed(held, out)
+        state: State = begin(prepared, distributed=True)
+        while True:
+            if isinstance(state, Partitioned):
+                return await self._hand_over(claimed, pipeline, state)
+            decision = state.prepared.decision
+            if not isinstance(state, Escalating) and decision is not recorded:
+                await self._work.decide(claimed, decision, calls=state.calls)
+                recorded = decision
+            if isinstance(state, Concluded):
+                break
+            state = await pipeline.advance(
+                state, complete, remaining=remaining, decided=then, distributed=True
+            )
+        seconds = anyio.current_time() - started
+        await self._work.succeed(
+            claimed, ask_output(await pipeline.report(state, account, seconds))
+        )
         return ()
 
     async def _hand_over(
-        self,
-        held: Held,
-        prepared: Prepared,
-        parts: tuple[Partition, ...],
-        vain: Report | None = None,
+        self, claimed: ClaimedUnit, pipeline: Pipeline, state: Partitioned
     ) -> tuple[Unit, ...]:
-        """Have workers read the partitions; ``vain`` is what came of a ladder before."""
-        rungs = vain.outcome.rungs if vain else ()
+        """Record the decision and the partitions; return the units that read them."""
+        prepared, before = state.prepared, state.refused
+        savings = None if before is None else await pipeline.savings(prepared, before)
+        draft = Draft(
+            rungs=before.rungs if before else (),
+            retrieved=ranked(prepared.retrieval),
+            index=prepared.retrieval.index_version,
+            retrieval_seconds=prepared.retrieval_seconds,
+            compression=compression(before.compression, savings) if before else None,
+        )
         return await self._work.decide(
-            held,
+            claimed,
             prepared.decision,
-            calls=len(rungs) + len(parts) + 1,
-            draft=draft(prepared, vain),
-            partitions=parts,
+            calls=state.calls,
+            draft=draft,
+            partitions=state.partitions,
         )
 
-    async def _extract(self, held: Held) -> tuple[Unit, ...]:
-        request = _request(held).as_settled()
-        assert held.partition is not None
-        part = _partition.validate_json(held.partition)
+    async def _extract(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
+        request = _request(claimed).as_settled()
+        assert claimed.partition is not None
+        part = PARTITION.validate_json(claimed.partition)
         asked = Extract(
             query=request.query,
             partition=part,
             model=request.model,
             max_tokens=request.max_tokens,
         )
-        kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * held.patience)
+        kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
         late = Extraction(
             partition=part.index, failure=Failure.DEADLINE, error=DeadlineExceeded.__name__
         )
         extraction = late
-        with anyio.move_on_after(held.left - kept):
-            extraction = await extract(asked, self._complete(held, asked.model)[0])
-        return await self._work.extracted(held, extraction)
+        with anyio.move_on_after(claimed.left - kept):
+            extraction = await extract(asked, self._complete(claimed, asked.model)[0])
+        return await self._work.extracted(claimed, extraction)
 
-    async def _reduce(self, held: Held) -> tuple[Unit, ...]:
+    async def _reduce(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
         started = anyio.current_time()
-        request = _request(held).as_settled()
-        partitions, extractions = await self._work.gathered(held.unit)
+        request = _request(claimed).as_settled()
+        partitions, extractions = await self._work.gathered(claimed.unit)
         outcome = await reduce(
             Reduction(
                 query=request.query,
@@ -319,42 +326,44 @@ class Runner:
                 model=request.model,
                 max_tokens=request.max_tokens,
             ),
-            self._complete(held, request.model)[0],
+            self._complete(claimed, request.model)[0],
         )
-        assert held.decision is not None
-        assert held.draft is not None
-        kept = read_draft(held.draft)
-        outcome = replace(outcome, rungs=kept.rungs)
+        assert claimed.decision is not None
+        assert claimed.draft is not None
+        draft = DRAFT.validate_json(claimed.draft)
         out = answer_output(
             request=request,
-            outcome=outcome,
-            decision=_decision.validate_json(held.decision),
+            outcome=reduced(outcome, draft.rungs),
+            decision=DECISION.validate_json(claimed.decision),
             excerpts=[excerpt for part in partitions for excerpt in part.excerpts],
-            retrieved=kept.retrieved,
-            index=kept.index,
-            # a job's account is in its record, where every worker writes it
+            retrieved=draft.retrieved,
+            index=draft.index,
+            # the job's account is in its record, where every worker writes it
             spending=spending(Account()),
-            retrieval_seconds=kept.retrieval_seconds,
-            seconds=held.elapsed + anyio.current_time() - started,
+            retrieval_seconds=draft.retrieval_seconds,
+            seconds=claimed.elapsed + anyio.current_time() - started,
         )
-        await self._work.succeed(held, out.model_copy(update={"compression": kept.compression}))
+        out = out.model_copy(update={"compression": draft.compression})
+        await self._work.succeed(claimed, out)
         return ()
 
-    def _means(self, held: Held) -> Means:
-        store, unit = self._work.store, held.unit
+    def _remaining(self, claimed: ClaimedUnit) -> Remaining:
+        store, unit = self._work.store, claimed.unit
 
-        async def look() -> Left | None:
+        async def look() -> RemainingBudget | None:
             ledger = RedisLedger(store.redis, store.url, tenant=unit.tenant)
-            return left(await ledger.balances(unit.job))
+            return remaining_budget(await ledger.balances(unit.job))
 
         return look
 
-    def _spend(self, held: Held) -> Spend:
-        """Pays for the question's vector as for every other call of the job."""
-        return Spend(tenant=held.unit.tenant, complete=lambda model: self._complete(held, model)[0])
+    def _spend(self, claimed: ClaimedUnit) -> Spend:
+        """Return what pays for the question's vector: the job, as for every other call."""
+        return Spend(
+            tenant=claimed.unit.tenant, complete=lambda model: self._complete(claimed, model)[0]
+        )
 
-    def _complete(self, held: Held, model: str) -> tuple[Complete, Account]:
-        journal, unit = JobJournal(self._work, held), held.unit
+    def _complete(self, claimed: ClaimedUnit, model: str) -> tuple[Complete, Account]:
+        journal, unit = JobJournal(self._work, claimed), claimed.unit
         complete = self._connections.complete(
             model,
             journal,
@@ -363,32 +372,21 @@ class Runner:
                 meter=self._meters.of(unit.tenant),
                 owner=f"{unit.job}|{unit.name}",
                 wait_timeout=PATIENCE,
-                # as take.lua reckons it, for this process
-                max_waiters=max(fairness.WAITERS, len(self._held) // 4),
-                sleep=held.sleep,
+                # as take.lua computes it, for this process
+                max_waiters=max(fairness.WAITERS, len(self._claimed) // 4),
+                sleep=claimed.sleep,
             ),
         )
         return complete, Account()
 
 
-def _request(held: Held) -> JobRequest:
-    return JobRequest.model_validate_json(held.request)
+def _request(claimed: ClaimedUnit) -> JobRequest:
+    return JobRequest.model_validate_json(claimed.request)
 
 
-def _decided(held: Held) -> tuple[Decision | None, Decision | None]:
-    """What was decided for a unit that another worker had before, and what after its ladder."""
-    if held.decision is None:
+def _decided(claimed: ClaimedUnit) -> tuple[Decision | None, Decision | None]:
+    """Return the recorded decision of a unit that was claimed before, and the one after its ladder."""
+    if claimed.decision is None:
         return None, None
-    decided = _decision.validate_json(held.decision)
-    return replace(decided, then=None), decided.then
-
-
-def _calls(prepared: Prepared) -> int:
-    """Model calls that are planned where nobody else reads partitions."""
-    strategy = prepared.strategy
-    return 0 if strategy is None else strategy.count(prepared.task)
-
-
-def _partitions(prepared: Prepared) -> tuple[Partition, ...]:
-    """The parts that workers are to read, where the strategy has parts and there is anything to read."""
-    return () if prepared.strategy is None else prepared.strategy.partitions(prepared.task)
+    decision = DECISION.validate_json(claimed.decision)
+    return replace(decision, then=None), decision.then

@@ -1,4 +1,4 @@
-"""Units: the pieces of a job's work that are carried by one message each."""
+"""Units: the pieces of a job's work that messages name, and what a worker knows of one that it claimed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
+from pydantic import TypeAdapter
+
+from posology.published.answers import CompressionOutput, Ranked
+from posology.types import Decision, Partition, Rung
 
 ANSWER = "answer"
 REDUCE = "reduce"
 _EXTRACT = "extract:"
-#: seconds between two tries of what is not to be begun any more, until it is told so
+#: seconds that each wait of a stopped unit takes, until its next call is refused
 _STOPPED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unit:
-    """What a message names; it says nothing of the question itself."""
+    """A piece of a job's work, by ids; the question is in the job's record."""
 
     tenant: str
     job: str
@@ -35,57 +39,77 @@ class Unit:
 
     @classmethod
     def of(cls, tenant: str, member: str) -> Unit:
-        """A unit as it stands in Redis, ``job|name``."""
+        """Read a unit as it is in Redis, ``job|name``."""
         job, _, name = member.partition("|")
         return cls(tenant=tenant, job=job, name=name)
 
 
 def extract(index: int) -> str:
-    """The name of a partition's unit."""
+    """Return the name of a partition's unit."""
     return f"{_EXTRACT}{index}"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """What a job keeps of a question while workers read its partitions, for the output."""
+
+    #: steps of a ladder that were refused before
+    rungs: tuple[Rung, ...]
+    #: passages with their places in the rankings
+    retrieved: tuple[Ranked, ...]
+    #: name and version of the index
+    index: str
+    #: seconds for retrieval
+    retrieval_seconds: float
+    #: compression at those steps; ``None``: nothing was compressed, or the record is older than this field
+    compression: CompressionOutput | None = None
+
+
+#: forms of values in a job's record
+DECISION, DRAFT, PARTITION = TypeAdapter(Decision), TypeAdapter(Draft), TypeAdapter(Partition)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Held:
+class ClaimedUnit:
     """A unit that this process works on.
 
-    It is held by a lease that ends unless it is extended. Whoever works on with a token that is no
-    longer the unit's is told so at the next thing it tries.
+    Its lease ends unless it is extended by heartbeats. A worker whose fencing token is out of date is refused at its
+    next write.
     """
 
     unit: Unit
-    #: grows with every claim of any unit of the job
+    #: fencing token: grows with every claim of any unit of the job
     token: int
-    #: seconds that the job may still take, at the time of the claim
+    #: seconds until the job's deadline, at the time of the claim
     left: float
-    #: seconds that the job was given in all
+    #: seconds from the job's submission to its deadline
     patience: float
-    #: the request, JSON
+    #: request, JSON
     request: str
-    #: of an ``extract`` unit: its partition, JSON
+    #: partition of an ``extract`` unit, JSON
     partition: str | None = None
-    #: the decision, JSON, of a ``reduce`` unit, and of an ``answer`` unit that was taken up before
+    #: decision, JSON, of a ``reduce`` unit, and of an ``answer`` unit that was claimed before
     decision: str | None = None
-    #: of a ``reduce`` unit: what the retrieval left for the output, JSON
+    #: :class:`Draft` of a ``reduce`` unit, JSON
     draft: str | None = None
-    #: of a ``reduce`` unit: seconds since the job was first taken up
+    #: seconds since the job was first claimed, of a ``reduce`` unit
     elapsed: float = 0.0
-    #: how often it was handed back because its worker could not do it
+    #: times that it was requeued because its worker could not do it
     returned: int = 0
-    #: whether nothing that it asks can have been answered before
+    #: whether none of its calls can have been answered before
     fresh: bool = False
-    #: set when nothing more is to be begun for it: waits end early
+    #: set when no further work may begin for it: waits end early
     stopped: anyio.Event = field(default_factory=anyio.Event)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, but no longer than there is something to wait for."""
+        """Wait, but no longer than until the unit is stopped."""
         if self.stopped.is_set():
-            # it is known since before this wait, and whoever asks again and again is not to do so at once
+            # a caller that retries must not do so without a pause
             await anyio.sleep(min(seconds, _STOPPED))
             return
         with anyio.move_on_after(seconds):
             await self.stopped.wait()
 
 
-#: hands units to the broker; blocking
+#: hands units to the broker. Blocking
 Send = Callable[[Sequence[Unit]], None]

@@ -34,7 +34,7 @@ def ask(
     as_json: JsonOption = False,
 ) -> None:
     """Answer a question from the index, with verified quotes, or refuse."""
-    from orchestrator.budget import open_purse
+    from orchestrator.budget import open_budget
     from orchestrator.cli.ask.explanation import why_answer
     from orchestrator.cli.terminal import show_answer
     from orchestrator.question.report import ask_output
@@ -51,13 +51,16 @@ def ask(
 
         async def run() -> None:
             async with (
-                open_purse(settings) as purse,
-                open_service(settings, index, meter=purse.meter) as service,
+                open_budget(settings) as budget,
+                open_service(settings, index, meter=budget.meter) as service,
             ):
-                journal = LedgerJournal(purse.ledger, account, cap=asked.max_cost_usd)
+                journal = LedgerJournal(budget.ledger, account, cap=asked.max_cost_usd)
                 out = ask_output(
                     await service.ask(
-                        request, account, journal, means=purse.means(account, asked.max_cost_usd)
+                        request,
+                        account,
+                        journal,
+                        remaining=budget.remaining(account, asked.max_cost_usd),
                     )
                 )
             if as_json:
@@ -89,7 +92,7 @@ def search(
 
     No model is called, but one that embeds the question where the index's embedder is paid for.
     """
-    from orchestrator.budget import open_purse
+    from orchestrator.budget import open_budget
     from orchestrator.cli.terminal import show_search
     from orchestrator.question.report import search_output
     from orchestrator.question.request import AskRequest
@@ -103,8 +106,8 @@ def search(
 
         async def run() -> None:
             async with (
-                open_purse(settings) as purse,
-                open_service(settings, index, meter=purse.meter) as service,
+                open_budget(settings) as budget,
+                open_service(settings, index, meter=budget.meter) as service,
             ):
                 started = time.perf_counter()
                 retrieval = await service.search(
@@ -113,7 +116,9 @@ def search(
                     mode=request.mode,
                     retracted=request.retracted,
                     filters=request.filters,
-                    spend=service.spend(LedgerJournal(purse.ledger, Account())),
+                    spend=service.pipeline.spend(
+                        LedgerJournal(budget.ledger, Account()), settings.tenant
+                    ),
                     version=request.index_version,
                 )
                 seconds = time.perf_counter() - started

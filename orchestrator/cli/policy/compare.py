@@ -153,7 +153,7 @@ async def _run(wanted: _Wanted) -> CompareOutput:
         # with the loaded models
         estimator = make_estimator(settings, connections, service.compressors)
         decider = await to_thread.run_sync(
-            make_decider, settings, connections, service.index, service.compressors
+            make_decider, settings, estimator, service.index, service.compressors
         )
         comparison = Comparison(
             service=service,

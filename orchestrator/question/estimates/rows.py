@@ -13,11 +13,10 @@ from redis.asyncio import Redis
 
 from orchestrator.concurrency import few_at_once
 from orchestrator.jobs.rows import Row, read_row
-from orchestrator.question.decider import task_of
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
 from orchestrator.question.estimates.typical import Figures, Label, Typical, read_history
-from orchestrator.question.pipeline import Prepared
+from orchestrator.question.machine import Prepared, task_of
 from orchestrator.question.report import error_body
 from orchestrator.question.request import Request
 from orchestrator.service import Service
@@ -181,14 +180,14 @@ class Estimates:
         try:
             # nothing is spent: a question whose vector is still to be bought is searched for by its words
             spend = Spend(tenant=tenant, blind=True)
-            prepared = await self._service.prepare(request, spend=spend)
+            prepared = await self._service.pipeline.prepare(request, spend=spend)
         except InvalidQuery as error:
             # only the index knows which names there are to filter by
             return Estimated(row=row, error=error_body(error, None))
         task, size = task_of(request, prepared.retrieval), request.partition_size
         decided = await estimator(task, prepared.decision.dose, partition_size=size)
         estimates = [await estimator(task, dose, partition_size=size) for dose in _doses(prepared)]
-        before = await self._service.unpaid(request.query, tenant)
+        before = await self._service.pipeline.unpaid(request.query, tenant)
         if before:
             decided = estimator.vectors(decided, before)
             estimates = [estimator.vectors(one, before) for one in estimates]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from orchestrator.budget import Purse, open_purse
+from orchestrator.budget import Budget, open_budget
 from orchestrator.connections import Connections
 from orchestrator.models import Models
 from orchestrator.question.estimates.costs import Dollars
@@ -36,13 +36,13 @@ class Terms:
     models: Models
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator[tuple[Purse, Connections]]:
+    async def open(self) -> AsyncIterator[tuple[Budget, Connections]]:
         """Open the tenant's budget and the connections to providers."""
         async with (
-            open_purse(self.settings, self.tenant) as purse,
-            open_connections(self.settings, self.models, purse.meter) as connections,
+            open_budget(self.settings, self.tenant) as budget,
+            open_connections(self.settings, self.models, budget.meter) as connections,
         ):
-            yield purse, connections
+            yield budget, connections
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +155,7 @@ async def prepare(
         UnpricedModel: the model has no price.
         PosologyError: the plan failed.
     """
-    async with terms.open() as (purse, connections):
+    async with terms.open() as (budget, connections):
         prices = connections.prices
         # fails early for a model without a price
         prices.worst(model, input_tokens=1, output_tokens=1)
@@ -164,7 +164,7 @@ async def prepare(
         costs = Costs(calls=len(run.todo))
         if not free:
             costs = await run.price(connections, terms.settings)
-        balances = tuple(await purse.ledger.balances())
+        balances = tuple(await budget.ledger.balances())
     quote = Quote(
         costs=costs, free=free, spent=run.file.content.spent, terms=terms, balances=balances
     )
@@ -173,10 +173,10 @@ async def prepare(
 
 async def buy(terms: Terms, run: PaidRun[Any, Any], tick: Callable[[int], None]) -> None:
     """Make the calls of a run through the tenant's budget; see :meth:`PaidRun.buy`."""
-    async with terms.open() as (purse, connections):
+    async with terms.open() as (budget, connections):
         purchase = Purchase(
             completes=connections.complete,
-            ledger=purse.ledger,
+            ledger=budget.ledger,
             cap=terms.cap,
             at_once=terms.settings.concurrency,
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.budget import Purse
+from orchestrator.budget import Budget
 from posology.budget.ledger.base import MAX_CAP, Ledger, nano
 from posology.llm.accounting import Account
 from posology.types import Limits, Outcome, Scope
@@ -167,7 +167,7 @@ class TestScopes:
     async def test_what_a_run_may_cost_is_known_before_it_begins(
         self, desk: Desk, ledger: Ledger
     ) -> None:
-        look = Purse(ledger=ledger, meter=None).means
+        look = Budget(ledger=ledger, meter=None).remaining
         assert await look(Account(), None)() is None
         await desk.limit(Limits(job=Decimal(2)))
         assert await ledger.job_limit() == 2
@@ -181,7 +181,7 @@ class TestScopes:
     ) -> None:
         await desk.limit(Limits(total=Decimal(1)))
         await ledger.reserve(asked("a", "0.75"))
-        look = Purse(ledger=ledger, meter=None).means(Account(), None)
+        look = Budget(ledger=ledger, meter=None).remaining(Account(), None)
         held = await look()
         assert held is not None
         assert (held.dollars, held.later) == (Decimal("0.25"), Decimal(1))

@@ -39,7 +39,7 @@ from posology.types import (
 )
 from workers.engine.claims import WorkStore
 from workers.engine.journal import JobJournal
-from workers.engine.units import ANSWER, Held, Unit
+from workers.engine.units import ANSWER, ClaimedUnit, Unit
 
 #: seconds
 LEASE, PATIENCE, RETENTION = 10.0, 100.0, 1_000.0
@@ -92,18 +92,18 @@ class Bench:
     async def state(self, job: str) -> JobState:
         return await self.store.state(job, tenant=self.tenant)
 
-    async def claim(self, job: str, name: str = ANSWER, *, worker: str = "w") -> Held | None:
+    async def claim(self, job: str, name: str = ANSWER, *, worker: str = "w") -> ClaimedUnit | None:
         """Deliver a message; each delivery is another."""
         self.deliveries += 1
         unit = Unit(tenant=self.tenant, job=job, name=name)
         return await self.worker(worker).claim(unit, delivery=str(self.deliveries))
 
-    async def claimed(self, job: str, name: str = ANSWER, *, worker: str = "w") -> Held:
+    async def claimed(self, job: str, name: str = ANSWER, *, worker: str = "w") -> ClaimedUnit:
         held = await self.claim(job, name, worker=worker)
         assert held is not None, f"{name} of {job} was to be had"
         return held
 
-    async def running(self) -> Held:
+    async def running(self) -> ClaimedUnit:
         """A job whose ``answer`` unit a worker holds."""
         job = await self.submit()
         assert await self.worker().take(self.tenant) is not None
@@ -111,9 +111,7 @@ class Bench:
 
     async def extracting(self, partitions: int = 2) -> str:
         held = await self.running()
-        await self.worker().decide(
-            held, PARTED, calls=partitions + 1, partitions=parts(partitions), draft={}
-        )
+        await self.worker().decide(held, PARTED, calls=partitions + 1, partitions=parts(partitions))
         return held.unit.job
 
     async def reducing(self, partitions: int = 2) -> str:
@@ -133,12 +131,12 @@ class Bench:
         now = self.clock.now
         return await self.worker().sweep(self.tenant, jobs_before=now, calls_before=now)
 
-    async def open(self, held: Held, attempt: str, *, key: str = "k") -> int:
+    async def open(self, held: ClaimedUnit, attempt: str, *, key: str = "k") -> int:
         return await JobJournal(self.worker(), held).open(opening(held, attempt, key=key))
 
     async def close(
         self,
-        held: Held,
+        held: ClaimedUnit,
         attempt: str,
         outcome: Outcome = Outcome.OK,
         *,
@@ -203,7 +201,7 @@ def unread(index: int) -> Extraction:
     return Extraction(partition=index, failure=Failure.PROVIDER, error="ProviderTimeout")
 
 
-def opening(held: Held, attempt: str, *, key: str = "k") -> Opening:
+def opening(held: ClaimedUnit, attempt: str, *, key: str = "k") -> Opening:
     stage = {"answer": Stage.ANSWER, "extract": Stage.EXTRACT, "reduce": Stage.REDUCE}
     return Opening(
         id=attempt,

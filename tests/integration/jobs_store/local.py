@@ -44,7 +44,6 @@ from workers.engine.units import Unit
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
-    from orchestrator.service import Service
     from posology.index.search.retriever import Retriever
     from posology.testing.model import ScriptedReply
 
@@ -142,11 +141,11 @@ def runner(
     work: WorkStore | None = None,
     wires: Wires | None = None,
 ) -> Runner:
-    async def service() -> Service:
-        return cast("Service", pipeline(model, shelf))
+    async def opened() -> Pipeline:
+        return pipeline(model, shelf)
 
     connections = cast("Connections", wires or Wires(model))
-    return Runner(work or bench.worker(name), connections, service, keep=0.01)
+    return Runner(work or bench.worker(name), connections, opened, keep=0.01)
 
 
 def reply(call: Call) -> ScriptedReply:

@@ -36,7 +36,7 @@ from tests.integration.jobs_store.helpers import (
     unread,
 )
 from tests.integration.jobs_store.model import Job
-from workers.engine.units import Held, Unit
+from workers.engine.units import ClaimedUnit, Unit
 
 SAYS: dict[type[Exception], str] = {
     JobExpired: "expired",
@@ -65,8 +65,8 @@ class Machine(RuleBasedStateMachine):
         #: every message that was ever sent
         self.messages: list[Unit] = []
         #: every hold that was ever given
-        self.holds: list[Held] = []
-        self.opened: list[tuple[Held, str]] = []
+        self.holds: list[ClaimedUnit] = []
+        self.opened: list[tuple[ClaimedUnit, str]] = []
 
     async def _bench(self) -> Bench:
         return Bench(redis=connect(self.url), url=self.url, tenant=f"m{uuid.uuid4().hex}")
@@ -96,7 +96,7 @@ class Machine(RuleBasedStateMachine):
             assert job.pieces[unit.name].status == "waiting", f"{unit} was sent in vain"
             self.messages.append(unit)
 
-    def _deliver(self, unit: Unit) -> Held | None:
+    def _deliver(self, unit: Unit) -> ClaimedUnit | None:
         held = self.wait(self.bench.claim(unit.job, unit.name))
         job = self.jobs.get(unit.job)
         if job is None or not job.claim(unit.name, self.now):
@@ -107,14 +107,13 @@ class Machine(RuleBasedStateMachine):
         self.holds.append(held)
         return held
 
-    def _decide(self, held: Held, partitions: int) -> None:
+    def _decide(self, held: ClaimedUnit, partitions: int) -> None:
         said, units = self.said(
             self.bench.worker().decide(
                 held,
                 PARTED if partitions else DIRECT,
                 calls=partitions + 1,
                 partitions=parts(partitions),
-                draft={},
             )
         )
         job = self.jobs.get(held.unit.job)
@@ -124,7 +123,7 @@ class Machine(RuleBasedStateMachine):
             assert [unit.name for unit in units] == [f"extract:{n}" for n in range(partitions)]
             self.sent(units)
 
-    def _extracted(self, held: Held, *, failed: bool) -> None:
+    def _extracted(self, held: ClaimedUnit, *, failed: bool) -> None:
         index = held.unit.index
         result = unread(index) if failed else Extraction(partition=index)
         said, units = self.said(self.bench.worker().extracted(held, result))
@@ -141,7 +140,7 @@ class Machine(RuleBasedStateMachine):
             assert said == expected
             assert not units
 
-    def _conclude(self, held: Held, *, succeeds: bool, expired: bool = False) -> None:
+    def _conclude(self, held: ClaimedUnit, *, succeeds: bool, expired: bool = False) -> None:
         work, job = self.bench.worker(), self.jobs.get(held.unit.job)
         text = f"by {held.token}"
         if succeeds:
@@ -162,7 +161,7 @@ class Machine(RuleBasedStateMachine):
         if job is not None and succeeds and said == "done":
             job.answer = text
 
-    def _open(self, held: Held) -> None:
+    def _open(self, held: ClaimedUnit) -> None:
         attempt = uuid.uuid4().hex
         said, _ = self.said(self.bench.open(held, attempt))
         job = self.jobs.get(held.unit.job)
@@ -173,12 +172,12 @@ class Machine(RuleBasedStateMachine):
         if said == "done":
             self.opened.append((held, attempt))
 
-    def pick(self, i: int, kind: str | None = None, *, live: bool) -> Held | None:
+    def pick(self, i: int, kind: str | None = None, *, live: bool) -> ClaimedUnit | None:
         found = [held for held in self.holds if kind in (None, held.unit.kind)]
         found = ([held for held in found if self.is_live(held)] if live else []) or found
         return found[-1 - i % len(found)] if found else None
 
-    def is_live(self, held: Held) -> bool:
+    def is_live(self, held: ClaimedUnit) -> bool:
         job = self.jobs.get(held.unit.job)
         piece = None if job is None else job.pieces.get(held.unit.name)
         return piece is not None and piece.status == "running" and piece.token == held.token

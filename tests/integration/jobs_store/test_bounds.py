@@ -13,7 +13,7 @@ from posology.store import keys
 from posology.types import JobState, Outcome
 from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, completion, ended, opening
 from workers.engine.journal import JobJournal
-from workers.engine.units import Held
+from workers.engine.units import ClaimedUnit
 
 pytestmark = pytest.mark.anyio
 
@@ -68,7 +68,7 @@ async def test_a_retry_whose_reply_was_lost_is_made_once(bench: Bench) -> None:
     await bench.worker().fail(again, ERROR)
 
 
-async def attempt(bench: Bench, held: Held, name: str, model: str, outcome: Outcome) -> None:
+async def attempt(bench: Bench, held: ClaimedUnit, name: str, model: str, outcome: Outcome) -> None:
     journal = JobJournal(bench.worker(), held)
     begun = replace(opening(held, name, key=name), model=model)
     await journal.open(begun)

@@ -23,8 +23,8 @@ from tests.integration.jobs_store.local import Gate, Local, model, of, reply, ru
 from workers.engine import fairness
 from workers.engine.fairness import LEAD, WAITERS
 from workers.engine.journal import JobJournal
-from workers.engine.maintenance import DEPTH, Housekeeping
-from workers.engine.units import Held, Unit
+from workers.engine.maintenance import DEPTH, Maintenance
+from workers.engine.units import ClaimedUnit, Unit
 
 pytestmark = pytest.mark.anyio
 
@@ -59,8 +59,8 @@ def broker(bench: Bench) -> Broker:
     return Broker(bench)
 
 
-def house(bench: Bench, broker: Broker) -> Housekeeping:
-    return Housekeeping(bench.worker(), runner(bench, model()), broker.send, pause=0.01)
+def house(bench: Bench, broker: Broker) -> Maintenance:
+    return Maintenance(bench.worker(), runner(bench, model()), broker.send, pause=0.01)
 
 
 def of_tenant(bench: Bench, tenant: str) -> Bench:
@@ -72,7 +72,7 @@ async def limit(bench: Bench, **fields: int) -> None:
     await bench.redis.hset(f"{keys.prefix(bench.tenant)}tenant", mapping=mapping)
 
 
-async def dispatched(keeping: Housekeeping, broker: Broker, *, rounds: int = 200) -> list[Unit]:
+async def dispatched(keeping: Maintenance, broker: Broker, *, rounds: int = 200) -> list[Unit]:
     """What is sent until nothing more is."""
     start = len(broker.sent)
     # a tenant of which enough was sent is not asked at once again
@@ -85,7 +85,7 @@ async def dispatched(keeping: Housekeeping, broker: Broker, *, rounds: int = 200
     return broker.sent[start:]
 
 
-async def waits(bench: Bench, held: Held, *, key: str = "k", dollars: str = "1") -> None:
+async def waits(bench: Bench, held: ClaimedUnit, *, key: str = "k", dollars: str = "1") -> None:
     """A unit asks for money that its tenant has not."""
     asked = opening(held, f"{held.unit.job}-{held.unit.name}", key=key)
     said = await bench.store.run(
@@ -164,7 +164,7 @@ async def test_nothing_is_sent_of_a_tenant_whose_units_wait(bench: Bench) -> Non
     assert (await fairness.take(bench.store, bench.tenant)).unit is not None
 
 
-async def taken(bench: Bench) -> Held:
+async def taken(bench: Bench) -> ClaimedUnit:
     offer = await fairness.take(bench.store, bench.tenant)
     assert offer.unit is not None
     return await bench.claimed(offer.unit.job, offer.unit.name)
@@ -245,7 +245,7 @@ async def test_what_was_paid_for_before_a_unit_was_parked_is_replayed(bench: Ben
         await bench.worker().fail(again, ERROR)
 
 
-async def _extract(bench: Bench) -> Held:
+async def _extract(bench: Bench) -> ClaimedUnit:
     return await bench.claimed(await bench.extracting(1), "extract:0")
 
 
@@ -303,7 +303,7 @@ async def test_a_tenant_that_waits_holds_few_places_and_the_others_work_goes_on(
                 group.start_soon(work.run, unit)
             await gate.until(1)
             # one calls, the others have been handed back or wait
-            while len(work.held) > 1 + WAITERS:  # noqa: ASYNC110 - it is no event
+            while len(work.claimed) > 1 + WAITERS:  # noqa: ASYNC110 - it is no event
                 await anyio.sleep(0.01)
             gate.opened.set()
     carried = Local(bench=bench, runner=work)

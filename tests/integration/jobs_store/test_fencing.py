@@ -22,12 +22,12 @@ from tests.integration.jobs_store.helpers import (
     unread,
 )
 from workers.engine.journal import JobJournal
-from workers.engine.units import Held
+from workers.engine.units import ClaimedUnit
 
 pytestmark = pytest.mark.anyio
 
 
-async def superseded(bench: Bench) -> tuple[Held, Held]:
+async def superseded(bench: Bench) -> tuple[ClaimedUnit, ClaimedUnit]:
     """Two workers, each of which believes to hold the unit; the second does."""
     old = await bench.running()
     bench.clock.forward(LEASE)
@@ -79,7 +79,7 @@ async def test_what_an_old_run_holds_is_nothing_to_the_next(bench: Bench) -> Non
     await bench.worker().fail(failing, ERROR)
     await bench.store.retry(job, tenant=bench.tenant)
     held = await bench.claimed(job)
-    await bench.worker().decide(held, PARTED, calls=3, partitions=parts(2), draft={})
+    await bench.worker().decide(held, PARTED, calls=3, partitions=parts(2))
     new = await bench.claimed(job, "extract:0")
     with pytest.raises(JobSuperseded):
         await bench.worker().extracted(old, unread(0))
@@ -106,7 +106,7 @@ async def test_a_late_reply_corrects_the_account(bench: Bench) -> None:
         assert (out.known_cost_usd, out.unknown_costs) == (Decimal("0.25"), 0)
 
 
-async def superseded_while_calling(bench: Bench) -> tuple[Held, Held]:
+async def superseded_while_calling(bench: Bench) -> tuple[ClaimedUnit, ClaimedUnit]:
     old = await bench.running()
     await bench.open(old, "a")
     bench.clock.forward(LEASE)
@@ -225,7 +225,7 @@ async def test_what_is_handed_back_is_sent_again_at_once_and_is_no_loss(bench: B
         await bench.worker().decide(held, DIRECT, calls=1)
 
 
-async def _open(bench: Bench, held: Held) -> set[str]:
+async def _open(bench: Bench, held: ClaimedUnit) -> set[str]:
     name = f"{keys.prefix(bench.tenant)}job:{held.unit.job}:open"
     found: set[str] = await bench.redis.smembers(name)  # type: ignore[assignment]
     return found

@@ -26,7 +26,7 @@ from tests.integration.jobs_store.local import Gate, model, of, reply, runner
 from workers.app import make_app
 from workers.engine.claims import WorkStore
 from workers.engine.fairness import LEAD
-from workers.engine.maintenance import CALLS, DEPTH, JOBS, Housekeeping, units_of
+from workers.engine.maintenance import CALLS, DEPTH, JOBS, Maintenance, units_of
 from workers.engine.runner import Runner
 from workers.engine.units import Unit
 
@@ -115,9 +115,9 @@ def work_of(bench: Bench, *, lease: float = LEASE) -> WorkStore:
 
 def house(
     bench: Bench, broker: Broker, *, keeps: Runner | None = None, lease: float = LEASE
-) -> Housekeeping:
+) -> Maintenance:
     work = work_of(bench, lease=lease)
-    return Housekeeping(work, keeps or runner(bench, model()), broker.send, pause=0.01)
+    return Maintenance(work, keeps or runner(bench, model()), broker.send, pause=0.01)
 
 
 async def send(bench: Bench, broker: Broker, *, before: float, loses: bool = False) -> Unit:
@@ -255,7 +255,7 @@ async def test_a_sweep_of_many_tenants_ends_when_the_store_is_away(
     for i in range(100):
         await bench.redis.zadd(keys.TENANTS, {f"idle{i}": 1})
     work = Away(bench.store, worker="w", lease=LEASE)
-    keeping = Housekeeping(work, runner(bench, model()), broker.send, pause=0.01)
+    keeping = Maintenance(work, runner(bench, model()), broker.send, pause=0.01)
     with pytest.raises(StoreUnavailable):
         await keeping._sweep()
     assert work.asked <= 20

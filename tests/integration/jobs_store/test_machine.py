@@ -21,7 +21,7 @@ from posology.types import JobState, Outcome
 from tests.integration.jobs_store.helpers import LEASE, PATIENCE, RETENTION
 from tests.integration.jobs_store.machine import Machine
 from tests.integration.jobs_store.model import Job
-from workers.engine.units import Held
+from workers.engine.units import ClaimedUnit
 
 # not read from the settings: they say how long a person wants to look, and nothing of Posology
 EXAMPLES = int(os.environ.get("JOBS_EXAMPLES", "80"))
@@ -227,7 +227,7 @@ class Jobs(Machine):
             self.pass_time(LEASE)
         raise AssertionError([job for job in self.jobs.values() if not job.over])
 
-    def work(self, held: Held) -> None:
+    def work(self, held: ClaimedUnit) -> None:
         match held.unit.kind:
             case "answer":
                 self._decide(held, 2)

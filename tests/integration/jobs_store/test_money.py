@@ -209,7 +209,7 @@ async def test_a_unit_that_waits_too_long_is_handed_back_and_goes_on_later(bench
     local = Local(bench=bench, runner=runner(bench, model, wires=wires(model, wait_timeout=0.05)))
     await local.until_nothing_is_sent()
     assert not model.calls
-    assert not local.runner.held
+    assert not local.runner.claimed
     assert await bench.state(job) is JobState.RUNNING
     await bench.close(other, "a1", cost=Decimal(0))
     bench.clock.forward(1)

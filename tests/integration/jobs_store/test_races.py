@@ -13,7 +13,7 @@ import pytest
 from posology.errors import IdempotencyConflict, JobCancelled, JobSuperseded, PosologyError
 from posology.types import Extraction, JobState
 from tests.integration.jobs_store.helpers import ERROR, LEASE, Bench, answer, refused
-from workers.engine.units import Held, Unit
+from workers.engine.units import ClaimedUnit, Unit
 
 pytestmark = pytest.mark.anyio
 T = TypeVar("T")
@@ -94,7 +94,7 @@ async def test_nothing_is_opened_once_a_cancellation_has_returned(bench: Bench) 
         late: list[bool] = []
 
         async def work(
-            held: Held = held, over: asyncio.Event = over, late: list[bool] = late
+            held: ClaimedUnit = held, over: asyncio.Event = over, late: list[bool] = late
         ) -> int:
             opened = 0
             while True:

@@ -1,0 +1,223 @@
+"""The state machine of one question.
+
+::
+
+    Prepared ── begin ──▶ Answering ── answered ──▶ Concluded
+                │             ▲  └──── answered ──▶ Escalating ── escalated ──▶ Answering, Partitioned, Concluded
+                └──▶ Partitioned ── reduced ──▶ Concluded
+
+States are values and transitions are pure: a driver retrieves, decides and calls models. :class:`Pipeline
+<orchestrator.question.pipeline.Pipeline>` drives a question within one process; a worker
+(:mod:`workers.engine.runner`) records each state and has other workers read partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from orchestrator.question.request import Request
+from posology.errors import NothingAffordable
+from posology.index.search.filters import describe
+from posology.seams import Complete, Strategy
+from posology.types import (
+    Answer,
+    Compression,
+    Decision,
+    Dose,
+    Partition,
+    Refusal,
+    Retrieval,
+    Rung,
+    Task,
+)
+from strategies.evidence import truncate_task
+
+Outcome = Answer | Refusal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Prepared:
+    """A question with its passages and decision; no answer is paid for yet."""
+
+    request: Request
+    retrieval: Retrieval
+    decision: Decision
+    #: strategy of the current dose; ``None``: the policy declined
+    strategy: Strategy | None
+    #: seconds for retrieval, query embedding included
+    retrieval_seconds: float
+
+    @property
+    def dose(self) -> Dose:
+        """The current dose: the second decision's after an escalation."""
+        return (self.decision.then or self.decision).dose
+
+    @property
+    def task(self) -> Task:
+        """The task of the strategy."""
+        return truncate_task(task_of(self.request, self.retrieval), self.dose)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Answering:
+    """The strategy is to run in this process."""
+
+    prepared: Prepared
+    #: refusal of the ladder before; ``None``: this is the first dose
+    refused: Refusal | None = None
+
+    @property
+    def calls(self) -> int:
+        """Most model calls for the question, repeats excluded."""
+        strategy, before = self.prepared.strategy, _steps(self.refused)
+        return len(before) + (0 if strategy is None else strategy.count(self.prepared.task))
+
+    async def run(self, complete: Complete) -> Outcome:
+        """Run the strategy.
+
+        Raises:
+            NothingAffordable: the policy declined.
+            PosologyError: as the strategy raises.
+        """
+        prepared = self.prepared
+        raise_if_declined(prepared.decision)
+        if prepared.request.filters and not prepared.retrieval.passages:
+            # the strategy would refuse, too, but does not know the filters
+            return Refusal(
+                reason="No passage was found for this question among those that are asked for "
+                f"({describe(prepared.request.filters)}): ask with fewer or wider filters.",
+                strategy=prepared.dose.strategy,
+            )
+        assert prepared.strategy is not None
+        return await prepared.strategy(prepared.task, complete)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Partitioned:
+    """Several workers are to read the partitions, and one to reduce."""
+
+    prepared: Prepared
+    partitions: tuple[Partition, ...]
+    #: refusal of the ladder before; ``None``: this is the first dose
+    refused: Refusal | None = None
+
+    @property
+    def calls(self) -> int:
+        """Most model calls for the question, repeats excluded."""
+        return len(_steps(self.refused)) + len(self.partitions) + 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Escalating:
+    """Every step of a ladder was refused: the policy is to decide again."""
+
+    prepared: Prepared
+    refused: Refusal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Concluded:
+    """The question has its outcome."""
+
+    prepared: Prepared
+    outcome: Outcome
+
+    @property
+    def calls(self) -> int:
+        """Calls of the ladder."""
+        return len(self.outcome.rungs)
+
+
+State = Answering | Partitioned | Escalating | Concluded
+
+
+def begin(
+    prepared: Prepared, *, distributed: bool = False, refused: Refusal | None = None
+) -> Answering | Partitioned:
+    """Return the state of a prepared question.
+
+    Args:
+        prepared: the question.
+        distributed: whether other workers can read partitions.
+        refused: refusal of the ladder before; ``None``: this is the first dose.
+    """
+    if distributed and prepared.strategy is not None:
+        partitions = prepared.strategy.partitions(prepared.task)
+        if partitions:
+            return Partitioned(prepared=prepared, partitions=partitions, refused=refused)
+    return Answering(prepared=prepared, refused=refused)
+
+
+def answered(state: Answering, outcome: Outcome) -> Escalating | Concluded:
+    """Return the state after the strategy ran."""
+    if state.refused is not None:
+        before = state.refused
+        outcome = reduced(outcome, before.rungs, before.compression)
+    elif isinstance(outcome, Refusal) and _escalates(state.prepared, outcome):
+        return Escalating(prepared=state.prepared, refused=outcome)
+    return Concluded(prepared=state.prepared, outcome=outcome)
+
+
+def escalated(
+    state: Escalating, prepared: Prepared, *, distributed: bool = False
+) -> Answering | Partitioned | Concluded:
+    """Return the state after the policy decided again.
+
+    Args:
+        state: the state before.
+        prepared: the question with the second decision in ``decision.then``, and its strategy.
+        distributed: whether other workers can read partitions.
+    """
+    if prepared.strategy is not None:
+        return begin(prepared, distributed=distributed, refused=state.refused)
+    assert prepared.decision.then is not None
+    notes = (*state.refused.notes, prepared.decision.then.reason)
+    return Concluded(prepared=prepared, outcome=replace(state.refused, notes=notes))
+
+
+def reduced(
+    outcome: Outcome, steps: tuple[Rung, ...], compression: Compression | None = None
+) -> Outcome:
+    """Add the steps of the ladder before to an outcome, and what compressing for them took."""
+    return replace(outcome, rungs=steps, compression=compression)
+
+
+def task_of(request: Request, retrieval: Retrieval) -> Task:
+    """Return the task of a strategy over all retrieved passages."""
+    return Task(
+        query=request.query,
+        retrieval=retrieval,
+        model=request.model,
+        max_tokens=request.max_tokens,
+    )
+
+
+def raise_if_declined(decision: Decision) -> None:
+    """Raise if the policy declined.
+
+    Raises:
+        NothingAffordable: the remaining budget pays for no dose.
+    """
+    if not decision.declined:
+        return
+    cheapest = min(offer.worst for offer in decision.offers)
+    raise NothingAffordable(
+        f"{decision.reason.rstrip('.')}. The cheapest way to answer costs ${cheapest:f} at worst: raise the "
+        "budget to that, or ask a cheaper model",
+        remaining=decision.remaining,
+        cheapest=cheapest,
+    )
+
+
+def _steps(refused: Refusal | None) -> tuple[Rung, ...]:
+    return refused.rungs if refused is not None else ()
+
+
+def _escalates(prepared: Prepared, refused: Refusal) -> bool:
+    """Return whether all planned steps were refused; a ladder that the budget ended has no money for more."""
+    dose = prepared.decision.dose
+    if not dose.escalate or prepared.decision.then or refused.filtered:
+        return False
+    planned = dose.rungs[-1] if dose.overlapping else sum(dose.rungs)
+    read = max((step.first + step.passages for step in refused.rungs), default=0)
+    return 0 < read >= min(planned, len(prepared.retrieval.passages))
