@@ -1,4 +1,4 @@
-"""The one place where money is spent: reserve the worst case, call, settle. An entry for every attempt."""
+"""Accounting of attempts: reserve the maximum cost, send, settle; an entry for every attempt."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ Verdict = Callable[[Call, Completion], str | None]
 
 
 def accept(_call: Call, _completion: Completion) -> None:
-    """The verdict that every reply is usable."""
+    """Return the verdict that a reply is usable, for every reply."""
 
 
 class Accounting:
-    """Enters every attempt in the journal: before it is sent, and when it has ended.
+    """Records every attempt in the journal: before it is sent, and when it has ended.
 
-    Before it is sent the journal is told what it can cost at most, and may refuse. Nothing can cancel the second entry, and a cancelled attempt is entered before the cancellation
-    goes on. An attempt whose process ends in between stays open in the journal.
+    The first entry has the attempt's maximum cost, and the journal may refuse it. The second entry cannot be
+    cancelled: a cancelled attempt is recorded before the cancellation continues. An attempt whose process ends
+    in between stays open in the journal.
 
     Args:
         inner: makes the attempt.
         journal: takes the entries.
-        prices: what a call costs, and what it can cost at most.
-        bound: the tokens that a call's input can have at most.
-        verdict: whether a reply that was paid for can be used.
+        prices: cost and maximum cost of a call.
+        bound: maximum input tokens of a call.
+        verdict: whether a reply can be used.
         clock: seconds, from any origin.
         now: POSIX seconds.
     """
@@ -69,8 +70,8 @@ class Accounting:
         """Make one attempt and account for it.
 
         Raises:
-            UnpricedModel: nobody knows what it would cost, so it is not sent.
-            PosologyError: the journal does not let the attempt be made, or the attempt failed.
+            UnpricedModel: no price is known, so it is not sent.
+            PosologyError: the journal refuses the attempt, or the attempt failed.
         """
         bound = state.input_tokens(call, self._bound)
         opening = Opening(
@@ -90,8 +91,7 @@ class Accounting:
             ),
             prices=self._prices.version,
         )
-        # shielded, so that it is known whether the entry was made; it takes no longer than a store
-        # takes to answer or to be given up
+        # shielded, so that the entry is either made or refused; it takes no longer than the store's timeout
         with anyio.CancelScope(shield=True):
             number = state.call = await self._journal.open(opening)
         state.attempts = opening.attempt
@@ -122,7 +122,9 @@ class Accounting:
         )
         if attempt.over_bound:
             logger.error(
-                "a call to %s cost $%s, and $%s was its bound: have its input bounded strictly",
+                "attempt exceeded its bound attempt=%s model=%s cost_usd=%s bound_usd=%s: add the model to "
+                "bounds.strict in the price file",
+                attempt.id,
                 attempt.model,
                 attempt.cost,
                 attempt.reserved,
@@ -131,13 +133,13 @@ class Accounting:
             await self._journal.close(attempt, ended.completion)
 
     def _cost(self, model: str, usage: Usage | None) -> Decimal | None:
-        # what was turned away costs nothing at any price, known or not
+        # a refused request costs nothing, whatever the price
         return Decimal(0) if usage == Usage() else self._prices.cost(model, usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Ended:
-    """How an attempt ended, by a reply or by an error."""
+    """The end of an attempt: a reply or an error."""
 
     outcome: Outcome
     error: str | None
@@ -185,52 +187,52 @@ def _request_id(error: BaseException) -> str | None:
 
 
 class Account:
-    """A :class:`~posology.seams.Journal` in memory: one run's attempts and what they add up to."""
+    """A :class:`~posology.seams.Journal` in memory: one run's attempts and their totals."""
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
         self._attempts = list(attempts)
         self._calls = count(1)
 
     async def open(self, opening: Opening) -> int:
-        """Number the call; what this process does not live to close, nobody asks of its memory."""
+        """Return the call's number; open attempts are not kept."""
         return next(self._calls) if opening.call is None else opening.call
 
     async def close(self, attempt: Attempt, _completion: Completion | None) -> None:
-        """Take an entry."""
+        """Record an attempt."""
         self._attempts.append(attempt)
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """All entries, in the order in which the attempts ended."""
+        """All attempts, in the order in which they ended."""
         return tuple(self._attempts)
 
     @property
     def usage(self) -> Usage:
-        """All tokens that are known of."""
+        """All known usage."""
         return sum((a.usage for a in self._attempts if a.usage is not None), Usage())
 
     @property
     def known_cost(self) -> Decimal:
-        """Dollars that are known of: a lower bound of what the run cost."""
+        """Known dollars: a lower bound of the run's cost."""
         return sum((a.cost for a in self._attempts if a.cost is not None), Decimal(0))
 
     @property
     def cost(self) -> Decimal | None:
-        """Dollars; ``None`` when any attempt's cost is unknown."""
+        """Cost in dollars; ``None``: the cost of an attempt is unknown."""
         return None if self.unknown else self.known_cost
 
     @property
     def charged(self) -> Decimal:
-        """Dollars that count against limits: unknown costs at their bounds."""
+        """Dollars that count against limits, with unknown costs at their bounds."""
         return sum((a.charged for a in self._attempts), Decimal(0))
 
     @property
     def unknown(self) -> int:
-        """Attempts whose cost is unknown."""
+        """Number of attempts with an unknown cost."""
         return sum(a.cost is None for a in self._attempts)
 
     @property
     def outcomes(self) -> Mapping[Outcome, int]:
-        """How many attempts ended in each way."""
+        """Number of attempts by outcome."""
         found = Counter(a.outcome for a in self._attempts)
         return {outcome: found[outcome] for outcome in Outcome}

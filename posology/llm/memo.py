@@ -1,7 +1,7 @@
-"""Replays the replies that the same work was given before, so that nothing is billed twice.
+"""Replay of earlier replies to the same work, so that no call is billed twice.
 
-A job that runs again, because its worker died or its message came twice, makes the same calls in
-the same words. What it already has a reply to is not sent again.
+A job that is redelivered or requeued makes the same calls in the same words. A call with a stored
+reply is not sent again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def call_key(call: Call) -> str:
-    """The content of a call as 32 hex digits: equal for calls that any provider answers alike.
+    """Return a digest of a call's content, 32 hex digits: equal calls have equal keys.
 
-    It covers all that is sent. What is not sent, such as the excerpts as data, derives from the
-    same source as the messages do.
+    It covers everything that is sent. Fields that are not sent, such as the excerpts, derive from the
+    same source as the messages.
     """
     parts = [
         call.stage,
@@ -38,7 +38,7 @@ def call_key(call: Call) -> str:
     digest = hashlib.sha256()
     for part in parts:
         content = part.encode("utf-8", "surrogatepass")
-        # lengths, so that no part can pose as two
+        # with lengths, so that one part cannot equal two
         digest.update(len(content).to_bytes(8, "big"))
         digest.update(content)
     return digest.hexdigest()[:32]
@@ -50,11 +50,11 @@ def _schema(schema: type[BaseModel]) -> str:
 
 
 class Memo:
-    """Asks for an earlier reply first, and sends the call only where there is none.
+    """Returns the stored reply of a call, and sends the call only if there is none.
 
     It stands between structure and retry: a reply that needed a repair is replayed with its repair,
-    and one replay is not one attempt. Replies are written down where attempts are, by the
-    :class:`~posology.seams.Journal`, so that no reply is paid for and forgotten in between.
+    and a replay is not an attempt. The :class:`~posology.seams.Journal` stores replies with their
+    attempts, so that no paid reply is lost.
     """
 
     def __init__(self, inner: Complete, *, recall: Recall) -> None:

@@ -1,4 +1,4 @@
-"""The one owner of retries: SDKs are told not to, and no task queue repeats a call."""
+"""Retries of calls, in one place: the SDKs and the task queue do not retry."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from posology.types import Call, Completion
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetryPolicy:
-    """When a failed attempt is made again, and how long to wait before."""
+    """Number of attempts, and the waits between them."""
 
-    #: in total, the first included
+    #: maximum attempts, the first included
     attempts: int = 4
-    #: seconds; the first wait is at most this long, each later one at most twice the one before
+    #: maximum of the first wait in seconds; each later maximum is twice the one before
     base: float = 0.5
-    #: seconds; no wait is longer, unless the provider asks for it
+    #: maximum of all waits in seconds, unless the provider asks for a longer one
     cap: float = 20.0
     #: seconds for all attempts and waits together; ``None``: no limit
     deadline: float | None = 120.0
-    #: errors that another attempt may cure
+    #: errors that are retried
     retryable: tuple[type[ProviderError], ...] = (
         RateLimited,
         ProviderOverloaded,
@@ -45,17 +45,17 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise ValueError("a policy needs at least one attempt")
+            raise ValueError(f"attempts must be >= 1 (got {self.attempts})")
 
     def wait(self, *, attempt: int, retry_after: float | None, draw: float) -> float:
-        """Seconds to wait after a failed attempt.
+        """Return the seconds to wait after a failed attempt.
 
         Exponential backoff with full jitter (Brooker, *Exponential Backoff And Jitter*, 2015), and
-        never less than the provider asks for.
+        at least as long as the provider asks for.
 
         Args:
-            attempt: the one that failed, from 1.
-            retry_after: what the provider asked for.
+            attempt: number of the failed attempt, from 1.
+            retry_after: wait that the provider asks for, seconds.
             draw: uniform in [0, 1).
         """
         # the exponent is bounded because a power of two outgrows a float
@@ -64,20 +64,20 @@ class RetryPolicy:
 
 
 class Retry:
-    """Makes a call again while its error may be cured by that.
+    """Retries a call after a retryable error.
 
-    A wait that would pass the deadline is not begun: the last attempt's error is raised at once.
+    A wait that would pass the deadline is not started: the last attempt's error is raised at once.
 
     Args:
         inner: gets every attempt.
-        policy: when and how long.
-        sleep: waits; tests pass one that does not.
+        policy: attempts and waits.
+        sleep: waits.
         clock: seconds, from any origin; goes with ``sleep``.
         draw: uniform in [0, 1).
 
     Raises:
-        DeadlineExceeded: the deadline came while an attempt was running, which was cancelled; its
-            cause is the attempt before, if there was one.
+        DeadlineExceeded: the deadline passed during an attempt, which was cancelled; its cause is
+            the error of the attempt before, if there was one.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Retry:
         self._draw = draw
 
     async def __call__(self, call: Call) -> Completion:
-        """Send one call, as often as the policy says."""
+        """Send one call, with retries."""
         policy = self._policy
         started = self._clock()
         last: ProviderError | None = None
@@ -115,7 +115,7 @@ class Retry:
                 return False
             return self._clock() - started + retry.upcoming_sleep >= policy.deadline
 
-        # one object a call: tenacity keeps its state by thread, which concurrent calls share
+        # one object for each call: tenacity keeps its state by thread, which concurrent calls share
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(policy.retryable),
             wait=wait,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-#: what strict mode does not know and a schema can do without: pydantic checks the reply anyway
+#: keywords that strict mode does not support; pydantic checks the reply anyway
 _DROPPED = frozenset(
     {
         "contains",
@@ -28,33 +28,33 @@ _DROPPED = frozenset(
         "writeOnly",
     }
 )
-#: keywords that hold schemas, by how they hold them
+#: keywords that contain schemas, as maps and as lists
 _MAPS = ("properties", "$defs")
 _LISTS = ("anyOf", "allOf")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResponseSchema:
-    """A schema to be sent with a request."""
+    """A schema to send with a request."""
 
-    #: letters, digits, ``_`` and ``-``, at most 64 of them
+    #: letters, digits, ``_`` and ``-``, at most 64
     name: str
     schema: dict[str, Any]
-    #: whether the provider can be asked to enforce it to the letter
+    #: whether the provider can enforce it strictly
     strict: bool
 
 
 class _NotStrict(Exception):
-    """The schema says something that strict mode cannot."""
+    """The schema needs a feature that strict mode lacks."""
 
 
 def response_schema(model: type[BaseModel]) -> ResponseSchema:
-    """The schema of a reply.
+    """Return the schema of a reply.
 
-    Strict mode wants every object closed (``additionalProperties: false``) and every property
+    Strict mode requires every object closed (``additionalProperties: false``) and every property
     required, no keyword beside a ``$ref``, and has no free-form objects or values; see OpenAI's
     guide *Structured model outputs*, section *Supported schemas*. A model that needs more, such as
-    one with a ``dict`` field, is sent as pydantic wrote it, as a wish.
+    one with a ``dict`` field, is sent as pydantic writes it and not enforced.
     """
     name = re.sub(r"[^A-Za-z0-9_-]", "_", model.__name__)[:64]
     plain = model.model_json_schema()

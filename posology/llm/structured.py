@@ -1,4 +1,4 @@
-"""From a reply's text to the pydantic model that the call asked for, with one repair."""
+"""Structured replies: from text to the call's pydantic model, with one repair."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from posology.llm.models import parse
 from posology.seams import Complete
 from posology.types import Call, Completion, Finish, Message, Role
 
-#: characters of the error text that a repair shows the model
+#: maximum characters of the error text in a repair
 MAX_COMPLAINT = 1_000
 _decoder = json.JSONDecoder()
 #: braces of prose: no key of an object, and nothing nested
@@ -22,26 +22,25 @@ _PROSE = re.compile(r'\{\s*+[^\s{}":][^{}":]*+\}')
 
 
 class BadStructure(ValueError):
-    """A text is not of a schema; the message says where, for the model to read."""
+    """A text does not match its schema; the message says where, for the model."""
 
 
 class Structured:
     """Fills :attr:`~posology.types.Completion.parsed` for calls that have a schema.
 
-    A reply that does not validate is shown to the model once more, with what is wrong. A reply
-    that the provider's safety system wrote is handed on unparsed: it is a refusal, which the
-    strategy is to tell as one, and asking again would only cost.
+    A reply that does not validate is sent back to the model once, with the errors. A reply of the
+    provider's safety system is returned unparsed: it is a refusal, and a second call would only cost.
 
     Raises:
         TruncatedReply: cut at ``max_tokens``, where a repair would be cut as well.
-        SchemaViolation: still not of the schema after the repair; ``usage`` is the repair's.
+        SchemaViolation: it does not match the schema after the repair either; ``usage`` is the repair's.
     """
 
     def __init__(self, inner: Complete) -> None:
         self._inner = inner
 
     async def __call__(self, call: Call) -> Completion:
-        """Send one call, and where need be its repair."""
+        """Send one call, and its repair if needed."""
         completion = await self._inner(call)
         if call.schema is None or completion.finish is Finish.FILTERED:
             return completion
@@ -75,7 +74,7 @@ def read(text: str, schema: type[BaseModel]) -> BaseModel:
 
 @lru_cache(maxsize=64)
 def _read(text: str, schema: type[BaseModel]) -> BaseModel:
-    """What :func:`read` does; a reply is read by the account and again by whoever asked for it."""
+    """Read with a cache: the account and the caller read the same reply."""
     start, end = _only_object(text)
     try:
         return schema.model_validate_json(text[start:end])
@@ -84,7 +83,7 @@ def _read(text: str, schema: type[BaseModel]) -> BaseModel:
 
 
 def _only_object(text: str) -> tuple[int, int]:
-    """Where the one object of a text begins and ends.
+    """Return the start and end of the one object in a text.
 
     An object that breaks ends the search: what is inside it must
     not be taken for the reply.
@@ -109,9 +108,9 @@ def _only_object(text: str) -> tuple[int, int]:
 
 
 def verdict(call: Call, completion: Completion) -> str | None:
-    """The name of the error that a reply's structure deserves, for its entry in the account.
+    """Return the name of the error in a reply's structure, for the account; ``None``: it is valid.
 
-    An attempt whose reply will need a repair was paid for and is of no use.
+    An attempt whose reply needs a repair was paid for and is unusable.
     """
     if call.schema is None or completion.finish is Finish.FILTERED:
         return None
@@ -124,7 +123,7 @@ def verdict(call: Call, completion: Completion) -> str | None:
 
 
 def repair_messages(call: Call, reply: str, complaint: str) -> tuple[Message, ...]:
-    """The call's messages, the reply to them, and what is wrong with it."""
+    """Return the call's messages, the reply, and its errors."""
     return (
         *call.messages,
         # providers refuse an empty message
@@ -156,8 +155,8 @@ def _refuse_cut(call: Call, completion: Completion) -> None:
             TruncatedReply,
             call,
             completion,
-            f"cut at {call.max_tokens} tokens: allow more by max_tokens, or by POSOLOGY_MAX_TOKENS "
-            "for all (reasoning counts, too)",
+            f"truncated at {call.max_tokens} output tokens, reasoning included: raise max_tokens or "
+            "POSOLOGY_MAX_TOKENS",
         )
 
 
@@ -165,7 +164,7 @@ def _unusable(
     kind: type[UnusableReply], call: Call, completion: Completion, reason: str
 ) -> UnusableReply:
     return kind(
-        f"the reply of {call.model} is not of the structure {call.schema.__name__}, {reason}"
+        f"the reply of {call.model} does not match the schema {call.schema.__name__}: {reason}"
         if call.schema is not None
         else reason,
         provider=parse(call.model).provider,

@@ -1,7 +1,6 @@
-"""A switch that keeps a process from reaching a provider: off in tests, on everywhere else.
+"""A switch that forbids calls to remote providers: off in tests, on everywhere else.
 
-A global on purpose: the guard must hold in every thread and event loop of the process, including
-those that a test did not start itself.
+It is global on purpose: it holds in every thread and event loop of the process.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ def remote_providers_allowed() -> bool:
 
 
 def allow_remote_providers(*, allowed: bool) -> None:
-    """Turn the switch; `posology.testing.forbid_remote_providers` turns it for a while."""
+    """Set the switch; `posology.testing.forbid_remote_providers` sets it for a while."""
     global _allowed  # noqa: PLW0603 - one switch a process is the point
     _allowed = allowed
 
 
 def is_loopback(base_url: str) -> bool:
-    """Whether a URL's host is this machine by name or address; not so where it is no URL."""
+    """Whether a URL's host is this machine, by name or address; ``False`` for what is not a URL."""
     try:
         host = urlsplit(base_url).hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -35,13 +34,13 @@ def is_loopback(base_url: str) -> bool:
 
 
 def check(base_url: str) -> None:
-    """Refuse to send while the switch is off.
+    """Raise an error while the switch is off, unless the URL is of this machine.
 
     Raises:
         ConfigurationError: the switch is off and the URL leaves this machine.
     """
     if not _allowed and not is_loopback(base_url):
         raise ConfigurationError(
-            "remote providers are switched off in this process, and the base URL is not of this "
-            "machine: use a StubProvider or a ScriptedModel"
+            "remote providers are disabled in this process, and the base URL is not of this machine: use a "
+            "StubProvider or a ScriptedModel"
         )

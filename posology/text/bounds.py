@@ -1,11 +1,11 @@
-"""A bound on the tokens of a text for tokenizers that are not at hand.
+"""A bound on the tokens of a text for tokenizers that are not available.
 
-What is proven: a tokenizer over bytes, or with bytes to fall back to, makes no more tokens than the text
+Proven: a tokenizer over bytes, or with bytes to fall back to, makes no more tokens than the text
 has bytes, for a merge never adds one. A normal form may be longer than the text, so bytes are those of a
 character or of its decomposition (NFKD), whichever are more. Of text in other scripts, digits, capitals,
 punctuation, names and gibberish no less than that is assumed.
 
-What is measured: English words take fewer tokens, and almost all of medical prose is English words.
+Measured: English words take fewer tokens, and almost all of medical prose is English words.
 Their rates are below; ``python -m evals.bounds`` compares them with tokenizers that it trains, on real
 texts and on texts made to break them, and with OpenAI's own where their files are at hand. That the rates
 hold for tokenizers that are not published is an extrapolation. A text that is made for it may therefore
@@ -27,28 +27,28 @@ from posology.hub import DEFAULT, PACKAGED
 #: after a space. Written by
 #: ``python -m orchestrator.training.artefacts.frequent_words``.
 FREQUENT = Path(__file__).parent / "data" / "frequent_words.txt"
-#: of the vocabulary's lines, which are in the order of their frequency: tokens of a whole word
+#: line of the vocabulary, which is ordered by frequency, to tokens of a whole word
 _RATES = ((8_000, 2), (20_000, 3))
-#: letters a token of the rarer ones, and what is added
+#: letters per token of rarer words, and tokens added
 _LETTERS, _MORE = 3, 1
-#: tokens that a word without an entry takes beyond those that the vocabulary cuts it into
+#: tokens added for a word without an entry, beyond its word pieces
 _CUT = 2
-#: letters from which on a word that no space stands before takes two tokens more and not one
+#: minimum letters of a word that takes two tokens more, not one, without a space before it
 _LONG = 8
 #: longer words are counted by their bytes
 _LONGEST = 32
-#: words whose count is kept
+#: number of cached words
 _KEPT = 65_536
 #: a run of letters and digits of any script, with the space before it
 _RUN = re.compile(r" ?[0-9A-Za-z\x80-\U0010ffff]+")
 _ENGLISH = re.compile(r"[A-Za-z][a-z]*")
 
-#: a text to a bound on its tokens
+#: returns a bound on the tokens of a text
 TextBound = Callable[[str], int]
 
 
 def bytes_bound(text: str) -> int:
-    """The bytes of a text, or of its decomposition where that has more, character by character."""
+    """Return the bytes of a text, or of its decomposition if that has more, character by character."""
     if text.isascii():
         return len(text)
     if unicodedata.is_normalized("NFKD", text):
@@ -57,10 +57,10 @@ def bytes_bound(text: str) -> int:
 
 
 def words_bound(text: str) -> int:
-    """A bound on the tokens of a text: English words at their measured rates, all else by its bytes.
+    """Return a bound on the tokens of a text: English words at measured rates, all else by bytes.
 
-    Never more than :func:`bytes_bound`. Also a bound, and that is proven, of the offline reader's own
-    count: what the vocabulary cuts a word into is never more than what is counted for it here.
+    Never more than :func:`bytes_bound`. It is a proven bound of the offline reader's own count: a word
+    never has more word pieces than are counted for it here.
     """
     runs = _RUN.findall(text)
     saved = sum(map(_savings().__getitem__, runs))
@@ -68,7 +68,7 @@ def words_bound(text: str) -> int:
 
 
 class _Savings(dict[str, int]):
-    """A run, with the space before it, to how many tokens fewer than characters are counted for it."""
+    """Cache: a run, with the space before it, to its characters minus its tokens."""
 
     def __init__(self, tokens: Callable[[str], int]) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ def _frequent() -> frozenset[str]:
 
 
 class Words:
-    """Tokens that are counted for a run of letters and digits with the space before it.
+    """Counts the tokens of a run of letters and digits, with the space before it.
 
     Args:
         ranks: entries of a word-piece vocabulary in the order of their frequency, as ``ice`` and
@@ -111,7 +111,7 @@ class Words:
         self._frequent = frequent
 
     def __call__(self, run: str) -> int:
-        """At most the bytes of the run."""
+        """Return the tokens of a run, at most its bytes."""
         most = bytes_bound(run)
         word = run.removeprefix(" ")
         if len(word) > _LONGEST or not _ENGLISH.fullmatch(word):
@@ -139,7 +139,7 @@ class Words:
         return math.ceil(len(word) / _LETTERS) + _MORE
 
     def _pieces(self, word: str) -> int | None:
-        """How many entries a word is cut into, the longest first; ``None``: it cannot be."""
+        """Return the number of word pieces of a word, longest first; ``None``: it has none."""
         start = count = 0
         while start < len(word):
             mark = "##" if start else ""

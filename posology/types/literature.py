@@ -1,4 +1,4 @@
-"""What is asked, and the literature that is found for it."""
+"""Questions, passages, and what retrieval returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 
 class Form(StrEnum):
-    """What kind of answer a question wants."""
+    """The kind of answer that a question asks for."""
 
     FREE = "free"
     CHOICE = "choice"
@@ -41,14 +41,14 @@ class Query:
 
     #: the question, stripped, never empty
     text: str
-    #: the form of the answer that is wanted
+    #: form of the answer
     form: Form = Form.FREE
     #: the options of a ``CHOICE`` question, in order; else empty
     options: tuple[Option, ...] = ()
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The verdicts that an answer may carry; empty for a free question."""
+        """Allowed verdicts of an answer; empty: a free question."""
         match self.form:
             case Form.FREE:
                 return ()
@@ -68,7 +68,7 @@ class Passage:
     id: str
     #: the citable text; every offset in the system points into it
     text: str
-    #: empty where the source has none
+    #: empty: the source has none
     title: str = ""
     #: PubMed identifier, digits only
     pmid: str | None = None
@@ -79,25 +79,25 @@ class Passage:
     publication_types: tuple[str, ...] = ()
     #: MeSH headings
     mesh: tuple[str, ...] = ()
-    #: a retracted passage is never evidence unless it was asked for
+    #: whether it is retracted; then it is evidence only on request
     retracted: bool = False
-    #: the collection that it came from
+    #: name of its collection
     source: str | None = None
-    #: an expression of concern was published about it: it may be evidence, and whoever reads it is told
+    #: whether an expression of concern was published about it; it may be evidence, with a remark
     concern: bool = False
-    #: digital object identifier, in lower case, without an address before it: ``10.1056/nejmoa1200303``
+    #: digital object identifier in lower case, without the resolver: ``10.1056/nejmoa1200303``
     doi: str | None = None
     #: PubMed Central identifier, e.g. ``PMC3395386``
     pmcid: str | None = None
-    #: date of publication as far as it is known, ISO 8601: ``2012``, ``2012-07`` or ``2012-07-05``
+    #: date of publication, as precise as known, ISO 8601: ``2012``, ``2012-07`` or ``2012-07-05``
     published: str | None = None
     #: MEDLINE's codes of three letters, e.g. ``eng``
     languages: tuple[str, ...] = ()
-    #: registration numbers of the trials that it reports, as their registry writes them: ``NCT00000620``
+    #: registration numbers of its trials, as the registry writes them: ``NCT00000620``
     trials: tuple[str, ...] = ()
-    #: ids of other records of the same work, as of the article that a preprint became, e.g. ``pmid:31234567``
+    #: ids of other records of the same work, e.g. of the article of a preprint: ``pmid:31234567``
     same_work: tuple[str, ...] = ()
-    #: id of the article that it is a part of; the parts of one article share it; ``None``: it is the whole
+    #: id of the article that it is a part of; ``None``: it is a whole article
     parent: str | None = None
     #: heading of that part, e.g. ``Methods > Randomisation``
     section: str | None = None
@@ -105,19 +105,19 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filters:
-    """Which passages may be found. What is left empty restricts nothing; all that is given must hold.
+    """Restrictions on the passages to find: all fields that are set must match.
 
-    Of several values of one field any will do. Names are compared in any case, and a passage of which the
-    index does not know a field does not have it.
+    A field with several values matches any of them. Names are compared without regard to case. A passage
+    whose field is unknown does not match.
     """
 
     #: the first year of publication
     since: int | None = None
-    #: the last year of publication, itself among them
+    #: the last year of publication, inclusive
     until: int | None = None
     #: MEDLINE publication types, e.g. ``Randomized Controlled Trial``
     publication_types: tuple[str, ...] = ()
-    #: journals, by the name that the index has
+    #: names of journals, as in the index
     journals: tuple[str, ...] = ()
     #: MeSH headings
     mesh: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class Filters:
     languages: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything is restricted."""
+        """Whether any field is set."""
         return self != Filters()
 
 
@@ -139,13 +139,13 @@ class Sentence:
     end: int
 
     def of(self, text: str) -> str:
-        """The sentence's words in the text that it was split from."""
+        """Return the sentence's words, from the text that it was split from."""
         return text[self.start : self.end]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excerpt:
-    """What a model is shown of a passage: the passage and those of its sentences that are shown.
+    """The part of a passage that a model reads: the passage, and the sentences shown.
 
     Offsets stay those of the passage, so that a quote from an excerpt verifies against the source.
     """
@@ -153,8 +153,8 @@ class Excerpt:
     passage: Passage
     #: the shown sentences, in order, all of them in direct RAG; or, compressed, parts of sentences
     sentences: tuple[Sentence, ...]
-    #: what a model wrote of the passage, shown besides its sentences and labelled as such: it is nobody's
-    #: words, and no quote from it stands unless the passage says the same; ``None``: nothing
+    #: a model's summary of the passage, labelled as such beside its sentences; a quote from it is verified
+    #: only if the passage says the same; ``None``: no summary
     summary: str | None = None
 
 
@@ -181,7 +181,7 @@ class Ranking:
         return tuple(hit.passage_id for hit in self.hits)
 
     def top(self, n: int) -> Ranking:
-        """The same ranking cut after its ``n`` best."""
+        """Return the ranking cut after its ``n`` best."""
         return Ranking(method=self.method, hits=self.hits[:n])
 
 
@@ -189,18 +189,18 @@ class Ranking:
 class Encoded:
     """The vectors of one passage."""
 
-    #: of title and text, shape ``(dim,)``, float32; of unit length, unless the embedder's scores are inner
-    #: products of vectors as they are
+    #: vector of title and text, shape ``(dim,)``, float32; of unit length, unless the embedder is
+    #: :class:`~posology.seams.Unnormalised`
     vector: NDArray[np.float32]
-    #: one a sentence, shape ``(len(sentences), dim)``, float32, unit length
+    #: one vector for each sentence, shape ``(len(sentences), dim)``, float32, unit length
     sentence_vectors: NDArray[np.float32]
-    #: ``None`` where no codec was given, or the embedder has no token vectors
+    #: ``None``: no codec was given, or the embedder has no token vectors
     tokens: TokenCodes | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class TokenVectors:
-    """The contextual vectors of a text's n tokens, special tokens left out."""
+    """The contextual vectors of a text's n tokens, without special tokens."""
 
     #: shape ``(n, dim)``, float32, rows of unit length
     vectors: NDArray[np.float32]
@@ -209,7 +209,7 @@ class TokenVectors:
     #: code-point offsets into the text, shape ``(n,)`` each
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    #: lengths of the vectors before they were scaled, shape ``(n,)``, float32; ``None``: nobody needs them
+    #: lengths of the vectors before scaling, shape ``(n,)``, float32; ``None``: not needed
     lengths: NDArray[np.float32] | None = None
 
 
@@ -217,9 +217,9 @@ class TokenVectors:
 class TokenCodes:
     """The contextual vectors of a passage's n tokens, as a :class:`~posology.seams.TokenCodec` compressed them."""
 
-    #: one row a token, special tokens left out, shape ``(n, width)``, uint8
+    #: one row for each token, without special tokens, shape ``(n, width)``, uint8
     codes: NDArray[np.uint8]
-    #: how many of the tokens are of the heading, then of each sentence, in order; shape
+    #: number of tokens of the heading, then of each sentence, in order; shape
     #: ``(1 + len(sentences),)``, int32; their sum is n
     counts: NDArray[np.int32]
 
@@ -228,15 +228,15 @@ class TokenCodes:
 class EncodedQuery:
     """The vectors of one question."""
 
-    #: shape ``(dim,)``, float32; of unit length where passages' vectors are
+    #: shape ``(dim,)``, float32; of unit length if passages' vectors are
     vector: NDArray[np.float32]
-    #: of its tokens, from the same pass; ``None``: the embedder has none
+    #: token vectors from the same pass; ``None``: the embedder has none
     tokens: TokenVectors | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Phrases:
-    """The phrases of a passage, in order, which together hold all of its words, and what each tells."""
+    """The phrases of a passage, in order, with their information; together they cover all of its words."""
 
     #: code-point offsets into the passage's text, shape ``(n,)`` each, int32; no phrase crosses a sentence
     starts: NDArray[np.int32]
@@ -245,35 +245,35 @@ class Phrases:
     words: NDArray[np.int32]
     #: mean self-information of each phrase's words, bits, shape ``(n,)``, float32
     information: NDArray[np.float32]
-    #: the clause that each is of, shape ``(n,)``, int32, growing; no clause crosses a sentence
+    #: number of each phrase's clause, shape ``(n,)``, int32, ascending; no clause crosses a sentence
     clauses: NDArray[np.int32]
-    #: whether its clause may not be shown without it: a negation, a number, a dose, and what stands beside
-    #: them; ``(n,)``
+    #: whether its clause needs the phrase: a negation, a number, a medical dose, or a neighbour of one;
+    #: shape ``(n,)``
     protected: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Retrieved:
-    """A retrieved passage with what was computed of it at ingest."""
+    """A retrieved passage with the data computed at ingest."""
 
     passage: Passage
     sentences: tuple[Sentence, ...]
     #: the passage's vector, shape ``(dim,)``, float32; see :class:`Encoded` for its length
     vector: NDArray[np.float32]
-    #: one vector a sentence, shape ``(len(sentences), dim)``, int8: cosine times 127
+    #: one vector for each sentence, shape ``(len(sentences), dim)``, int8: cosine times 127
     sentence_vectors: NDArray[np.int8]
-    #: ``None`` where the index was built without an annotator
+    #: ``None``: the index was built without an annotator
     phrases: Phrases | None = None
-    #: ``None`` where the index was built without a codec
+    #: ``None``: the index was built without a codec
     tokens: TokenCodes | None = None
 
 
 class SameAs(StrEnum):
-    """Why two passages count as one, the strongest reason first."""
+    """The reason why two passages count as one, strongest first."""
 
     #: their texts agree in every letter and digit
     COPY = "copy"
-    #: one says of the other that it is a record of the same work, as of the article that a preprint became
+    #: one names the other as a record of the same work, e.g. a preprint and its article
     VERSION = "version"
     #: they report one registered trial
     TRIAL = "trial"
@@ -281,22 +281,22 @@ class SameAs(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Folded:
-    """A passage that was found and left out, because another is of the same work."""
+    """A passage that was found and omitted, because another passage is of the same work."""
 
     id: str
-    #: id of the passage that stands for it
+    #: id of the passage that represents it
     into: str
     why: SameAs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Retrieval:
-    """What the index gave for one query: k passages, and every ranking that led to them."""
+    """The result of one search: k passages, and all rankings behind them."""
 
     query: Query
-    #: in the order of the ranking that was asked for, or of ``reranked``
+    #: in the order of the requested ranking, or of ``reranked``
     passages: tuple[Retrieved, ...]
-    #: the query's vector, shape ``(dim,)``, float32; of unit length where passages' vectors are
+    #: the query's vector, shape ``(dim,)``, float32; of unit length if passages' vectors are
     query_vector: NDArray[np.float32]
     #: top k by inner product with the query's vector
     dense: Ranking
@@ -308,15 +308,15 @@ class Retrieval:
     fused: Ranking
     #: name and version of the index, e.g. ``index@17``
     index_version: str
-    #: of the query's tokens; ``None``: the embedder has none
+    #: token vectors of the query; ``None``: the embedder has none
     query_tokens: TokenVectors | None = None
     #: name of the codec of the passages' token codes; ``None``: the index has none
     codec: str | None = None
-    #: top k of those that were re-ranked; ``None``: there is no re-ranker
+    #: top k after re-ranking; ``None``: no re-ranker
     reranked: Ranking | None = None
-    #: which passages could be found at all
+    #: restrictions of the search
     filters: Filters = Filters()
-    #: what was found and counts as one with a passage that is there
+    #: passages omitted as duplicates of a returned one
     folded: tuple[Folded, ...] = ()
-    #: terms that were searched for beside the question's own words
+    #: search terms added to the question's own words
     added: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""How many tokens a call can have at most, before it is sent."""
+"""Bounds on the tokens of a call, before it is sent."""

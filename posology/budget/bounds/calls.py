@@ -1,4 +1,4 @@
-"""How many tokens a call can take in, known before it is sent."""
+"""Bound on the input tokens of a call, before it is sent."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from posology.types import Call
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-#: Tokens that a provider sets around a message. OpenAI's cookbook counts 3 and the role; the others
-#: do not say.
+#: Tokens that a provider adds to a message. OpenAI's cookbook counts 3 and the role; others publish
+#: no figure.
 PER_MESSAGE = 8
-#: tokens that a provider sets around a call: the start of the reply, the beginning of the text
+#: tokens that a provider adds to a call: start of the text, start of the reply
 PER_CALL = 16
-#: reply forms whose length is kept; there is one for each set of choices
+#: number of cached schema lengths; there is one for each set of choices
 _KEPT = 256
 
 
 class CallBound:
-    """A :class:`~posology.seams.Bound`: bounds calls by the best that is known of their model's tokenizer.
+    """A :class:`~posology.seams.Bound`: the best available bound for each model.
 
-    - OpenAI's models, where their tokenizer's file is at hand: its count, see
+    - OpenAI's models whose tokenizer's file is available: its count, see
       :mod:`posology.budget.bounds.openai_tokens`.
-    - Models that are to be bounded strictly: bytes.
-    - All others: English words at measured rates, all else by its bytes, see
-      :mod:`posology.text.bounds` for what of that is proven.
+    - Models with a strict bound: bytes.
+    - All others: English words at measured rates, all else by bytes. See :mod:`posology.text.bounds`
+      for which part is proven.
 
-    What surrounds the texts comes on top: a constant for each message, one for the call, and for a
-    structured reply the bytes of its JSON schema and a constant. These are estimates with a margin, for
-    no provider publishes them. A usage above its bound is possible, and to be flagged.
+    Added to the texts: a constant for each message and for the call; for a structured reply the bytes of its
+    JSON schema and a constant. These are estimates with a margin, since no provider publishes them. A usage
+    above its bound is possible; the account flags it.
 
-    The first call of one of OpenAI's models may take some tenths of a second, to read a file.
+    The first call to one of OpenAI's models reads a file, in some tenths of a second.
 
     Args:
         strict: models (``provider:name``, in lower case) that are bounded by bytes.
@@ -59,7 +59,7 @@ class CallBound:
         self._openai_files = openai_files or openai_tokens.default_folder()
 
     def __call__(self, call: Call) -> int:
-        """Input tokens, at least 1."""
+        """Return the maximum input tokens, at least 1."""
         provider, _, name = call.model.strip().partition(":")
         bound = self._of(call.model.strip().lower(), provider, name)
         texts = sum(bound(message.content) + PER_MESSAGE for message in call.messages)
@@ -80,7 +80,7 @@ class CallBound:
 
 @lru_cache(maxsize=_KEPT)
 def _schema_bytes(schema: type[BaseModel]) -> int:
-    """Of the longer of the two dialects in which a schema is sent."""
+    """Return the bytes of a schema, in the longer of the two dialects that are sent."""
     return max(
         len(json.dumps(schema.model_json_schema())), len(json.dumps(response_schema(schema).schema))
     )

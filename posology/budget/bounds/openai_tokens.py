@@ -1,4 +1,4 @@
-"""OpenAI's own tokenizers, where their files are at hand; nothing is ever downloaded.
+"""OpenAI's own tokenizers, if their files are available; nothing is downloaded.
 
 ``tiktoken`` (the extra ``tokenizers-openai``) downloads an encoding when it is first used and keeps the
 file in a cache folder. Its loader is not called here: the file is read if it is there and is the one that
@@ -19,7 +19,7 @@ from types import MappingProxyType
 
 from posology.text.bounds import TextBound
 
-#: characters; longer texts are not counted, which would take long
+#: maximum characters of a text to count; longer ones would take long
 LONGEST = 1_000_000
 _ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 _SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -29,16 +29,16 @@ _UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodingFile:
-    """Where an encoding comes from, as ``tiktoken_ext.openai_public`` has it."""
+    """The file of an encoding, as ``tiktoken_ext.openai_public`` lists it."""
 
     address: str
     #: SHA-256 of the file
     digest: str
-    #: what a text is cut by before merging
+    #: pattern that splits a text before merging
     pattern: str
 
     def path(self, folder: Path) -> Path:
-        """Where ``tiktoken`` keeps it."""
+        """Return the file's path in the cache of ``tiktoken``."""
         return folder / hashlib.sha1(self.address.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -72,12 +72,12 @@ ENCODINGS: Mapping[str, EncodingFile] = MappingProxyType(
 
 
 def default_folder() -> Path:
-    """Where ``tiktoken`` keeps files unless ``TIKTOKEN_CACHE_DIR`` says otherwise."""
+    """Return the default cache folder of ``tiktoken``."""
     return Path(tempfile.gettempdir()) / "data-gym-cache"
 
 
 def encoding_of(name: str) -> str | None:
-    """The encoding of one of OpenAI's models; ``None``: unknown, or ``tiktoken`` is not installed."""
+    """Return the encoding of one of OpenAI's models; ``None``: unknown, or no ``tiktoken``."""
     try:
         from tiktoken.model import encoding_name_for_model
 
@@ -87,14 +87,14 @@ def encoding_of(name: str) -> str | None:
 
 
 def counter(name: str, folder: Path) -> TextBound | None:
-    """Counts the tokens of texts as one of OpenAI's models does.
+    """Return a counter of tokens for one of OpenAI's models.
 
     Args:
         name: of the model, without the provider.
         folder: where ``tiktoken`` keeps its files.
 
     Returns:
-        ``None`` where that cannot be had: another model, no ``tiktoken``, no file, or another file.
+        ``None``: another model, no ``tiktoken``, no file, or another file.
     """
     file = ENCODINGS.get(encoding_of(name) or "")
     return None if file is None else load(file, folder)
@@ -102,7 +102,7 @@ def counter(name: str, folder: Path) -> TextBound | None:
 
 @cache
 def load(file: EncodingFile, folder: Path) -> TextBound | None:
-    """Read an encoding, which takes some tenths of a second; ``None``: it is not there, or another."""
+    """Read an encoding, in some tenths of a second; ``None``: the file is missing or another."""
     try:
         import tiktoken
 

@@ -1,4 +1,4 @@
-"""Anthropic's messages."""
+"""Anthropic's messages API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FINISH = {
     "end_turn": Finish.STOP,
     "stop_sequence": Finish.STOP,
     "max_tokens": Finish.LENGTH,
-    # cut all the same, though by the window and not by the bound
+    # truncated by the context window, not by max_tokens
     "model_context_window_exceeded": Finish.LENGTH,
     "refusal": Finish.FILTERED,
 }
@@ -39,7 +39,7 @@ VENDOR = Vendor(
 
 
 class AnthropicAdapter(SdkAdapter):
-    """A :class:`~posology.seams.Send` over Anthropic's API: one HTTP request a call.
+    """A :class:`~posology.seams.Send` over Anthropic's API: one HTTP request for each call.
 
     Args:
         api_key: the account's key.
@@ -47,11 +47,11 @@ class AnthropicAdapter(SdkAdapter):
         timeout: seconds for one request as a whole.
         native_schema: send the schema of a structured reply, for the provider to enforce. Older
             models refuse it; for them, the prompt alone says what form is wanted.
-        client: an HTTP client of the caller's, which stays the caller's to close.
+        client: an HTTP client of the caller's, which the caller closes.
 
     Raises:
         MissingKey: ``api_key`` is empty.
-        ConfigurationError: the key or the base URL cannot be one.
+        ConfigurationError: the key or the base URL is malformed.
     """
 
     def __init__(
@@ -125,16 +125,15 @@ class AnthropicAdapter(SdkAdapter):
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
 def _output_config(schema: type[BaseModel]) -> dict[str, Any]:
-    """Made once: pydantic would write it anew for every call."""
+    """Return the schema's form in a request, cached: pydantic would write it for every call."""
     return {"format": {"type": "json_schema", "schema": anthropic.transform_schema(schema)}}
 
 
 def usage_of(body: Any) -> Usage | None:
-    """Disjoint buckets from Anthropic's counts: cache tokens add to input, thinking is in output.
+    """Return disjoint buckets from Anthropic's counts: cache tokens add to input, thinking is in output.
 
-    Where the cache writes are not broken down by lifetime they are of the default one, five
-    minutes. A count that adds and is none makes the whole unknown, and so do searches, which are
-    billed beside the tokens and which we never ask for.
+    Cache writes without a lifetime have the default one, five minutes. A malformed count makes the whole
+    usage unknown. So do web searches, which are billed beside the tokens and which we never ask for.
     """
     usage = section(body, "usage")
     plain, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
@@ -167,6 +166,6 @@ def usage_of(body: Any) -> Usage | None:
 
 
 def _added(counts: Mapping[str, Any], name: str) -> int | None:
-    """A count on top of the others: 0 where it is not told, ``None`` where it is told wrongly."""
+    """Return a count that adds to the others: 0 if it is absent, ``None`` if it is malformed."""
     value = counts.get(name)
     return 0 if value is None else count(value)

@@ -1,4 +1,4 @@
-"""What a response's headers say about waiting."""
+"""The wait that a response's headers ask for."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from email.utils import parsedate_to_datetime
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """Seconds that the provider asks to wait.
+    """Return the seconds that the provider asks to wait.
 
-    ``retry-after-ms`` is finer and goes first; ``retry-after`` is seconds or an HTTP date
+    ``retry-after-ms`` is finer and takes precedence; ``retry-after`` is seconds or an HTTP date
     (RFC 9110, section 10.2.3).
 
     Args:
         headers: with case-insensitive keys, or lower-case ones.
-        now: POSIX time, which a date is compared with.
+        now: POSIX seconds, to compare a date with.
 
     Returns:
-        ``None`` where no header says anything that can be read.
+        ``None``: no header can be read.
     """
     for header, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(header)

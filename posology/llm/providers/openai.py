@@ -1,4 +1,4 @@
-"""OpenAI's chat completions and embeddings, and the servers that speak their format."""
+"""OpenAI's chat completions and embeddings, and servers with the same API."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.FILTERED}
-#: tokens that have no bucket of their own although they have a price of their own
+#: kinds of tokens with a price but no bucket
 _PRICED_APART = ("audio_tokens", "image_tokens")
 VENDOR = Vendor(
     provider="openai",
@@ -48,20 +48,20 @@ VENDOR = Vendor(
 
 
 class OpenAIAdapter(SdkAdapter):
-    """A :class:`~posology.seams.Send` over OpenAI's API: one HTTP request a call.
+    """A :class:`~posology.seams.Send` over OpenAI's API: one HTTP request for each call.
 
     Args:
-        api_key: the account's key; for servers that want none, any word.
+        api_key: the account's key; any word for servers without keys.
         base_url: with the version, e.g. ``http://127.0.0.1:8000/v1``; ``None``: OpenAI's own.
         timeout: seconds for one request as a whole.
         legacy_max_tokens: send ``max_tokens``, for compatible servers that do not know
             ``max_completion_tokens``.
         native_schema: send the schema of a structured reply, for the provider to enforce.
-        client: an HTTP client of the caller's, which stays the caller's to close.
+        client: an HTTP client of the caller's, which the caller closes.
 
     Raises:
         MissingKey: ``api_key`` is empty.
-        ConfigurationError: the key or the base URL cannot be one.
+        ConfigurationError: the key or the base URL is malformed.
     """
 
     def __init__(
@@ -155,19 +155,18 @@ class OpenAIAdapter(SdkAdapter):
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
 def _response_format(schema: type[BaseModel]) -> dict[str, Any]:
-    """Made once: pydantic would write it anew for every call."""
+    """Return the schema's form in a request, cached: pydantic would write it for every call."""
     wanted = response_schema(schema)
     inner = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict}
     return {"type": "json_schema", "json_schema": inner}
 
 
 def usage_of(body: Any) -> Usage | None:
-    """Disjoint buckets from OpenAI's totals, of which details are subsets.
+    """Return disjoint buckets from OpenAI's totals, of which the details are subsets.
 
-    Some compatible servers count reasoning, or what was cached, beside the totals instead of within
-    them, which the sum of all or a part that exceeds its whole shows. A detail that is no count
-    leaves its tokens where the totals have them. A reply with tokens that are priced apart, and that
-    we never ask for, has unknown usage.
+    Some compatible servers count reasoning or cached tokens beside the totals, not within them. The total of
+    all tokens shows it, or a detail that exceeds its total. A detail that is not a count is ignored. A reply
+    with audio or image tokens, which we never ask for, has unknown usage.
     """
     usage = section(body, "usage")
     prompt, completion = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
@@ -179,7 +178,7 @@ def usage_of(body: Any) -> Usage | None:
     written = count(inward.get("cache_write_tokens")) or 0
     reasoning = count(outward.get("reasoning_tokens")) or 0
     cached = read + written
-    #: what the sum of all holds beyond the two totals
+    #: tokens of the grand total beyond the two totals
     beyond = (count(usage.get("total_tokens")) or 0) - prompt - completion
     if not (cached > prompt or (cached and beyond in (cached, cached + reasoning))):
         prompt -= cached

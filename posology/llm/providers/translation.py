@@ -1,4 +1,4 @@
-"""From what happened on the wire to :mod:`posology.errors`: what both vendors have in common."""
+"""Translation of HTTP and SDK errors to :mod:`posology.errors`, common to all vendors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from posology.errors import (
 from posology.llm.providers.headers import retry_after
 from posology.types import Usage
 
-#: characters of a provider's own words that a message quotes
+#: maximum characters of a provider's message in ours
 MAX_QUOTE = 300
-#: a shorter key is a placeholder for a server that wants none, and could be part of any word
+#: minimum length of a key to remove; a shorter one is a placeholder for a server without keys
 MIN_SECRET = 8
 
 _BY_STATUS: dict[int, type[ProviderError]] = {
@@ -36,7 +36,7 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
     404: ModelNotFound,
     408: ProviderTimeout,
     429: RateLimited,
-    # a proxy's word for a connection that closed before the answer was there
+    # a proxy's status for a connection that closed before the response
     499: ProviderUnreachable,
 }
 _QUOTA_CODES = (
@@ -57,27 +57,27 @@ _LENGTH_WORDS = (
     "exceeds the context window",
 )
 _ADVICE: dict[type[ProviderError], str] = {
-    AuthenticationFailed: "check the key",
-    PermissionRefused: "check what the key may do",
+    AuthenticationFailed: "check the API key",
+    PermissionRefused: "check the permissions of the API key",
     QuotaExhausted: "add credit to the account",
     ModelNotFound: "check the model's name and the base URL",
-    ContextTooLong: "show fewer or shorter passages",
-    RateLimited: "wait, or send less at a time",
+    ContextTooLong: "use fewer or shorter passages",
+    RateLimited: "wait, or lower POSOLOGY_CONCURRENCY",
 }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """What a provider said about a request that it did not fulfil."""
+    """A provider's description of a failed request."""
 
-    #: in the provider's words, empty where it had none
+    #: the provider's message; empty: none
     words: str
-    #: its codes for the cause: OpenAI's ``code``, Anthropic's ``error_code``, and the ``type`` of both
+    #: codes of the cause: OpenAI's ``code``, Anthropic's ``error_code``, and the ``type`` of both
     codes: tuple[str, ...]
 
     @classmethod
     def of(cls, body: object) -> Fault:
-        """Read an error's body: the whole of it, or what stands under its ``error``."""
+        """Read an error's body, or its ``error`` field."""
         inner = body.get("error", body) if isinstance(body, Mapping) else body
         if not isinstance(inner, Mapping):
             return cls(words=inner if isinstance(inner, str) else "", codes=())
@@ -142,7 +142,7 @@ class Vendor:
 
 
 def kind_of(status: int, fault: Fault) -> type[ProviderError]:
-    """The error type of a response that is not a success."""
+    """Return the error type of a response with an error status."""
     words = fault.words.lower()
     rejected = 400 <= status < 500
     if rejected and (
@@ -159,10 +159,10 @@ def kind_of(status: int, fault: Fault) -> type[ProviderError]:
 
 
 def billed_nothing(status: int, fault: Fault) -> bool:
-    """Whether a provider certainly did no billable work: it turned the request away.
+    """Whether the provider certainly billed nothing: it rejected the request.
 
-    A time-out or a fault of its own may come after the work, and a content filter's refusal is
-    billed by some.
+    A timeout or a server error may come after the work, and some providers bill a content filter's
+    refusal.
     """
     return 400 <= status < 500 and status not in (408, 499) and "content_filter" not in fault.codes
 
@@ -177,10 +177,10 @@ def from_response(
     request_id: str | None,
     secret: str,
 ) -> ProviderError:
-    """The error that a response with an error status stands for.
+    """Return the error for a response with an error status.
 
-    ``body`` is decoded JSON, or text. ``secret`` is the key, which is taken out of the provider's
-    words, since some servers repeat it.
+    ``body`` is decoded JSON, or text. ``secret`` is the key, which is removed from the provider's
+    message, since some servers repeat it.
     """
     fault = Fault.of(body)
     kind = kind_of(status, fault)
@@ -202,10 +202,9 @@ def from_response(
 
 
 def from_transport(error: BaseException, *, provider: str, model: str) -> ProviderError:
-    """The error that a failed connection stands for, vendors' wrappers included.
+    """Return the error for a failed connection, vendors' wrappers included.
 
-    Types are told by name: both vendors' SDKs accept either of two HTTP libraries that name theirs
-    alike.
+    Types are compared by name: both SDKs accept either of two HTTP libraries with the same names.
     """
     names = {kind.__name__ for link in _causes(error) for kind in type(link).__mro__}
     if "UnicodeEncodeError" in names:
@@ -239,19 +238,19 @@ def from_transport(error: BaseException, *, provider: str, model: str) -> Provid
 
 
 def scrub(words: str, secret: str) -> str:
-    """The same words without the key."""
+    """Return words without the key."""
     return words.replace(secret, "***") if len(secret) >= MIN_SECRET else words
 
 
 def _named(
     error: BaseException, table: Mapping[str, type[ProviderError]]
 ) -> type[ProviderError] | None:
-    """The type that a table has for an error's class, or for the nearest of its bases."""
+    """Return a table's entry for an error's class, or for the nearest of its bases."""
     return next((table[k.__name__] for k in type(error).__mro__ if k.__name__ in table), None)
 
 
 def quote(words: str) -> str:
-    """A provider's words on one line, of bounded length."""
+    """Return a provider's words on one line, of bounded length."""
     line = " ".join(words.split())
     return line if len(line) <= MAX_QUOTE else line[: MAX_QUOTE - 1] + "…"
 

@@ -1,4 +1,4 @@
-"""Vectors as the text of a completion, so that they are replayed and kept as other replies are."""
+"""Vectors as the text of a completion, so that they are replayed and stored like other replies."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 class BadVectors(ValueError):
-    """They are not those that were asked for; the message says why."""
+    """The vectors are not the requested ones; the message says why."""
 
 
 def pack(vectors: NDArray[np.float32]) -> str:
-    """Rows, their number and width, then base64 of their little-endian float32."""
+    """Return vectors as text: ``ROWSxWIDTH:`` and base64 of little-endian float32."""
     rows, width = vectors.shape
     return f"{rows}x{width}:{base64.b64encode(vectors.astype('<f4').tobytes()).decode('ascii')}"
 
 
 def unpack(text: str) -> NDArray[np.float32]:
-    """What :func:`pack` was given.
+    """Return the vectors of a text that :func:`pack` wrote.
 
     Raises:
-        BadVectors: it is something else.
+        BadVectors: the text is of another form.
     """
     import numpy as np
 
@@ -47,15 +47,15 @@ def unpack(text: str) -> NDArray[np.float32]:
 def read_vectors(
     body: Mapping[str, Any], *, texts: int, dimensions: int | None
 ) -> NDArray[np.float32]:
-    """The vectors of a reply in OpenAI's format, in the order of the texts, shape ``(texts, dim)``.
+    """Return the vectors of a reply in OpenAI's format, in the order of the texts, shape ``(texts, dim)``.
 
     Args:
         body: of the reply.
-        texts: that were sent.
-        dimensions: that were asked for; ``None``: any, and all alike.
+        texts: number of texts sent.
+        dimensions: requested length; ``None``: any, the same for all.
 
     Raises:
-        BadVectors: they are not one of finite numbers, not all 0, for each text.
+        BadVectors: a text lacks a vector of finite numbers that is not all 0.
     """
     import numpy as np
 
@@ -67,12 +67,12 @@ def read_vectors(
     for place, item in enumerate(data):
         vector = item.get("embedding") if isinstance(item, dict) else None
         if not isinstance(vector, list) or not vector:
-            raise BadVectors(f"its vector {place} is no list of numbers")
+            raise BadVectors(f"its vector {place} is not a list of numbers")
         at = item.get("index", place)
         if not isinstance(at, int) or not 0 <= at < texts or at in rows:
-            raise BadVectors(f"it has no vector for one of {texts} texts, or two")
+            raise BadVectors(f"it has no vector, or two, for one of {texts} texts")
         if not all(isinstance(x, int | float) and math.isfinite(x) for x in vector):
-            raise BadVectors(f"its vector {at} holds what is no number")
+            raise BadVectors(f"its vector {at} contains a value that is not a number")
         rows[at] = vector
     widths = {len(row) for row in rows.values()}
     wanted = dimensions or next(iter(widths), 0)
@@ -87,7 +87,7 @@ def read_vectors(
 
 
 def usage_of(body: Any) -> Usage | None:
-    """Tokens that went in: there is no output to embeddings. ``None``: the reply does not say."""
+    """Return the input tokens of a reply; embeddings have no output. ``None``: the reply lacks them."""
     usage = section(body, "usage")
     read = count(usage.get("prompt_tokens"))
     if read is None:

@@ -26,11 +26,11 @@ from posology.llm import switch
 from posology.llm.providers.translation import Vendor
 from posology.types import Call, Completion, Finish, Usage
 
-#: seconds for a connection, at most
+#: maximum seconds to connect
 MAX_CONNECT = 10.0
-#: reply forms whose JSON schema an adapter keeps; there is one for each set of choices
+#: number of reply schemas that an adapter caches; there is one for each set of choices
 MAX_SCHEMAS = 256
-#: tokens; no call comes near it, and a figure beyond it would empty a budget by mistake
+#: maximum plausible token count; a larger one would exhaust a budget by mistake
 MAX_COUNT = 10**9
 #: header with our id of an attempt; OpenAI logs it, and others ignore it
 ATTEMPT_HEADER = "X-Client-Request-Id"
@@ -49,7 +49,7 @@ TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """A successful response whose body is a JSON object; nothing else of it is believed yet."""
+    """A successful response whose body is a JSON object, not validated further."""
 
     body: Mapping[str, Any]
     request_id: str | None
@@ -111,7 +111,7 @@ class SdkAdapter:
         """Return the model's name as the provider knows it.
 
         Raises:
-            UnknownModel: the name is of another provider.
+            UnknownModel: the model is of another provider.
         """
         provider, _, name = model.strip().partition(":")
         if provider != self._vendor.provider or not name:
@@ -205,44 +205,45 @@ class SdkAdapter:
 
 
 def checked_key(key: str | None, *, variable: str) -> str:
-    """A key that can stand in a header.
+    """Return a key without outer white space, fit for a header.
 
     Raises:
-        MissingKey: there is none.
-        ConfigurationError: it holds characters that no key has. HTTP libraries would complain
-            about those with the key in their message.
+        MissingKey: the key is empty.
+        ConfigurationError: it contains characters that no key has. HTTP libraries would print the
+            key in their error.
     """
     stripped = (key or "").strip()
     if not stripped:
         raise MissingKey(variable=variable)
     if not (stripped.isascii() and stripped.isprintable()):
-        raise ConfigurationError(f"{variable} holds characters that no key has: copy it again")
+        raise ConfigurationError(
+            f"{variable} contains characters that no key has: copy the key again"
+        )
     return stripped
 
 
 def timeouts(timeout: float) -> httpx2.Timeout:
-    """An HTTP library's time-outs for requests of ``timeout`` seconds as a whole.
+    """Return an HTTP library's timeouts for requests of ``timeout`` seconds as a whole.
 
-    A connection has less than the whole: that it was never made is then known before time is over,
-    and with it that nothing was billed.
+    Connecting has a shorter timeout, so that a failed connection, which is never billed, is known as
+    one before the whole timeout.
     """
     return httpx2.Timeout(timeout, connect=min(MAX_CONNECT, timeout / 2))
 
 
 @functools.cache
 def _certificates(*, trust_env: bool) -> ssl.SSLContext:
-    """Reading the certificates takes 40 ms, and they are the same for every provider."""
+    """Return the certificates, cached: reading them takes 40 ms."""
     return httpx2.create_ssl_context(trust_env=trust_env)
 
 
 def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
-    """A connection pool for one provider.
+    """Return a connection pool for one provider.
 
-    Redirects are not followed: they would carry the question, and a wrong base URL is better told.
-    Proxies and certificates of the surroundings apply, but not to this machine. The number of
-    connections is not bounded here: the limiter owns that, and a pool that queues looks like a
-    slow provider. Nor is the number of idle ones, which end after a few seconds: with a bound, a wave
-    of calls would close what the next wave has to open again.
+    Redirects are not followed: they would forward the question, and hide a wrong base URL. Proxies and
+    certificates of the environment apply, except to this machine. The number of connections is not bounded
+    here but by the limiter: a pool that queues looks like a slow provider. The number of idle connections,
+    which close after a few seconds, is not bounded either: the next burst of calls would reopen them.
     """
     trust_env = not switch.is_loopback(base_url)
     return httpx2.AsyncClient(
@@ -255,10 +256,10 @@ def http_client(base_url: str, *, timeout: float) -> httpx2.AsyncClient:
 
 
 def checked_url(base_url: str, *, variable: str) -> str:
-    """A base URL without a slash at its end.
+    """Return a base URL without a trailing slash.
 
     Raises:
-        ConfigurationError: it is none for HTTP. The message leaves it out: it may hold a password.
+        ConfigurationError: it is not an HTTP URL. The message omits it: it may contain a password.
     """
     try:
         parts = urlsplit(base_url)
@@ -269,20 +270,19 @@ def checked_url(base_url: str, *, variable: str) -> str:
         usable = False
     if not usable:
         raise ConfigurationError(
-            f"{variable} holds no base URL: it starts with http:// or https:// and names a host, "
-            "and a port only as a number"
+            f"{variable} is no base URL: use http:// or https://, a host, and optionally a numeric port"
         )
     return base_url.rstrip("/")
 
 
 def count(value: object) -> int | None:
-    """A token count, or ``None`` where the value is none, or is more than any call can have."""
+    """Return a token count; ``None``: the value is not a count, or implausibly large."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
         return value
     return None
 
 
 def section(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object under a key; empty where there is none."""
+    """Return the object under a key; empty: there is none."""
     value = body.get(key)
     return value if isinstance(value, dict) else {}

@@ -154,10 +154,10 @@ def test_what_one_server_gave_does_not_serve_for_another() -> None:
         (lambda rows: rows[:-1], "2 vectors for 3 texts"),
         (lambda rows: [row[:-1] for row in rows], "31 numbers, not 32"),
         (lambda rows: [*rows[:-1], [*rows[-1], 1.0]], "32, 33 numbers, not 32"),
-        (lambda rows: [*rows[:-1], [float("nan")] * 32], "no number"),
+        (lambda rows: [*rows[:-1], [float("nan")] * 32], "not a number"),
         (lambda rows: [*rows[:-1], [0.0] * 32], "all 0"),
-        (lambda rows: [*rows[:-1], ["1"] * 32], "no number"),
-        (lambda rows: [*rows[:-1], []], "no list of numbers"),
+        (lambda rows: [*rows[:-1], ["1"] * 32], "not a number"),
+        (lambda rows: [*rows[:-1], []], "not a list of numbers"),
     ],
 )
 async def test_vectors_that_are_not_those_asked_for_are_paid_for_and_refused(

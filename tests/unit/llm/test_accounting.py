@@ -203,7 +203,7 @@ async def test_a_call_that_exceeds_its_bound_is_charged_in_full_and_told(
     (attempt,) = account.attempts
     assert attempt.over_bound
     assert attempt.charged == Decimal("1.10") > attempt.reserved == Decimal("0.03")
-    assert "was its bound" in caplog.text
+    assert "bound_usd=" in caplog.text
 
 
 @pytest.mark.parametrize("end", ["fails", "cancelled", "bug"])

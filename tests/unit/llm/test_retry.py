@@ -221,5 +221,5 @@ async def test_concurrent_calls_do_not_share_their_count(make_call: MakeCall, ti
 
 
 def test_a_policy_without_attempts_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one"):
+    with pytest.raises(ValueError, match="attempts"):
         RetryPolicy(attempts=0)

@@ -54,7 +54,7 @@ async def test_no_adapter_leaves_this_machine_while_it_is_off(
     adapter: type[OpenAIAdapter | AnthropicAdapter], model: str, make_call: Callable[..., Call]
 ) -> None:
     complete = adapter(api_key="sk-test-0123456789")
-    with forbid_remote_providers(), pytest.raises(ConfigurationError, match="switched off"):
+    with forbid_remote_providers(), pytest.raises(ConfigurationError, match="disabled"):
         await complete(make_call(model=model))
     await complete.aclose()
 
@@ -83,6 +83,6 @@ def test_a_bad_base_url_is_told_by_its_variable_and_not_shown(
 
 
 def test_what_the_switch_says_leaves_the_url_out() -> None:
-    with forbid_remote_providers(), pytest.raises(ConfigurationError, match="switched") as caught:
+    with forbid_remote_providers(), pytest.raises(ConfigurationError, match="disabled") as caught:
         switch.check("https://me:hidden@example.org/v1")
     assert "hidden" not in str(caught.value)

@@ -1,1 +1,1 @@
-"""Vectors that are bought: calls for them are reserved, sent, settled and listed as all others are."""
+"""Paid embedders: their calls are reserved, sent, settled and listed like all others."""

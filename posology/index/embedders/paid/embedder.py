@@ -1,4 +1,4 @@
-"""An embedder over any server that speaks OpenAI's ``/v1/embeddings``, paid call by call."""
+"""A paid embedder over any server with OpenAI's ``/v1/embeddings``."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from posology.seams import Complete, Memory, TokenCodec
     from posology.types import Passage, Sentence
 
-#: Texts of one request, and their tokens by their bounds, at most. OpenAI takes 2,048 and 300,000; but a request
-#: is reserved as a whole, and is to fit into a tenant's minute.
+#: Maximum texts of one request, and their tokens by their bounds. OpenAI takes 2,048 and 300,000, but a request
+#: is reserved as a whole and must fit the tenant's limits per minute.
 TEXTS, TOKENS = 256, 32_000
-#: what is sent for a text without a word, which providers refuse
+#: replaces an empty text, which providers refuse
 EMPTY = "(empty)"
-#: texts are sent as they are: the template is empty
+#: texts are sent without a template
 _PROMPT = PromptId(name="embed", digest=hashlib.sha256(b"").hexdigest()[:16])
-#: calls under way at once, for one lot of texts; the provider's own limit holds, too
+#: concurrent calls for one list of texts, within the provider's own limit
 AT_ONCE = 8
 
 
 class OpenAIEmbedder:
     """A :class:`~posology.seams.PaidEmbedder`.
 
-    As an :class:`~posology.seams.Embedder` it says its name and dimension, and refuses to embed: a blocking call
-    has no tenant to pay. :class:`Bought` embeds for one.
+    As an :class:`~posology.seams.Embedder` it has a name and dimension, and refuses to embed: a blocking call
+    has no tenant. :class:`Bought` embeds for one.
 
     Args:
-        model: whose vectors.
-        memory: keeps what was bought, by server and tenant; ``None``: for as long as the process lives.
-        server: address of whoever is paid; ``None``: OpenAI.
+        model: the model.
+        memory: keeps bought vectors, by server and tenant; ``None``: until the process ends.
+        server: address of the server; ``None``: OpenAI.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class OpenAIEmbedder:
 
     @property
     def name(self) -> str:
-        """Provider, model and dimension. Which server it is, nothing says: one index, one server."""
+        """Provider, model and dimension, without the server: an index has one server."""
         return self._model.identity
 
     @property
@@ -69,18 +69,18 @@ class OpenAIEmbedder:
         return self._model.model
 
     def keeping(self, memory: Memory, server: str | None = None) -> OpenAIEmbedder:
-        """The same, which keeps what it bought of a server in another place."""
+        """Return an embedder that keeps the vectors of a server in another memory."""
         return OpenAIEmbedder(self._model, memory, server)
 
     def missing(self, texts: Sequence[str], *, tenant: str) -> list[Call]:
-        """The calls that :meth:`encode` would make. Blocking."""
+        """Return the calls that :meth:`encode` would make. Blocking."""
         own = list(dict.fromkeys(sent(text, self._model.limit) for text in texts))
         kept = self._memory.get([self._key(text, tenant) for text in own])
         left = [text for text in own if self._key(text, tenant) not in kept]
         return list(calls_for(left, self._model))
 
     def kept(self, text: str, *, tenant: str) -> NDArray[np.float32] | None:
-        """The vector of a text that the tenant has bought before, shape ``(dim,)``. Blocking."""
+        """Return the vector of a text that the tenant has bought before, shape ``(dim,)``. Blocking."""
         import numpy as np
 
         key = self._key(sent(text, self._model.limit), tenant)
@@ -90,15 +90,15 @@ class OpenAIEmbedder:
     async def encode(
         self, texts: Sequence[str], complete: Complete, *, tenant: str
     ) -> NDArray[np.float32]:
-        """Vectors of texts, shape ``(len(texts), dim)``, rows of unit length.
+        """Return vectors of texts, shape ``(len(texts), dim)``, rows of unit length.
 
-        Equal texts are bought once, and what the tenant has bought before is not bought again. Of a text longer
-        than the model takes, its beginning is read.
+        Equal texts are bought once, and vectors that the tenant has bought before are not bought again. A text
+        that is too long for the model is truncated.
 
         Raises:
-            MalformedReply: the vectors are not of the length that the index is to have; they are paid for.
-            ProviderError: a call failed. What was under way has ended, and what it brought is kept.
-            BudgetError: the tenant's limits do not allow it.
+            MalformedReply: the vectors have the wrong length; they are paid for.
+            ProviderError: a call failed. In-flight calls have ended, and their vectors are kept.
+            BudgetError: the tenant's limits refuse a call.
         """
         import numpy as np
 
@@ -119,7 +119,7 @@ class OpenAIEmbedder:
                 for message, vector in zip(call.messages, vectors, strict=True)
             }
             found.update(bought)
-            # before the next is awaited: what was paid for is kept, whatever happens then
+            # before anything else is awaited: paid vectors are always kept
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._memory.put, bought)
 
@@ -147,8 +147,8 @@ class OpenAIEmbedder:
         return unit(vectors)
 
     def _key(self, text: str, tenant: str) -> bytes:
-        # of the tenant, too: what one has paid for tells another nothing, not even that it was asked; and of the
-        # server: one that was tried may give other vectors under the same name
+        # with the tenant, so that one tenant learns nothing of another's texts; and with the server, which may
+        # give other vectors under the same name
         digest = hashlib.sha256()
         for part in ("embedding", self.name, self._server, tenant, text):
             content = part.encode("utf-8", "surrogatepass")
@@ -156,11 +156,11 @@ class OpenAIEmbedder:
         return digest.digest()
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002 - the seam's
-        """Refuse; see the class."""
+        """Raise an error; see the class."""
         self._refuse()
 
     def encode_query(self, text: str) -> EncodedQuery:  # noqa: ARG002 - the seam's
-        """Refuse; see the class."""
+        """Raise an error; see the class."""
         self._refuse()
 
     def embed_passages(
@@ -169,24 +169,24 @@ class OpenAIEmbedder:
         sentences: Sequence[Sequence[Sentence]],  # noqa: ARG002 - the seam's
         codec: TokenCodec | None = None,  # noqa: ARG002 - the seam's
     ) -> list[Encoded]:
-        """Refuse; see the class."""
+        """Raise an error; see the class."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise ConfigurationError(
-            f"the vectors of {self.name} are paid for, and nothing is spent here: buy the vectors of "
-            "questions by searching for them once (posology search), with the same memory and tenant"
+            f"the vectors of {self.name} are paid for, and there is no budget here: buy the vectors of "
+            "questions with `posology search`, with the same memory and tenant"
         )
 
 
 class Bought:
-    """An :class:`~posology.seams.Embedder` that buys what it is asked for. Blocking.
+    """An :class:`~posology.seams.Embedder` that buys its vectors. Blocking.
 
     Args:
-        embedder: whose vectors.
-        buy: pays for those of texts; shape ``(len(texts), dim)``, rows of unit length.
-        given: whether passages' own vectors are had from elsewhere: then zeros stand for them, and those of
-            sentences alone are bought.
+        embedder: the paid embedder.
+        buy: returns the vectors of texts, shape ``(len(texts), dim)``, rows of unit length.
+        given: whether passages' own vectors come from elsewhere: then they are zeros, and only sentences'
+            vectors are bought.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Bought:
 
     @property
     def name(self) -> str:
-        """The embedder's."""
+        """Name of the paid embedder."""
         return self._embedder.name
 
     @property
@@ -211,11 +211,11 @@ class Bought:
         return self._embedder.dim
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Shape ``(len(texts), dim)``, rows of unit length."""
+        """Return vectors of questions, shape ``(len(texts), dim)``, rows of unit length."""
         return self._buy(list(texts))
 
     def encode_query(self, text: str) -> EncodedQuery:
-        """A question's vector; token vectors it has none."""
+        """Return a question's vector, without token vectors."""
         return EncodedQuery(vector=self._buy([text])[0])
 
     def embed_passages(
@@ -224,7 +224,7 @@ class Bought:
         sentences: Sequence[Sequence[Sentence]],
         codec: TokenCodec | None = None,
     ) -> list[Encoded]:
-        """Vectors of passages, heading included, and of each sentence by itself.
+        """Return vectors of passages, heading included, and of each sentence by itself.
 
         Raises:
             ValueError: a codec is given: there are no token vectors to compress.
@@ -247,12 +247,12 @@ class Bought:
 def texts_of(
     passages: Sequence[Passage], sentences: Sequence[Sequence[Sentence]], *, given: bool = False
 ) -> list[str]:
-    """What is embedded: all passages with their headings, then all sentences, passage by passage.
+    """Return the texts to embed: all passages with their headings, then all sentences, passage by passage.
 
     Args:
         passages: any number.
         sentences: of each.
-        given: whether passages' own vectors are had from elsewhere: then they are left out.
+        given: whether passages' own vectors come from elsewhere: then they are left out.
     """
     from posology.index.embedders.sentence_transformer import heading
 
@@ -266,16 +266,16 @@ def texts_of(
 
 
 def load(name: str) -> OpenAIEmbedder:
-    """The embedder of what stands behind ``openai:``. Nothing is loaded, and nothing is sent.
+    """Return the embedder of a name, without ``openai:``. Nothing is loaded or sent.
 
     Raises:
-        EmbedderUnavailable: it names no model, or one whose vectors are nobody knows how long.
+        EmbedderUnavailable: the name is malformed, or the length of the model's vectors is unknown.
     """
     return OpenAIEmbedder(parse(name))
 
 
 async def _each(work: Callable[[Call], Awaitable[None]], calls: Sequence[Call]) -> None:
-    """Do a few at once; after one has failed no more are begun, and those under way come to their end."""
+    """Make calls concurrently; after a failure start no more, and wait for those in flight."""
     waiting = iter(calls)
     raised: list[Exception] = []
 
@@ -296,7 +296,7 @@ async def _each(work: Callable[[Call], Awaitable[None]], calls: Sequence[Call]) 
 
 
 def calls_for(texts: Sequence[str], model: EmbeddingModel) -> Iterator[Call]:
-    """The calls that bring the vectors of texts, in their order; see :func:`sent` for what of each is sent."""
+    """Yield the calls for the vectors of texts, in order; the texts are as :func:`sent` returns them."""
     waiting: list[str] = []
     tokens = 0
     for text in texts:
@@ -311,7 +311,7 @@ def calls_for(texts: Sequence[str], model: EmbeddingModel) -> Iterator[Call]:
 
 
 def sent(text: str, limit: int) -> str:
-    """What is sent of a text: its beginning, as long as a bound on its tokens is at most ``limit``."""
+    """Return the beginning of a text whose bound on its tokens is at most ``limit``."""
     if not text.strip():
         return EMPTY
     if words_bound(text) <= limit:

@@ -1,4 +1,4 @@
-"""Names of models whose vectors are bought, and what has to be known of them before anything is sent."""
+"""Names and properties of paid embedding models."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from types import MappingProxyType
 from posology.errors import EmbedderUnavailable
 
 PROVIDER = "openai"
-#: its own address, which the SDK takes where no other is given
+#: default address of the provider
 SERVER = "https://api.openai.com/v1"
-#: numbers a vector of OpenAI's own models, and whether they can be asked for fewer (OpenAI's documentation,
+#: length of the vectors of OpenAI's own models, and whether a shorter one can be requested (OpenAI's documentation,
 #: "Vector embeddings")
 KNOWN: Mapping[str, tuple[int, bool]] = MappingProxyType(
     {
@@ -27,22 +27,22 @@ _NAME = re.compile(
     r"(?P<name>.+?)(?:(?P<how>[@=])(?P<dim>[1-9]\d{0,5}))?(?:,(?P<limit>[1-9]\d{0,6}))?"
 )
 _HOW = (
-    "write openai:MODEL, openai:MODEL@DIM to ask for vectors of DIM numbers, or openai:MODEL=DIM where the server's "
-    "are that long; and ,TOKENS behind it where it takes fewer than 8191 of a text"
+    "use openai:MODEL, openai:MODEL@DIM to request vectors of DIM numbers, or openai:MODEL=DIM if the server's "
+    "vectors have that length; append ,TOKENS if the model reads fewer than 8191 tokens of a text"
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmbeddingModel:
-    """A model whose vectors are bought."""
+    """A paid embedding model."""
 
     #: as the provider knows it
     name: str
-    #: numbers a vector
+    #: length of a vector
     dim: int
-    #: whether the request asks for that many
+    #: whether the request asks for that length
     asked: bool
-    #: tokens of one text, at most
+    #: maximum tokens of one text
     limit: int = LIMIT
 
     @property
@@ -52,35 +52,35 @@ class EmbeddingModel:
 
     @property
     def identity(self) -> str:
-        """Tells apart what gives other vectors."""
+        """Identity: equal for models with equal vectors."""
         limit = "" if self.limit == LIMIT else f",{self.limit}"
         return f"{self.model}:{self.dim}{limit}"
 
 
 def parse(text: str) -> EmbeddingModel:
-    """Read what stands behind ``openai:`` in the name of an embedder.
+    """Parse the part after ``openai:`` of the name of an embedder.
 
     Raises:
-        EmbedderUnavailable: it names no model, or one whose vectors are nobody knows how long.
+        EmbedderUnavailable: the name is malformed, or the length of the model's vectors is unknown.
     """
     found = _NAME.fullmatch(text.strip())
     if found is None:
         raise EmbedderUnavailable(
-            f"no embedder openai:{text}: {_HOW}", embedder=f"{PROVIDER}:{text}"
+            f"unknown embedder openai:{text}: {_HOW}", embedder=f"{PROVIDER}:{text}"
         )
     name, how, limit = found["name"], found["how"], int(found["limit"] or LIMIT)
     own, shortens = KNOWN.get(name, (None, True))
     if how is None:
         if own is None:
             raise EmbedderUnavailable(
-                f"nobody knows how long the vectors of {name} are: {_HOW}",
+                f"the length of the vectors of {name} is unknown: {_HOW}",
                 embedder=f"{PROVIDER}:{text}",
             )
         return EmbeddingModel(name=name, dim=own, asked=False, limit=limit)
     dim = int(found["dim"])
     if own is not None and (dim > own or (dim < own and (how == "=" or not shortens))):
         raise EmbedderUnavailable(
-            f"{name} gives vectors of {own} numbers{', or fewer: write @' if shortens else ''}, not {dim}",
+            f"{name} has vectors of {own} numbers{' (or fewer, with @)' if shortens else ''}, not {dim}",
             embedder=f"{PROVIDER}:{text}",
         )
     return EmbeddingModel(name=name, dim=dim, asked=how == "@" and dim != own, limit=limit)
