@@ -116,21 +116,6 @@ async def test_a_lost_reply_is_found_by_the_id_that_was_chosen_for_it() -> None:
         assert stub.ledger() == []
 
 
-async def test_concurrent_calls_share_time_and_connections() -> None:
-    with LoadStub(Faults(latency=(0.5, 0.5))) as stub:
-        adapter = adapter_to("openai", stub)
-        for _ in range(2):
-            async with anyio.create_task_group() as group:
-                for _ in range(60):
-                    group.start_soon(adapter, a_call("openai"))
-        stats = stub.stats()
-        await adapter.aclose()
-    assert stats["finished"] == 120
-    assert stats["peak_in_flight"] > 10
-    # the second wave found the connections of the first; one more is that of the counts
-    assert stats["connections"] <= 61
-
-
 async def test_a_replier_of_ones_own() -> None:
     with LoadStub(reply=json.dumps) as stub:
         adapter = adapter_to("openai", stub)
@@ -196,6 +181,33 @@ async def test_a_connection_serves_requests_one_after_another() -> None:
         assert [e["id"] for e in server.ledger.entries()] == ids
         assert [e["client_id"] for e in server.ledger.entries()] == ["a", "b"]
         assert server.ledger.stats()["peak_in_flight"] == 1
+
+
+async def test_requests_on_many_connections_are_under_way_at_once() -> None:
+    async with serving(lambda _: Reply(text="yes", latency=0.01)) as (server, reader, writer):
+        host, port = writer.get_extra_info("peername")[:2]
+        streams = [(reader, writer)]
+        streams += [await asyncio.open_connection(host, port) for _ in range(29)]
+        # what is sent in one turn of the loop is all there before the first reply is due
+        for _, out in streams:
+            out.write(request())
+        assert {(await response(one))[0] for one, _ in streams} == {200}
+        stats = server.ledger.stats()
+        for _, out in streams[1:]:
+            out.close()
+    assert (stats["finished"], stats["peak_in_flight"], stats["connections"]) == (30, 30, 30)
+
+
+async def test_calls_one_after_another_share_a_connection() -> None:
+    async with serving(lambda _: Reply(text="yes")) as (server, _, writer):
+        host, port = writer.get_extra_info("peername")[:2]
+        adapter = OpenAIAdapter(api_key="any", base_url=f"http://{host}:{port}/v1")
+        for _ in range(10):
+            await adapter(a_call("openai"))
+        await adapter.aclose()
+        stats = server.ledger.stats()
+    # the other one is this test's own
+    assert (stats["finished"], stats["connections"]) == (10, 2)
 
 
 async def test_a_client_that_left_is_billed_all_the_same() -> None:

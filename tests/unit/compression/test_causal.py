@@ -31,6 +31,7 @@ def bits(scorer: CausalScorer, *texts: str) -> list[np.ndarray]:
     return scorer.bits(texts, [segment(text, split(text)) for text in texts])
 
 
+@pytest.mark.slow
 def test_a_word_tells_what_its_tokens_tell_after_all_before_them(
     folder: Path, scorer: CausalScorer
 ) -> None:

@@ -106,7 +106,9 @@ def test_where_nothing_can_be_written_auto_is_torch_and_onnx_refuses(
 
 
 @pytest.mark.parametrize("file", ["model.onnx", "tokenizer.json", "card.json", "SHA256SUMS"])
-@pytest.mark.parametrize("damage", ["cut", "turned", "gone"])
+@pytest.mark.parametrize(
+    "damage", ["turned", *(pytest.param(how, marks=pytest.mark.slow) for how in ("cut", "gone"))]
+)
 def test_a_damaged_export_is_told_and_made_anew(
     tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, file: str, damage: str
 ) -> None:

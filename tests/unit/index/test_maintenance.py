@@ -248,6 +248,7 @@ def test_new_rows_are_found_at_once_and_many_train_the_index_anew(index: Index) 
     assert index.dense(query, 1).ids == ("p:10007",)
 
 
+@pytest.mark.slow
 def test_rows_that_are_revised_count_as_new_ones(index: Index) -> None:
     index.upsert(list(rows(600)))
     index.finish(exact_from=500, approximate_from=500)
@@ -268,6 +269,7 @@ def test_rows_that_are_revised_count_as_new_ones(index: Index) -> None:
     assert found == [(40, 40), (80, 80), (120, 120), (0, 0)]
 
 
+@pytest.mark.slow
 def test_too_little_is_told_as_it_is(index: Index) -> None:
     index.upsert(list(rows(600)))
     with index.lock:

@@ -341,7 +341,10 @@ def test_a_forked_process_is_told_to_open_it_itself(
         index.view()
 
 
-@pytest.mark.parametrize(("approximate_from", "kind"), [(1_000, "IvfPq"), (10**9, "IvfFlat")])
+@pytest.mark.parametrize(
+    ("approximate_from", "kind"),
+    [pytest.param(1_000, "IvfPq", marks=pytest.mark.slow), (10**9, "IvfFlat")],
+)
 def test_both_vector_indices_find_what_reading_all_finds(
     index: Index, approximate_from: int, kind: str
 ) -> None:

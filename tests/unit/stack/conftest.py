@@ -16,7 +16,7 @@ Python = Callable[..., Command]
 def python(tmp_path: Path) -> Python:
     """Makes the command of a Python program."""
 
-    def command(code: str, *, name: str = "child", grace: float = 5.0) -> Command:
+    def command(code: str, *, name: str = "child", grace: float = 90.0) -> Command:
         return Command(
             name=name,
             argv=(sys.executable, "-I", "-S", "-c", code),

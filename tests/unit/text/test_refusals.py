@@ -60,6 +60,7 @@ def test_any_text_gets_a_verdict_that_outer_space_does_not_change(reply: str) ->
     assert is_refusal(reply) == is_refusal(f"\n {reply}\n ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["information about ", "the passages ", "[", "no ", ", ", 'a "'])
 def test_a_megabyte_of_one_phrase_is_judged(unit: str) -> None:
     assert isinstance(is_refusal(unit * (1_000_000 // len(unit))), bool)

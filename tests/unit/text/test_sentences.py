@@ -103,6 +103,7 @@ def test_lines_headings_and_lists() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unit", "count"), [("(. ", 1), ("a. ", 1), (".", 1), ("aaa.The", 1), ("Ab. ", 250_000)]
 )
@@ -111,6 +112,7 @@ def test_a_megabyte_of_adversarial_text_is_split(unit: str, count: int) -> None:
     assert len(split(text)) == count
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_boundary_f1_on_genia() -> None:
     if not (DATA / FILE).is_file():

@@ -22,7 +22,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("kind", ["mt5", "t5"])
+@pytest.mark.parametrize("kind", ["mt5", pytest.param("t5", marks=pytest.mark.slow)])
 def test_a_batch_is_as_one_by_one(tmp_path: Path, kind: str, beams: int) -> None:
     folder = save_tiny_summarizer(tmp_path, kind="t5" if kind == "t5" else "mt5")
     summarize = load(str(folder), decoding=Decoding(beams=beams))
