@@ -11,7 +11,7 @@ from posology.budget.books.counters import Compared
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, ranked, spent, total
-from posology.budget.spending.periods import Grouping, Period
+from posology.budget.spending.periods import Period
 from posology.published.money import (
     Amounts,
     BalanceOutput,
@@ -22,7 +22,7 @@ from posology.published.money import (
     SpendGroup,
     SpendOutput,
 )
-from posology.types import Balance
+from posology.types import Balance, Grouping
 
 if TYPE_CHECKING:
     from datetime import date

@@ -10,117 +10,131 @@ from posology.published.money import BalanceOutput
 
 
 class StrategyEstimate(Published):
-    """What one strategy costs for one question, or for all."""
+    """Estimated cost of one strategy, for one question or for all."""
 
     strategy: str
+    """Name of the strategy."""
     questions: int
+    """Number of questions."""
     calls: int
-    """without repairs, at most"""
+    """Maximum number of model calls, without repairs."""
     input_tokens: int
-    """of all calls, at best guess"""
+    """Expected input tokens of all calls."""
     output_tokens: int
-    """of all calls, at best guess"""
+    """Expected output tokens of all calls."""
     low_usd: Dollars
-    """when every reply is of a few words and no partition holds anything"""
+    """Low estimate in dollars: every reply is a few words and no partition has findings."""
     expected_usd: Dollars
-    """at best guess"""
+    """Expected cost in dollars."""
     worst_usd: Dollars
-    """what is reserved when every reply needs a repair: with this as its cap nothing is refused, unless \
-attempts fail"""
+    """Worst case in dollars: every reply needs a repair. With this cap no call is refused unless attempts fail."""
     repeated_usd: Dollars
-    """the worst when every attempt fails, possibly billed, as often as is allowed"""
+    """Worst case in dollars if every attempt fails, possibly billed, as often as is allowed."""
     largest_worst_usd: Dollars
-    """the worst of a single question: what a cap for each of them must be"""
+    """Largest worst case of a single question in dollars: the cap that each question needs."""
 
 
 class QuestionEstimate(Published):
-    """What one question costs."""
+    """Estimated cost of one question."""
 
     row: int
-    """place among the questions, from 0"""
+    """Row of the question, from 0."""
     id: Any
-    """the row's own ``id``, where it has one"""
+    """The row's own `id`; null: it has none."""
     question: str
+    """The question."""
     model: str
+    """Model, as `provider:name`."""
     free: bool
-    """the model costs nothing, by declaration; its estimates are 0"""
+    """Whether the model is declared free; its estimates are then 0."""
     passages: int
-    """passages that were retrieved"""
+    """Number of retrieved passages."""
     decided: str
-    """the strategy that the policy decides for, or that was asked for"""
+    """Strategy that was requested, or that the policy chooses."""
     strategies: tuple[StrategyEstimate, ...]
+    """Estimate for each strategy."""
 
 
 class BadQuestion(Published):
     """A row that cannot be estimated; the others can."""
 
     row: int
+    """Number of the row, from 0."""
     id: Any
+    """The row's own `id`; null: it has none."""
     error: ErrorBody
+    """Why it cannot be estimated."""
 
 
 class ScopeEstimate(BalanceOutput):
-    """What a tenant has left in one scope, and whether it is enough."""
+    """Remaining budget of a tenant in one scope, and whether it is enough."""
 
     expected_fits: bool
-    """whether the expected cost of what is decided is left"""
+    """Whether the remaining budget covers the expected cost of the chosen strategies."""
     worst_fits: bool
-    """whether its worst is left"""
+    """Whether the remaining budget covers their worst case."""
 
 
 class StrategyAccuracy(Published):
-    """How far off the estimates of one strategy were."""
+    """Estimates of one strategy compared with actual costs."""
 
     strategy: str
+    """Name of the strategy."""
     questions: int
-    """answered or refused, by this strategy, at a cost that is known"""
+    """Number of questions that this strategy answered or refused, at a known cost."""
     estimated_usd: Dollars
-    """what was expected of these"""
+    """Expected cost of these questions, in dollars."""
     actual_usd: Dollars
-    """what they cost"""
+    """Actual cost of these questions, in dollars."""
     ratio: float | None
-    """actual by expected, of the totals; null where nothing was expected"""
+    """Actual total divided by expected total; null: nothing was expected."""
     p5: float | None
-    """of the questions' own ratios"""
+    """5th percentile of the ratios of single questions; null: there are none."""
     p50: float | None
+    """Median of the ratios of single questions; null: there are none."""
     p95: float | None
+    """95th percentile of the ratios of single questions; null: there are none."""
     within: float | None
-    """share of the questions that cost no less than their low and no more than their worst"""
+    """Share of questions with a cost between their low estimate and their worst case; null: there are none."""
     over_worst: int
-    """questions that cost more than their worst, although no attempt was repeated: must be 0"""
+    """Number of questions above their worst case although no attempt was repeated: must be 0."""
     repeated: int
-    """questions of which an attempt was repeated"""
+    """Number of questions with a repeated attempt."""
     unknown: int
-    """questions with an attempt of unknown cost: not among the others"""
+    """Number of questions with an attempt of unknown cost; they are not counted above."""
 
 
 class Accuracy(Published):
-    """Estimates beside what questions did cost."""
+    """Estimates compared with actual costs."""
 
     strategies: tuple[StrategyAccuracy, ...]
+    """Accuracy of each strategy."""
     unanswered: int
-    """rows without an answer: failed, cancelled, or no valid request"""
+    """Number of rows without an answer: failed, cancelled or invalid."""
     other_index: int
-    """rows that were answered from another index, or another version of it"""
+    """Number of rows that were answered from another index or index version."""
 
 
 class EstimateOutput(Published):
-    """What ``posology estimate --json`` prints, and ``POST /v1/estimate`` answers."""
+    """Estimated costs: the output of `posology estimate --json` and of `POST /v1/estimate`."""
 
     questions: tuple[QuestionEstimate, ...]
+    """Estimate of each question."""
     bad: tuple[BadQuestion, ...]
+    """Rows that cannot be estimated."""
     totals: tuple[StrategyEstimate, ...]
-    """if all questions were answered by one strategy, for each"""
+    """Totals for each strategy, if it answered all questions."""
     decided: StrategyEstimate | None
-    """if each question is answered as is decided for it; null without questions"""
+    """Total if each question is answered by its chosen strategy; null: there are no questions."""
     balances: tuple[ScopeEstimate, ...] | None
-    """null where no ledger is at hand"""
+    """Remaining budget in each scope; null: no ledger is available."""
     accuracy: Accuracy | None
-    """null unless answers were given to compare with"""
+    """Comparison with actual costs; null: no answers were given to compare with."""
     attempts: int
-    """at one call, at most"""
+    """Maximum attempts at one call."""
     history: int
-    """the tenant's own calls of the last 30 days that replies were guessed by"""
+    """Number of the tenant's calls in the last 30 days that reply lengths were estimated from."""
     prices: str
-    """which prices these are"""
+    """Version of the prices."""
     seconds: float
+    """Duration in seconds."""

@@ -16,153 +16,180 @@ from posology.types.jobs import JobState
 
 
 class Progress(Published):
-    """How far the partitions of a BriefContext job are."""
+    """Progress of a job that is read in partitions."""
 
     partitions: int
+    """Number of partitions."""
     read: int
-    """partitions that were read, whether or not they hold anything relevant"""
+    """Partitions that were read, with or without relevant findings."""
     failed: int
-    """partitions that could not be read"""
+    """Partitions that could not be read."""
 
 
 class Cancellation(Published):
-    """What a cancelled job had spent is in its spending; this is what it did not spend."""
+    """Savings of a cancelled job; its spending is in `spending`."""
 
     calls_planned: int | None
-    """null when it was cancelled before it was decided how to answer"""
+    """Number of planned model calls; null: it was cancelled before the policy decided."""
     calls_made: int
+    """Number of model calls that were made."""
     calls_saved: int | None
+    """Number of model calls that were not made; null: unknown."""
     cost_saved_usd: Dollars | None
-    """an estimate from the calls that were made; null when none was, or their cost is unknown"""
+    """Estimated dollars saved, from the calls that were made; null: none was made, or their cost is unknown."""
 
 
 class Feedback(Published):
-    """What a user said of an answer."""
+    """A user's judgement of an answer, and what a Q-table learned from it."""
 
     score: float
-    """how good it is, 0 to 1"""
+    """Quality of the answer, 0 (worst) to 1 (best)."""
     comment: str | None
+    """Comment on the answer; null: none."""
     at: datetime
+    """Time of the judgement."""
     table: str | None
-    """digest of the Q-table whose copy learned from it; null: none did"""
+    """Digest of the Q-table whose copy learned from it; null: none learned."""
     state: int | None
-    """the table's state; null: none learned"""
+    """State of the table; null: none learned."""
     keep: float | None
-    """the action: share of the sentences that was kept whole; null: none learned"""
+    """Action: share of sentences kept whole; null: none learned."""
     shown: float | None
-    """share of the words of all retrieved text that was shown, with which its price is counted; null: none learned"""
+    """Share of the words of all retrieved text that was shown, which its reward counts; null: none learned."""
 
 
 class JobSummary(Published):
     """A job without its result."""
 
     id: str
+    """Id of the job."""
     tenant: str
+    """Tenant that pays for the job."""
     state: JobState
+    """State of the job."""
     question: str
+    """The question."""
     form: Form
+    """Form of the answer that was asked for."""
     model: str
+    """Model, as `provider:name`."""
     strategy: str | None
-    """the strategy that was asked for or decided for; null while it is not decided"""
+    """Strategy that was requested or chosen; null: not decided yet."""
     created: datetime
+    """Time of submission."""
     started: datetime | None
-    """when a worker first took it up"""
+    """Time when a worker first claimed it; null: not yet."""
     ended: datetime | None
+    """Time when it ended; null: not yet."""
     deadline: datetime
+    """Time when it expires if it has not ended."""
     runs: int
-    """how often a worker took the job up from its beginning"""
+    """Number of times a worker started it from the beginning."""
     losses: int
-    """how often a worker was lost that worked on it"""
+    """Number of times its worker died."""
     progress: Progress | None
-    """null unless it is read in partitions"""
+    """Progress of its partitions; null: it is not read in partitions."""
     batch: str | None
+    """Id of its batch; null: none."""
     row: int | None
-    """place in its batch, from 0"""
+    """Row of its batch, from 0; null: none."""
     known_cost_usd: Dollars
-    """what it is known to have cost so far"""
+    """Known cost so far, in dollars."""
     unknown_costs: int
-    """attempts whose cost is unknown: they come on top"""
+    """Number of attempts with unknown cost, which come on top."""
     charged_usd: Dollars
-    """what counts against limits: the known cost, and unknown ones at their bounds"""
+    """Dollars that count against limits: known costs, and unknown ones at their bounds."""
     reserved_usd: Dollars
-    """set aside for calls under way"""
+    """Dollars reserved for calls in flight."""
     cap_usd: Dollars | None
-    """what it may cost at most; null: the tenant's limits alone"""
+    """Maximum cost in dollars; null: the tenant's limits only."""
 
 
 class JobOutput(JobSummary):
     """A job."""
 
     request: dict[str, Any]
-    """as it was submitted"""
+    """The request, with every default filled in."""
     decision: DecisionOutput | None
+    """Decision of the policy; null: not decided yet."""
     result: AskOutput | None
-    """null until it has succeeded"""
+    """Answer or refusal; null: it has not succeeded."""
     error: ErrorBody | None
-    """null unless it has failed or expired"""
+    """The error; null: it has not failed or expired."""
     cancellation: Cancellation | None
-    """null unless it was cancelled"""
+    """Savings of the cancellation; null: it was not cancelled."""
     spending: Spending
-    """of all runs of the job, also those whose worker was lost"""
+    """Spending of all runs, including those of workers that died."""
     feedback: Feedback | None = None
-    """what was said of its answer last; null: nothing"""
+    """Last judgement of its answer; null: none."""
 
 
 class JobPage(Published):
-    """Some jobs, newest first."""
+    """A page of jobs, newest first."""
 
     jobs: tuple[JobSummary, ...]
+    """The jobs."""
     next: str | None
-    """cursor of the next page; null on the last"""
+    """Cursor of the next page; null: this is the last one."""
 
 
 class JobEvent(Published):
-    """Something that happened to a job."""
+    """An event of a job."""
 
     id: str = Field(examples=["1760000000000-0"])
-    """place in the job's stream; give it back to go on after it"""
+    """Place in the job's stream; send it as `Last-Event-ID` to continue after it."""
     type: str = Field(examples=["state"])
-    """state, decided, partition or call"""
+    """Type: state, decided, partition or call."""
     at: datetime
+    """Time of the event."""
     data: dict[str, Any]
+    """Details of the event."""
 
 
 class BatchOutput(Published):
     """A batch of jobs."""
 
     id: str
+    """Id of the batch."""
     tenant: str
+    """Tenant that pays for the batch."""
     created: datetime
+    """Time of submission."""
     total: int
-    """rows, bad ones included"""
+    """Number of rows, rejected ones included."""
     rejected: int
-    """rows that are no valid request, and so no jobs"""
+    """Number of rows that are not valid requests and so not jobs."""
     states: dict[JobState, int]
-    """how many of its jobs are in which state"""
+    """Number of jobs in each state."""
     known_cost_usd: Dollars
+    """Known cost so far, in dollars."""
     unknown_costs: int
-    """attempts whose cost is unknown: they come on top"""
+    """Number of attempts with unknown cost, which come on top."""
     over: bool
-    """whether nothing more happens to any row"""
+    """Whether every row has ended."""
 
 
 class BatchRow(Published):
-    """One row of a batch's output."""
+    """One row of a batch."""
 
     row: int
-    """from 0"""
+    """Number of the row, from 0."""
     id: Any
-    """the row's own ``id``, where it has one"""
+    """The row's own `id`; null: it has none."""
     job: str | None
-    """null for a row that is no valid request"""
+    """Id of its job; null: the row was rejected, or is not submitted yet."""
     state: JobState | None
+    """State of its job; null: it has none."""
     result: AskOutput | None
+    """Answer or refusal; null: it has not succeeded."""
     error: ErrorBody | None
+    """The error; null: it has not failed."""
 
 
 class BatchRowPage(Published):
-    """Some rows of a batch, in the order of the input."""
+    """A page of rows, in the order of the input."""
 
     rows: tuple[BatchRow, ...]
+    """The rows."""
     next: int | None
-    """what to give as ``after`` for the next page; null on the last"""
+    """Value of `after` for the next page; null: this is the last one."""

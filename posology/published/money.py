@@ -4,156 +4,185 @@ from __future__ import annotations
 
 from datetime import date, datetime
 
-from posology.budget.spending.periods import Grouping
 from posology.published.base import Dollars, Published
+from posology.types import Grouping
 from posology.types.money import Scope
 
 
 class Amounts(Published):
-    """What some attempts at model calls came to."""
+    """Totals of some attempts."""
 
     attempts: int
+    """Number of attempts."""
     charged_usd: Dollars
-    """what counts against limits: costs, and bounds where nobody knows the cost"""
+    """Dollars that count against limits: costs, and bounds of unknown costs."""
     at_bounds_usd: Dollars
-    """of this, what was charged at bounds"""
+    """Dollars of these that were charged at bounds."""
     unknown_costs: int
-    """attempts whose cost is unknown"""
+    """Number of attempts with unknown cost."""
     input_tokens: int
+    """Input tokens."""
     output_tokens: int
+    """Output tokens."""
 
 
 class SpendGroup(Amounts):
-    """What one day, stage, strategy, model or tenant came to."""
+    """Totals of one day, stage, strategy, model or tenant."""
 
     name: str
+    """Name of the group."""
 
 
 class BalanceOutput(Published):
-    """How one scope of a tenant's money stands; spent and reserved never exceed the cap."""
+    """Balance of one scope of a tenant; spent and reserved dollars never exceed the cap."""
 
     tenant: str
+    """Name of the tenant."""
     scope: Scope
+    """The scope."""
     cap_usd: Dollars | None
-    """null: no limit"""
+    """Limit in dollars; null: none."""
     spent_usd: Dollars
-    """with attempts of unknown cost at their bounds"""
+    """Dollars spent, with unknown costs at their bounds."""
     reserved_usd: Dollars
-    """set aside for calls under way"""
+    """Dollars reserved for calls in flight."""
     left_usd: Dollars | None
-    """null: no limit"""
+    """Remaining budget in dollars; null: no limit."""
     resets: datetime | None
-    """when the window is over; null: never"""
+    """End of the window; null: it never ends."""
 
 
 class SpendOutput(Published):
-    """What was spent in some days."""
+    """Spending in a range of days."""
 
     tenant: str | None
-    """null: all tenants"""
+    """Name of the tenant; null: all tenants."""
     by: Grouping
+    """What the groups are grouped by."""
     since: date
+    """First day, UTC."""
     until: date
-    """inclusive; days are those in which a call was reserved, UTC"""
+    """Last day, UTC, inclusive; a call belongs to the day of its reservation."""
     groups: tuple[SpendGroup, ...]
-    """days in their order, all others with the dearest first"""
+    """Groups: days in order, all others with the largest amount first."""
     total: Amounts
+    """Totals of all groups."""
     balances: tuple[BalanceOutput, ...]
-    """as they are now, whatever days were asked for"""
+    """Balances now, regardless of the days asked for."""
 
 
 class CounterDifference(Published):
-    """A counter that is not the sum of the entries."""
+    """A counter that is not the sum of the ledger's entries."""
 
     key: str
-    """below the tenant's prefix"""
+    """Redis key, below the tenant's prefix."""
     field: str
+    """Field of the key."""
     counted: int | None
-    """what stands there; null: no whole number"""
+    """Value of the counter; null: not a whole number."""
     summed: int
-    """what the entries add up to"""
+    """Sum of the entries."""
 
 
 class OverBound(Published):
     """An attempt that cost more than was reserved for it."""
 
     attempt: str
+    """Id of the attempt."""
     job: str
+    """Id of the job."""
     model: str
+    """Model, as `provider:name`."""
     bound_usd: Dollars
+    """Dollars that were reserved."""
     charged_usd: Dollars
+    """Dollars that were charged."""
 
 
 class LedgerAudit(Published):
-    """How a tenant's counters stand against its entries."""
+    """Comparison of a tenant's counters with its ledger."""
 
     tenant: str
+    """Name of the tenant."""
     right: bool
-    """whether nothing is wrong"""
+    """Whether nothing is wrong."""
     entries: int
-    """in the ledger"""
+    """Number of entries in the ledger."""
     archived: int
-    """entries that were moved to the archive"""
+    """Number of entries moved to the archive."""
     counters: int
-    """that were compared"""
+    """Number of counters compared."""
     differences: tuple[CounterDifference, ...]
+    """Counters that differ."""
     open: int
-    """attempts under way"""
+    """Number of attempts in flight."""
     open_usd: Dollars
-    """set aside for them"""
+    """Dollars reserved for them."""
     unknown_costs: int
-    """attempts that were or were not billed: nobody knows"""
+    """Number of attempts with unknown billing status."""
     unknown_usd: Dollars
-    """their bounds, which are charged"""
+    """Dollars of their bounds, which are charged."""
     over: int
-    """attempts that cost more than was reserved for them"""
+    """Number of attempts that cost more than was reserved."""
     over_bound: tuple[OverBound, ...]
-    """some of them"""
+    """Some of these attempts."""
     orphans: tuple[str, ...]
-    """attempts that were reserved and never closed, and are not under way"""
+    """Orphaned reservations: attempts that were never settled and are not in flight."""
     strangers: tuple[str, ...]
-    """attempts that are under way and were never reserved"""
+    """Attempts in flight without a reservation."""
 
 
 class LedgerRebuilt(LedgerAudit):
-    """How they stand after they were put right."""
+    """Comparison after the counters were rebuilt."""
 
     changed: tuple[CounterDifference, ...]
+    """Counters that were changed."""
 
 
 class LedgerOutput(Published):
-    """What ``posology ledger verify --json`` prints."""
+    """The output of `posology ledger verify --json`."""
 
     right: bool
+    """Whether nothing is wrong."""
     tenants: tuple[LedgerAudit, ...]
+    """Audit of each tenant."""
 
 
 class RebuiltOutput(Published):
-    """What ``posology ledger rebuild --json`` prints."""
+    """The output of `posology ledger rebuild --json`."""
 
     right: bool
+    """Whether nothing is wrong now."""
     tenants: tuple[LedgerRebuilt, ...]
+    """Result for each tenant."""
 
 
 class ExportOutput(Published):
-    """What ``posology ledger export --json`` prints."""
+    """The output of `posology ledger export --json`."""
 
     path: str
+    """File that was written."""
     tenants: tuple[str, ...]
+    """Tenants in the file."""
     attempts: int
+    """Number of attempts in the file."""
 
 
 class ArchivedFile(Published):
-    """A file of entries that are no longer in the ledger."""
+    """A file of entries that were moved out of the ledger."""
 
     tenant: str
+    """Name of the tenant."""
     path: str
+    """The file."""
     entries: int
+    """Number of entries in the file."""
     removed: int
-    """entries that this run took out; fewer where an earlier run had begun"""
+    """Number of entries that this run removed; fewer if an earlier run had begun."""
 
 
 class ArchiveOutput(Published):
-    """What ``posology ledger archive --json`` prints."""
+    """The output of `posology ledger archive --json`."""
 
     files: tuple[ArchivedFile, ...]
+    """Files that were written."""

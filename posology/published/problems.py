@@ -16,14 +16,15 @@ def urn(name: str) -> str:
 
 
 class Problem(BaseModel):
-    """A problem document. Further members are the fields of the error, such as ``job``."""
+    """A problem document (RFC 9457). Further members are the fields of the error, such as `job`."""
 
     model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
 
     type: str = Field(examples=[urn("JobNotFound")])
-    """stable; what a program tells problems apart by"""
+    """Stable type of the problem, for programs."""
     title: str
-    """the same for every problem of the type"""
+    """Title, the same for every problem of the type."""
     status: int
+    """HTTP status."""
     detail: str
-    """what is wrong here, and what to do"""
+    """What is wrong, and what to do."""

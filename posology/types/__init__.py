@@ -60,7 +60,7 @@ from posology.types.literature import (
     TokenCodes,
     TokenVectors,
 )
-from posology.types.money import Balance, Limits, Reservation, Scope, Taken
+from posology.types.money import Balance, Grouping, Limits, Reservation, Scope, Taken
 from posology.types.partitions import Extract, Extraction, Failure, Finding, Partition, Reduction
 
 __all__ = [
@@ -90,6 +90,7 @@ __all__ = [
     "Finish",
     "Folded",
     "Form",
+    "Grouping",
     "Hit",
     "JobState",
     "Level",

@@ -29,6 +29,16 @@ class Scope(StrEnum):
     TOKENS = "tokens"
 
 
+class Grouping(StrEnum):
+    """What a report of spending is grouped by."""
+
+    DAY = "day"
+    STAGE = "stage"
+    STRATEGY = "strategy"
+    MODEL = "model"
+    TENANT = "tenant"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
     """A tenant's limits. ``None``: no limit."""

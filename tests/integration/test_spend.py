@@ -24,10 +24,11 @@ from orchestrator.settings import Settings
 from orchestrator.spending import spend_output
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, spent, total
-from posology.budget.spending.periods import DAYS, Grouping, Period
+from posology.budget.spending.periods import DAYS, Period
 from posology.published.money import SpendOutput
 from posology.store import keys
 from posology.store.connection import connect
+from posology.types import Grouping
 from tests.support.traffic import Told, Traffic
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"

@@ -14,8 +14,9 @@ from orchestrator.api.documents import fails, shows
 from orchestrator.api.routes.jobs import answered
 from orchestrator.spending import spend_output, today
 from posology import errors
-from posology.budget.spending.periods import DAYS, MAX_DAYS, Grouping, period, read_date
+from posology.budget.spending.periods import DAYS, MAX_DAYS, period, read_date
 from posology.published.money import SpendOutput
+from posology.types import Grouping
 
 router = APIRouter(prefix="/v1/spend", tags=["spend"])
 

@@ -14,11 +14,11 @@ from orchestrator.cli.terminal import money
 from orchestrator.jobs.store import JobStore
 from orchestrator.spending import audit_output, spend_output, today
 from posology.budget.books.audit import Auditor
-from posology.budget.spending.periods import Grouping, period
+from posology.budget.spending.periods import period
 from posology.budget.tenants.store import TenantStore
 from posology.errors import TenantExists
 from posology.published.jobs import JobOutput
-from posology.types import Limits
+from posology.types import Grouping, Limits
 
 #: what the offline reader is billed as, so that there is something to see
 SHADOW = ("offline:extractive", "openai:gpt-4o-mini")

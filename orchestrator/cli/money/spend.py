@@ -17,7 +17,7 @@ from orchestrator.cli.common import (
     print_json,
 )
 from orchestrator.cli.jobs.store import one_or_all, whose, with_store
-from posology.budget.spending.periods import Grouping
+from posology.types import Grouping
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore

@@ -10,9 +10,10 @@ from decimal import Decimal
 from redis.asyncio import Redis
 
 from posology.budget.ledger.base import dollars
-from posology.budget.spending.periods import Grouping, Period
+from posology.budget.spending.periods import Period
 from posology.store import keys
 from posology.store.connection import translated
+from posology.types import Grouping
 
 #: days whose figures are asked for at once
 _AT_ONCE = 31

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
-from enum import StrEnum
 
 from posology.errors import InvalidQuery
 
@@ -15,16 +14,6 @@ MAX_DAYS = 400
 #: days of a report where nobody says
 DAYS = 30
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-
-
-class Grouping(StrEnum):
-    """What spending is told apart by."""
-
-    DAY = "day"
-    STAGE = "stage"
-    STRATEGY = "strategy"
-    MODEL = "model"
-    TENANT = "tenant"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
