@@ -1,4 +1,4 @@
-"""Makes the HTTP API: ``uvicorn --factory orchestrator.api.app:from_environment``."""
+"""The HTTP API: ``uvicorn --factory orchestrator.api.app:from_environment``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from orchestrator.api import documents, problems
+from orchestrator.api import openapi, problems
 from orchestrator.api.context import Context, Limits
 from orchestrator.api.routes import batches, estimate, feedback, health, jobs, spend
 from orchestrator.api.traffic import TrafficMiddleware
@@ -16,19 +16,19 @@ from orchestrator.prices import price_book
 from orchestrator.settings import Settings, load_settings
 from posology import __version__
 
-#: tries at a command: a few seconds, after which a client knows better than we how long to wait
-_PATIENCE = 8
+#: attempts at a Redis command: a few seconds, after which the client decides how long to wait
+_TRIES = 8
 
 
 def create_app(
     settings: Settings, store: JobStore | None = None, *, limits: Limits | None = None
 ) -> FastAPI:
-    """The API.
+    """Build the API.
 
     Args:
-        settings: for the defaults of a question.
-        store: where jobs are; ``None`` opens the settings' own for as long as the app runs.
-        limits: of one request.
+        settings: defaults of a question.
+        store: job store; ``None``: the settings' own is opened while the app runs.
+        limits: limits of one request.
     """
     context = Context(settings=settings, limits=limits or Limits(), store=store)
 
@@ -40,7 +40,7 @@ def create_app(
         async with open_store(
             settings.redis,
             retention=settings.retention,
-            patience=_PATIENCE,
+            patience=_TRIES,
             prices=price_book(settings),
         ) as opened:
             context.store = opened
@@ -52,7 +52,7 @@ def create_app(
     app = FastAPI(
         title="Posology",
         version=__version__,
-        summary="Question answering over the medical literature, from a queue.",
+        summary="Question answering over the medical literature, through a queue.",
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         lifespan=lifespan,
         redirect_slashes=False,
@@ -69,14 +69,14 @@ def create_app(
     app.include_router(health.router)
     app.add_middleware(TrafficMiddleware, traffic=context.traffic)
     problems.register(app)
-    app.openapi = lambda: documents.document(app)  # type: ignore[method-assign]  # FastAPI's own way
+    app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]  # FastAPI's own way
     return app
 
 
 def from_environment() -> FastAPI:
-    """The API with what the environment says.
+    """Build the API from the environment.
 
     Raises:
-        ConfigurationError: a variable is wrong.
+        ConfigurationError: a variable is invalid.
     """
     return create_app(load_settings())

@@ -1,4 +1,4 @@
-"""Reading what is sent, no further than is allowed."""
+"""Reading of request bodies, up to a limit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ M = TypeVar("M", bound=BaseModel)
 
 
 async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
-    """A request's body, piece by piece.
+    """Read a request's body, piece by piece.
 
     Args:
-        request: what is read.
-        limit: bytes, also where the request does not say how many it has.
+        request: the request.
+        limit: maximum bytes, with or without a declared length.
 
     Raises:
-        RequestProblem: 413, before anything is read where the request says how long it is.
+        RequestProblem: 413, before anything is read if the declared length is too large.
     """
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > limit:
@@ -36,11 +36,11 @@ async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_json(request: Request, model: type[M], *, limit: int) -> M:
-    """A request's body as a model, with nothing taken for what it is not: `"8"` is no number.
+    """Read a request's body as a model, strictly: `"8"` is not a number.
 
     Raises:
-        RequestProblem: it is too long, not JSON, or not said to be JSON.
-        InvalidQuery: naming the first field that is wrong.
+        RequestProblem: the body is too long or not JSON, or its media type is not JSON.
+        InvalidQuery: naming the first invalid field.
     """
     check_type(request, ("application/json",))
     body = b"".join([chunk async for chunk in chunks(request, limit=limit)])
@@ -50,14 +50,14 @@ async def read_json(request: Request, model: type[M], *, limit: int) -> M:
         first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         raise RequestProblem(
-            400, "MalformedBody", "The body cannot be read", f"the body is no JSON: {first['msg']}"
+            400, "MalformedBody", "The body cannot be read", f"the body is not JSON: {first['msg']}"
         )
     field = ".".join(map(str, first["loc"])) or "request"
     raise InvalidQuery(f"{field}: {first['msg']}", field=field)
 
 
 def check_type(request: Request, accepted: Collection[str]) -> None:
-    """Refuse what is not said to be of one of these media types.
+    """Reject other media types.
 
     Raises:
         RequestProblem: 415.
@@ -68,19 +68,19 @@ def check_type(request: Request, accepted: Collection[str]) -> None:
         raise RequestProblem(
             415,
             "UnsupportedMediaType",
-            "The body is of a media type that is not accepted here",
-            f"send the body as {named}, and say so in Content-Type",
+            "The media type of the body is not supported",
+            f"unsupported Content-Type {given!r}: send {named}",
             accepted=list(accepted),
         )
 
 
 def too_large(limit: int) -> RequestProblem:
-    """The problem of a body of more bytes than are allowed."""
+    """Return the problem of a body with too many bytes."""
     return RequestProblem(
         413,
         "BodyTooLarge",
-        "The body is longer than is allowed",
-        f"the body is longer than {limit} bytes: send less at once",
+        "The body is too large",
+        f"the body has more than {limit} bytes: split it",
         headers={"Connection": "close"},
         limit=limit,
     )

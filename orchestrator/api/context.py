@@ -1,4 +1,4 @@
-"""What the routes work with, and whose a request is."""
+"""State of the app for its routes, and authentication."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from posology.store.keys import DEFAULT_TENANT
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """How much one request may take."""
+    """Limits of one request."""
 
-    #: bytes of a job's body
+    #: maximum bytes of a job's body
     job_bytes: int = 1024 * 1024
-    #: bytes of a batch, also when it is unpacked
+    #: maximum bytes of a batch, also unpacked
     batch_bytes: int = 64 * 1024 * 1024
-    #: rows of a batch
+    #: maximum rows of a batch
     batch_rows: int = 100_000
-    #: event streams at once: each holds a connection to Redis
+    #: maximum concurrent event streams; each uses a connection to Redis
     streams: int = 256
     #: seconds between comments that keep an event stream open
     keep_alive: float = 15.0
@@ -39,7 +39,7 @@ class Limits:
 
 @dataclass(kw_only=True, slots=True)
 class Context:
-    """One app's parts."""
+    """State of one app."""
 
     settings: Settings
     limits: Limits
@@ -52,19 +52,19 @@ class Context:
     _tenants: TenantStore | None = None
 
     def jobs(self) -> JobStore:
-        """The store of an app that runs."""
+        """Return the job store."""
         if self.store is None:
-            raise RuntimeError("the app was not started: its lifespan opens the store")
+            raise RuntimeError("the app is not running: its lifespan opens the store")
         return self.store
 
     def batches(self) -> Batches:
-        """The batches of the same store."""
+        """Return the batches of the job store."""
         if self._batches is None:
             self._batches = Batches(self.jobs(), self.settings)
         return self._batches
 
     def tenants(self) -> TenantStore:
-        """The tenants of the same Redis."""
+        """Return the tenants of the job store's Redis."""
         if self._tenants is None:
             store = self.jobs()
             self._tenants = TenantStore(store.redis, store.url)
@@ -85,7 +85,7 @@ _Given = Annotated[
             auto_error=False,
             scheme_name="key",
             bearerFormat="psl_ID_SECRET",
-            description="The API key of a tenant, as `posology tenants create` shows it.",
+            description="API key of a tenant, from `posology tenants create`.",
         )
     ),
 ]
@@ -97,22 +97,22 @@ async def _tenant(
     x_posology_tenant: Annotated[
         str | None,
         Header(
-            description="Whose jobs these are. With an API key they are its tenant's, and this is left out or "
-            "says the same.",
+            description="Tenant of the request. With an API key it is the key's tenant; omit the header or "
+            "repeat that name. Default: `default` without keys.",
             examples=["acme"],
         ),
     ] = None,
 ) -> str:
-    """Whose request it is; the one place that decides it.
+    """Return the tenant of a request.
 
-    A key is looked up each time: what was found before it was ended must not outlive it. Where the API is
-    open, a key that is given counts nevertheless.
+    A key is looked up for each request, so that a revoked key stops at once. A key also counts if the API is
+    open.
 
     Raises:
-        KeyRefused: the key is nobody's, or there must be one.
-        TenantDisabled: its tenant is disabled.
-        RequestProblem: the header says another tenant than the key.
-        InvalidQuery: no tenant can have that name.
+        KeyRefused: the key is unknown or missing.
+        TenantDisabled: the tenant is disabled.
+        RequestProblem: the header names another tenant than the key's.
+        InvalidQuery: the tenant's name is invalid.
     """
     if given is not None:
         tenant = await api.tenants().of_key(given.credentials)
@@ -120,8 +120,8 @@ async def _tenant(
             raise RequestProblem(
                 403,
                 "NotYourTenant",
-                "The API key is of another tenant",
-                "X-Posology-Tenant names another tenant than the API key's: leave it out",
+                "The API key belongs to another tenant",
+                "X-Posology-Tenant names another tenant than the API key's: omit the header",
             )
         return tenant
     if api.settings.auth is Auth.KEYS:
@@ -132,10 +132,10 @@ async def _tenant(
 
 
 async def operator(api: Posology, given: _Given) -> None:
-    """Let only those pass who may see figures of all tenants: with keys, these tell of others.
+    """Authenticate an operator, who may read the metrics of all tenants.
 
     Raises:
-        KeyRefused: the key is not that of ``POSOLOGY_METRICS_KEY``.
+        KeyRefused: the API asks for keys, and the key is not ``POSOLOGY_METRICS_KEY``.
     """
     if api.settings.auth is not Auth.KEYS:
         return

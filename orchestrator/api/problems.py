@@ -22,16 +22,16 @@ from posology.errors import PosologyError
 from posology.published.problems import MEDIA_TYPE, Problem, urn
 
 _log = logging.getLogger("posology.api")
-#: seconds after which a request that found no store may be tried again
+#: seconds until a request that found no store may be retried
 RETRY_AFTER = 2
-#: what stands in the figures where the client left before it was answered
+#: status in the metrics if the client disconnected before the response
 CLIENT_LEFT = 499
 
-#: error class → status; a class that is not listed has its base's
+#: error class → HTTP status; other classes have their base's
 STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
     {
         errors.InputError: 422,
-        # what Posology was set up with is the operator's affair, a model's name is the caller's
+        # configuration is the operator's responsibility, a model's name is the caller's
         errors.ConfigurationError: 500,
         errors.UnknownModel: 422,
         errors.UnpricedModel: 422,
@@ -51,35 +51,35 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.TenantError: 409,
         errors.TenantNotFound: 404,
         errors.KeyRefused: 401,
-        # what a command raises
+        # raised by commands
         errors.DriftFound: 500,
         errors.DecisionChanged: 500,
-        # what a client of a service raises
+        # raised by clients of a service
         errors.ApiError: 502,
         errors.DeadlineExceeded: 504,
     }
 )
 
-#: what is said instead of an error's own message where that names hosts, files or variables
+#: details that replace an error's message, which may name hosts, files or variables
 _WITHHELD: Mapping[int, str] = MappingProxyType(
     {
-        500: "this is a fault of the service: report it with the instance's id",
-        502: "what the service depends on has failed",
-        503: "the service cannot do this now, and nothing was lost: try again",
-        504: "what the service depends on did not answer in time",
+        500: "this is a defect of the service: report it with the instance id",
+        502: "a dependency of the service failed",
+        503: "the service is temporarily unavailable, and nothing was lost: try again",
+        504: "a dependency of the service did not answer in time",
     }
 )
 
 
 class RequestProblem(Exception):
-    """A request that cannot be served, for a reason that is HTTP's own.
+    """A request that cannot be served, for a reason of HTTP itself.
 
     Args:
-        status: of the response.
-        name: of the problem, in the form of a class name.
-        title: the same for every problem of the name.
-        detail: what is wrong here, and what to do.
-        headers: of the response.
+        status: HTTP status of the response.
+        name: name of the problem, in the form of a class name.
+        title: title, the same for every problem of that name.
+        detail: what is wrong, and what to do.
+        headers: headers of the response.
         members: further members of the document.
     """
 
@@ -103,7 +103,7 @@ class RequestProblem(Exception):
 
 
 def status_of(kind: type[PosologyError]) -> int | None:
-    """The status of an error's class, by the nearest class that has one."""
+    """Return the HTTP status of an error's class, or of its nearest base with one."""
     return next((STATUSES[base] for base in kind.__mro__ if base in STATUSES), None)
 
 
@@ -116,9 +116,9 @@ def response(
     headers: Mapping[str, str] | None = None,
     **members: Any,
 ) -> JSONResponse:
-    """A problem document."""
+    """Return a problem document as a response."""
     problem = Problem(type=urn(name), title=title, status=status, detail=detail, **members)
-    # a question that is quoted back may hold what UTF-8 cannot
+    # a quoted question may contain characters that UTF-8 cannot encode
     body = json.loads(json.dumps(problem.model_dump(mode="python"), default=str))
     sent = dict(headers or {})
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
@@ -129,14 +129,14 @@ def response(
 
 
 class _Escaped(JSONResponse):
-    """JSON in ASCII, which every string can be written in."""
+    """JSON in ASCII, which can represent every string."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, separators=(",", ":")).encode()
 
 
 def of_error(error: PosologyError) -> JSONResponse:
-    """The problem of an error of ours."""
+    """Return the problem of a Posology error."""
     kind = type(error)
     status = status_of(kind) or HTTPStatus.INTERNAL_SERVER_ERROR
     title = (kind.__doc__ or kind.__name__).splitlines()[0].rstrip(".")
@@ -147,10 +147,10 @@ def of_error(error: PosologyError) -> JSONResponse:
 
 
 def of_validation(found: Sequence[Any]) -> JSONResponse:
-    """The problem of parameters that are not accepted, by the first thing that is wrong.
+    """Return the problem of invalid parameters, for the first invalid one.
 
     Args:
-        found: pydantic's list of errors; the first part of a place says what kind of parameter it is.
+        found: pydantic's list of errors; the first part of a location is the kind of parameter.
     """
     first = found[0]
     field = ".".join(map(str, first["loc"][1:])) or "request"
@@ -159,7 +159,7 @@ def of_validation(found: Sequence[Any]) -> JSONResponse:
 
 
 def register(app: FastAPI) -> None:
-    """Let an app answer with nothing but problem documents when it does not do as asked."""
+    """Make an app answer every failure with a problem document."""
 
     @app.exception_handler(PosologyError)
     async def posology_error(_: Request, error: PosologyError) -> JSONResponse:
@@ -186,7 +186,7 @@ def register(app: FastAPI) -> None:
 
     @app.exception_handler(ClientDisconnect)
     async def left(_: Request, __: ClientDisconnect) -> Response:
-        # nobody reads it; it is for the figures, and keeps the log free of what is no defect
+        # for the metrics; it also keeps disconnects out of the error log
         return Response(status_code=CLIENT_LEFT)
 
     @app.exception_handler(Exception)
@@ -199,7 +199,7 @@ def _of_http(request: Request, error: HTTPException) -> JSONResponse:
     phrase = HTTPStatus(error.status_code).phrase
     name = "".join(word.capitalize() for word in phrase.split())
     if error.status_code == HTTPStatus.NOT_FOUND:
-        detail = "there is nothing at this path: GET /openapi.json lists what there is"
+        detail = "unknown path: GET /openapi.json lists all paths"
     elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = ", ".join(_methods(request))
         return response(
@@ -211,7 +211,7 @@ def _of_http(request: Request, error: HTTPException) -> JSONResponse:
 
 
 def _methods(request: Request) -> list[str]:
-    """All that a path allows; the router itself names only the first route's."""
+    """Return all methods of a path; the router names only those of the first route."""
     return [
         method
         for method in ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
@@ -223,7 +223,7 @@ def _methods(request: Request) -> list[str]:
 
 
 def _logged(error: Exception) -> str:
-    """Writes an error to the log under an id that the caller is told."""
+    """Log an error under an id, and return the id for the caller."""
     instance = f"urn:uuid:{uuid.uuid4()}"
     _log.error("%s: %s: %s", instance, type(error).__name__, error)
     return instance

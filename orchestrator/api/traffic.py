@@ -1,4 +1,4 @@
-"""Counts of requests and how long they took, of this process."""
+"""Request metrics of this process."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-#: anything else is no method that we serve, and would be a label for ever
+#: served methods; any other would add a label forever
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Traffic:
-    """The counters of one app; a registry of its own lets several apps live in one process."""
+    """Metrics of one app; its own registry allows several apps in one process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "posology_http_requests",
-            "Requests to this process, by the route and not the path, and by status.",
+            "Requests to this process, by method, route and status.",
             ("method", "route", "status"),
             registry=self.registry,
         )
         self._seconds = Histogram(
             "posology_http_request_seconds",
-            "Seconds from a request to the last byte of its response; event streams are left out.",
+            "Seconds from a request to the last byte of its response, without event streams.",
             ("method", "route"),
             buckets=_BUCKETS,
             registry=self.registry,
         )
 
     def note(self, *, method: str, route: str, status: int, seconds: float, stream: bool) -> None:
-        """Count a request that is over."""
+        """Count a finished request."""
         known = method if method in _METHODS else "other"
         self._requests.labels(known, route, str(status)).inc()
         if not stream:
@@ -40,7 +40,7 @@ class Traffic:
 
 
 class TrafficMiddleware:
-    """Counts every request, also those that end in a defect."""
+    """Counts every request, including those that end in a defect."""
 
     def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
         self._app = app
@@ -51,7 +51,7 @@ class TrafficMiddleware:
             await self._app(scope, receive, send)
             return
         started = time.perf_counter()
-        # what stands if nothing is sent: the client left, or a defect
+        # defaults if no response is sent: the client disconnected, or a defect
         status, stream = 500, False
 
         async def noting(message: Message) -> None:

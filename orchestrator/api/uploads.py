@@ -1,4 +1,4 @@
-"""Batches as they are uploaded: kept aside until they have come whole, then read line by line."""
+"""Uploads of batches: stored until they are complete, then read line by line."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from orchestrator.api.problems import RequestProblem
 from orchestrator.jobs.rows import MAX_ROW
 
 TYPES = ("application/x-ndjson", "application/jsonl", "text/plain")
-#: bytes of an upload that are kept in memory; more goes to a file
+#: bytes of an upload kept in memory; the rest goes to a file
 _IN_MEMORY = 1024 * 1024
-#: bytes that are unpacked at once
+#: bytes unpacked at once
 _PIECE = 256 * 1024
-#: zlib's sign for gzip's own header
+#: zlib's window bits for a gzip header
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Upload:
-    """The lines of an upload that has come whole."""
+    """The lines of a complete upload."""
 
     def __init__(self, file: SpooledTemporaryFile[bytes]) -> None:
         self._file = file
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The lines; of one that is too long, enough for the reader to see that it is."""
+        """Yield the lines; of a line that is too long, enough bytes to detect it."""
         self._file.seek(0)
         lines = self._lines()
         while piece := await to_thread.run_sync(_some, lines):
@@ -59,11 +59,10 @@ def _some(lines: Iterator[bytes]) -> list[bytes]:
 
 @asynccontextmanager
 async def received(request: Request, limits: Limits) -> AsyncIterator[Upload]:
-    """Take an upload in, so that one that breaks off or is too large leaves nothing behind.
+    """Receive an upload; one that is interrupted or too large leaves nothing behind.
 
     Raises:
-        RequestProblem: it is too large, in bytes or in rows, not what it is said to be, or of a media
-            type or an encoding that is not accepted.
+        RequestProblem: too many bytes or rows, a broken body, or an unsupported media type or encoding.
     """
     check_type(request, TYPES)
     pieces = chunks(request, limit=limits.batch_bytes)
@@ -76,8 +75,8 @@ async def received(request: Request, limits: Limits) -> AsyncIterator[Upload]:
             raise RequestProblem(
                 415,
                 "UnsupportedEncoding",
-                "The body is encoded in a way that is not accepted here",
-                "send the body as it is, or with gzip",
+                "The content encoding is not supported",
+                "send the body without encoding, or with gzip",
                 headers={"Accept-Encoding": "gzip"},
                 accepted=["gzip", "identity"],
             )
@@ -92,7 +91,7 @@ async def received(request: Request, limits: Limits) -> AsyncIterator[Upload]:
                 raise RequestProblem(
                     413,
                     "TooManyRows",
-                    "The batch has more rows than are allowed",
+                    "The batch has too many rows",
                     f"the batch has more than {limits.batch_rows} rows: split it",
                     headers={"Connection": "close"},
                     limit=limits.batch_rows,
@@ -102,14 +101,14 @@ async def received(request: Request, limits: Limits) -> AsyncIterator[Upload]:
 
 
 async def _unpacked(packed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """What gzip holds, in pieces of a bounded size: a small upload may unpack to anything."""
+    """Decompress gzip in pieces of bounded size; a small upload may decompress to any size."""
     unpack = zlib.decompressobj(_GZIP)
     begun = False
     async for chunk in packed:
         left, more = chunk, bool(chunk)
         while more:
             if unpack.eof:
-                # gzip files may be appended to each other
+                # gzip files may be concatenated
                 unpack = zlib.decompressobj(_GZIP)
             begun = True
             try:
@@ -117,7 +116,7 @@ async def _unpacked(packed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             except zlib.error:
                 raise _broken() from None
             left = unpack.unused_data if unpack.eof else unpack.unconsumed_tail
-            # all input may be taken while output still waits
+            # all input may be consumed while output is still pending
             more = bool(left) or (len(piece) == _PIECE and not unpack.eof)
             yield piece
     if begun and not unpack.eof:
@@ -129,5 +128,5 @@ def _broken() -> RequestProblem:
         400,
         "MalformedBody",
         "The body cannot be read",
-        "the body is no whole gzip file, as its Content-Encoding says it is",
+        "the body is not a complete gzip file, although Content-Encoding says gzip",
     )

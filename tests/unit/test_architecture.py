@@ -19,7 +19,6 @@ MOST = 12
 KNOWN = (
     ("orchestrator.jobs.feedback", "orchestrator.jobs.store"),
     ("orchestrator.jobs.tenants", "orchestrator.jobs.store"),
-    ("orchestrator.api.documents", "orchestrator.api.app"),
 )
 
 

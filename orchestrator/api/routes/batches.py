@@ -1,4 +1,4 @@
-"""Batches over HTTP: upload questions, read their rows."""
+"""Batches over HTTP: submission, state and rows."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from orchestrator.api import documents
+from orchestrator.api import examples
 from orchestrator.api.context import Posology, Tenant
-from orchestrator.api.documents import BATCH, BATCH_OUTPUT, ROWS, fails, shows
+from orchestrator.api.examples import BATCH, BATCH_OUTPUT, ROWS, fails, shows
 from orchestrator.api.routes.jobs import MAX_ID, Key, answered
 from orchestrator.api.uploads import TYPES, received
 from orchestrator.jobs.batches import MAX_ROWS, Batches
@@ -24,7 +24,7 @@ from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
-BatchId = Annotated[str, Path(max_length=MAX_ID, description="The batch's id.", examples=[BATCH])]
+BatchId = Annotated[str, Path(max_length=MAX_ID, description="Id of the batch.", examples=[BATCH])]
 _MISSING = errors.BatchNotFound(f"there is no batch {BATCH} (any more)", batch=BATCH)
 _NDJSON = "application/x-ndjson"
 _ROWS = {"schema": {"type": "string"}, "example": '{"id": 7, "question": "Does aspirin help?"}\n'}
@@ -54,12 +54,12 @@ row_defaults.__dict__["__signature__"] = Signature(list(_parameters()))
 @router.post(
     "",
     operation_id="submitBatch",
-    summary="Put many questions into the queue",
+    summary="Submit a batch",
     status_code=202,
     response_model=BatchOutput,
     responses={
         202: shows(
-            "The batch; the same one where the key stood for it already.",
+            "The batch; an existing one if the idempotency key was used for it before.",
             BATCH_OUTPUT,
             headers={
                 "Location": {"schema": {"type": "string"}, "description": "Path of the batch."}
@@ -67,8 +67,8 @@ row_defaults.__dict__["__signature__"] = Signature(list(_parameters()))
         ),
         **fails(
             400,
-            documents.EXHAUSTED,
-            documents.NOT_ALLOWED,
+            examples.EXHAUSTED,
+            examples.NOT_ALLOWED,
             errors.UnpricedModel(model="openai:my-own"),
             errors.IdempotencyConflict(
                 f"the idempotency key '7' was used for other rows, {BATCH}: use a new key",
@@ -77,15 +77,16 @@ row_defaults.__dict__["__signature__"] = Signature(list(_parameters()))
             413,
             415,
             errors.UnknownModel(
-                "no provider 'x': choose openai, anthropic or offline", model="x:y"
+                "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
+                model="x:y",
             ),
         ),
     },
     openapi_extra={
         "requestBody": {
             "required": True,
-            "description": "JSON Lines: each a JobRequest with an optional `id` of its own, a JSON "
-            "scalar. With `Content-Encoding: gzip` packed.",
+            "description": "JSON Lines. Each line is a JobRequest with an optional `id`, a JSON scalar that its output "
+            "row repeats. Use `Content-Encoding: gzip` for compressed bodies.",
             "content": dict.fromkeys(TYPES, _ROWS),
         }
     },
@@ -112,29 +113,29 @@ async def submit(
 @router.get(
     "/{batch}",
     operation_id="getBatch",
-    summary="A batch as it is now",
+    summary="Get a batch",
     response_model=BatchOutput,
     responses={200: shows("The batch.", BATCH_OUTPUT), **fails(_MISSING)},
 )
 async def get(api: Posology, tenant: Tenant, batch: BatchId) -> Response:
-    """How many of its jobs are in which state, and what it has cost so far."""
+    """Return the number of jobs in each state, and the cost so far."""
     return answered(await api.batches().get(batch, tenant=tenant))
 
 
 @router.get(
     "/{batch}/rows",
     operation_id="listBatchRows",
-    summary="Rows of a batch, in the order of the input",
+    summary="List the rows of a batch",
     response_model=BatchRowPage,
     responses={
-        200: documents.also(
+        200: examples.also(
             shows(
-                "A page of rows; with `Accept: application/x-ndjson` all rows after `after` as JSON Lines.",
+                "A page of rows. With `Accept: application/x-ndjson`: all rows after `after`, as JSON Lines.",
                 {"rows": ROWS, "next": None},
                 headers={
                     "Link": {
                         "schema": {"type": "string"},
-                        "description": "The next page as `rel=next`; absent on the last.",
+                        "description": "Link to the next page (`rel=next`); absent on the last page.",
                     }
                 },
             ),
@@ -150,12 +151,15 @@ async def rows(
     batch: BatchId,
     *,
     after: Annotated[
-        int, Query(ge=-1, le=MAX_ROWS, description="Number of the last row that is known.")
+        int,
+        Query(ge=-1, le=MAX_ROWS, description="Number of the last known row. Default: -1, none."),
     ] = -1,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Rows on a page, at most.")] = 100,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_PAGE, description="Maximum rows on a page, 1 to 500. Default: 100.")
+    ] = 100,
     accept: Annotated[str, Header(include_in_schema=False)] = "",
 ) -> Response:
-    """Each as it is now: a row has a result or an error once it is over, and neither before."""
+    """Return rows in the order of the input. A row has a result or an error once it has ended."""
     found = await api.batches().rows(batch, tenant=tenant, after=after, limit=limit)
     if _NDJSON in accept or "application/jsonl" in accept:
         lines = _lines(api.batches(), tenant, batch, found, limit)

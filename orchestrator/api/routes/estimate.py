@@ -1,4 +1,4 @@
-"""Estimates over HTTP: what questions will cost, before they are submitted."""
+"""Estimates over HTTP: the cost of questions before they are submitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context, Posology, Tenant
-from orchestrator.api.documents import REQUEST, fails, shows
+from orchestrator.api.examples import REQUEST, fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.connections import Connections
@@ -28,13 +28,13 @@ from posology.published.estimates import EstimateOutput
 
 router = APIRouter(prefix="/v1/estimate", tags=["estimates"])
 
-#: questions of one request
+#: maximum questions of one request
 MAX_QUESTIONS = 1_000
-#: passages that one request may have retrieved, all of its questions together
+#: maximum passages that all questions of one request retrieve together
 MAX_PASSAGES = 10_000
-#: bytes of a body
+#: maximum bytes of a body
 _BYTES = 4 * 1024 * 1024
-#: requests that wait for the one that is being estimated
+#: maximum requests that wait for the current estimate
 _WAITING = 8
 
 _TOTAL: dict[str, Any] = {
@@ -87,28 +87,28 @@ _EXAMPLE: dict[str, Any] = {
 
 
 class _Estimating:
-    """What an app keeps between estimates: the index and the encoder, opened when first asked for."""
+    """State between estimates: index and encoder, opened on first use."""
 
     def __init__(self, api: Context) -> None:
         self._api = api
         self._opening = anyio.Lock()
         self._opened: Estimates | None = None
-        # one at a time: whoever waits for something else is not to wait for an encoder
+        # one at a time, so that other requests do not wait for an encoder
         self._turn = anyio.Semaphore(1)
         self._waiting = 0
 
     async def __call__(self, rows: list[Row], standing: Standing, *, whole: bool) -> EstimateOutput:
-        """Estimate when it is one's turn.
+        """Estimate, one request after another.
 
         Raises:
-            RequestProblem: too many wait.
+            RequestProblem: too many requests wait.
         """
         if self._waiting >= _WAITING:
             raise RequestProblem(
                 503,
                 "TooManyEstimates",
-                "Too many estimates are asked for",
-                "others are being estimated: try again, or estimate on the command line",
+                "Too many estimates are waiting",
+                f"{_WAITING} estimates are waiting: retry later, or run `posology estimate`",
             )
         self._waiting += 1
         try:
@@ -119,7 +119,7 @@ class _Estimating:
         finally:
             self._waiting -= 1
         if whole and (error := found[0].error) is not None:
-            # all else that can be wrong with one question was found before
+            # every other error of a single question was found before
             assert rows[0].request is not None
             if error.type == errors.InvalidQuery.__name__:
                 raise errors.InvalidQuery(error.message, field=str(error.details["field"]))
@@ -133,7 +133,7 @@ class _Estimating:
             if self._opened is None:
                 settings = self._api.settings
                 models = Models(settings.embedder, settings.embedding)
-                # nothing is sent, so nothing connects
+                # nothing is sent, so no connection is opened
                 connections = Connections(settings, offline=models.reader)
                 service = await make_service(settings, models, connections)
                 estimator = await to_thread.run_sync(
@@ -146,10 +146,12 @@ class _Estimating:
 @router.post(
     "",
     operation_id="estimate",
-    summary="What questions will cost",
+    summary="Estimate the cost of questions",
     response_model=EstimateOutput,
     responses={
-        200: shows("The estimate. Rows of a list that cannot be estimated say why.", _EXAMPLE),
+        200: shows(
+            "The estimate, and the rows that cannot be estimated with the reason.", _EXAMPLE
+        ),
         **fails(
             400,
             413,
@@ -161,8 +163,8 @@ class _Estimating:
     openapi_extra={
         "requestBody": {
             "required": True,
-            "description": "A question, or a list of questions, each with an optional `id` of its own. "
-            f"At most {MAX_QUESTIONS} questions, for {MAX_PASSAGES:,} passages in all.",
+            "description": "A question, or a list of questions, each with an optional `id`. "
+            f"At most {MAX_QUESTIONS} questions and {MAX_PASSAGES} passages in total.",
             "content": {
                 "application/json": {
                     "schema": {
@@ -170,7 +172,9 @@ class _Estimating:
                             {"$ref": "#/components/schemas/JobRequest"},
                             {
                                 "type": "array",
-                                "items": {"description": "A JobRequest; what is none is told of."},
+                                "items": {
+                                    "description": "A JobRequest; invalid items are reported in `bad`."
+                                },
                                 "minItems": 1,
                                 "maxItems": MAX_QUESTIONS,
                             },
@@ -183,13 +187,13 @@ class _Estimating:
     },
 )
 async def estimate(request: Request, api: Posology, tenant: Tenant) -> Response:
-    """No model is called. Nothing is written down, and nothing is reserved."""
+    """Estimate low, expected and worst-case cost of each strategy. Calls no model and reserves nothing."""
     if api.settings.index is None:
         raise RequestProblem(
             503,
             "NoIndex",
-            "This service has no index to estimate from",
-            "the operator sets POSOLOGY_INDEX for the API; `posology estimate` works without it",
+            "This service has no index",
+            "estimates need an index: the operator must set POSOLOGY_INDEX for the API",
         )
     body = await _body(request)
     whole = not isinstance(body, list)
@@ -210,11 +214,11 @@ def _estimating(request: Request, api: Context) -> _Estimating:
 
 
 async def _body(request: Request) -> JobRequest | list[Any]:
-    """One question, checked as strictly as one that is submitted, or whatever stands in a list.
+    """Read one question, checked as for submission, or a list of unchecked items.
 
     Raises:
-        RequestProblem: it is too long, not JSON, or not said to be JSON.
-        InvalidQuery: naming what is wrong.
+        RequestProblem: the body is too long or not JSON, or its media type is not JSON.
+        InvalidQuery: naming the invalid field.
     """
     check_type(request, ("application/json",))
     body = b"".join([chunk async for chunk in chunks(request, limit=_BYTES)])
@@ -227,7 +231,7 @@ async def _body(request: Request) -> JobRequest | list[Any]:
     assert isinstance(items, list)
     if not 1 <= len(items) <= MAX_QUESTIONS:
         raise errors.InvalidQuery(
-            f"the list has {len(items)} questions: send 1 to {MAX_QUESTIONS}", field="request"
+            f"the list must have 1 to {MAX_QUESTIONS} questions (got {len(items)})", field="request"
         )
     return items
 
@@ -257,12 +261,12 @@ def _check(rows: list[Row]) -> None:
     passages = sum(row.request.k for row in rows if row.request is not None)
     if passages > MAX_PASSAGES:
         raise errors.InvalidQuery(
-            f"the questions ask for {passages:,} passages: ask for {MAX_PASSAGES:,} at once at most",
+            f"all questions together may retrieve {MAX_PASSAGES} passages (got {passages}): send fewer questions",
             field="k",
         )
 
 
 def _no_json(reason: str) -> RequestProblem:
     return RequestProblem(
-        400, "MalformedBody", "The body cannot be read", f"the body is no JSON: {reason}"
+        400, "MalformedBody", "The body cannot be read", f"the body is not JSON: {reason}"
     )

@@ -1,13 +1,13 @@
-"""What users say of answers, over HTTP."""
+"""Judgements of answers over HTTP."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from orchestrator.api import documents
+from orchestrator.api import examples
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Posology, Tenant
-from orchestrator.api.documents import JOB, QUEUED, fails, shows
+from orchestrator.api.examples import JOB, QUEUED, fails, shows
 from orchestrator.api.routes.jobs import JobId, answered
 from orchestrator.api.routes.jobs import router as jobs
 from orchestrator.jobs import feedback
@@ -35,10 +35,10 @@ _JUDGED = {
 @router.post(
     "/{job}/feedback",
     operation_id="judgeJob",
-    summary="Say how good an answer is",
+    summary="Judge an answer",
     response_model=JobOutput,
     responses={
-        200: shows("The job, with what was said of its answer.", _JUDGED),
+        200: shows("The job, with the judgement of its answer.", _JUDGED),
         **fails(
             400,
             413,
@@ -51,16 +51,16 @@ _JUDGED = {
             ),
         ),
     },
-    openapi_extra=documents.takes(FeedbackRequest, _SAID),
+    openapi_extra=examples.takes(FeedbackRequest, _SAID),
 )
 async def judge(request: Request, api: Posology, tenant: Tenant, job: JobId) -> Response:
-    """Said again, it takes the place of what was said before.
+    """Record how good the answer of a job is. A new judgement replaces the previous one.
 
-    Where a Q-table was asked how much of the passages to show, a copy of it learns from the score;
+    If a Q-table chose how much of the passages to show, a copy of it learns from the score;
     `posology policy promote` makes a table of the copy.
     """
     store = api.jobs()
-    # whoever asks about what is not there is told so, whatever he sends
+    # an unknown job is reported before an invalid body
     await store.state(job, tenant=tenant)
     said = await read_json(request, FeedbackRequest, limit=api.limits.job_bytes)
     return answered(await feedback.give(store, job, said, tenant=tenant))

@@ -1,4 +1,4 @@
-"""Whether the service lives, whether it can serve, and its figures."""
+"""Liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from orchestrator.api import problems
 from orchestrator.api.context import Context, Posology, operator
-from orchestrator.api.documents import fails, shows
+from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
 from orchestrator.jobs import metrics
 from posology.errors import StoreUnavailable
@@ -24,60 +24,62 @@ class Alive(Published):
     """The process runs."""
 
     status: Literal["ok"] = "ok"
+    """Always `ok`."""
 
 
 class Ready(Published):
-    """The service can do what it is asked."""
+    """The service accepts and answers jobs."""
 
     status: Literal["ok"] = "ok"
+    """Always `ok`."""
     workers: int
-    """workers that live"""
+    """Number of workers with a recent heartbeat."""
 
 
 @router.get(
     "/healthz",
     operation_id="isAlive",
-    summary="Whether the process lives",
+    summary="Check liveness",
     response_model=Alive,
-    responses={200: shows("It does.", {"status": "ok"}), **fails()},
+    responses={200: shows("The process runs.", {"status": "ok"}), **fails()},
 )
 async def healthz() -> Response:
-    """Asks nothing of anybody else: a store that is away is no reason to restart this process."""
+    """Check that the process runs. Redis is not asked: its failure is no reason to restart this process."""
     return answered(Alive())
 
 
 @router.get(
     "/readyz",
     operation_id="isReady",
-    summary="Whether jobs can be taken and worked on",
+    summary="Check readiness",
     response_model=Ready,
     responses={
-        200: shows("They can.", {"status": "ok", "workers": 2}),
+        200: shows("The service is ready.", {"status": "ok", "workers": 2}),
         **fails(),
     },
 )
 async def readyz(api: Posology) -> Response:
-    """Redis must answer, and at least one worker must live; the problem's `failing` says what fails."""
+    """Check that Redis answers and at least one worker is alive; otherwise `failing` names the missing part."""
     try:
         with anyio.fail_after(api.limits.health):
             workers = await metrics.live_workers(api.jobs())
     except (StoreUnavailable, TimeoutError):
         return _unready("redis", "Redis does not answer")
     if not workers:
-        return _unready("workers", "no worker has told of itself lately: jobs wait")
+        return _unready("workers", "no worker has sent a heartbeat recently: jobs wait")
     return answered(Ready(workers=workers))
 
 
 @router.get(
     "/metrics",
     operation_id="readMetrics",
-    summary="Figures for Prometheus",
+    summary="Read metrics",
     dependencies=[Depends(operator)],
     response_class=Response,
     responses={
         200: {
-            "description": "In Prometheus's text format. Figures of HTTP are this process's, "
-            "all others are the whole installation's.",
+            "description": "Metrics in Prometheus's text format. HTTP metrics are of this process, "
+            "all others of the whole installation.",
             "content": {
                 "text/plain": {
                     "schema": {"type": "string"},
@@ -89,9 +91,9 @@ async def readyz(api: Posology) -> Response:
     },
 )
 async def read_metrics(api: Posology) -> Response:
-    """Without Redis there are fewer figures, and `posology_store_up` is 0.
+    """Read the metrics of all tenants, for Prometheus. Without Redis there are fewer, and `posology_store_up` is 0.
 
-    They are of all tenants. Where the API wants keys, the key is the one of `POSOLOGY_METRICS_KEY`.
+    If the API asks for keys, send the key of `POSOLOGY_METRICS_KEY`.
     """
     registry = CollectorRegistry()
     registry.register(metrics.JobsCollector(await _snapshot(api)))
@@ -108,6 +110,4 @@ async def _snapshot(api: Context) -> metrics.Snapshot | None:
 
 
 def _unready(what: str, detail: str) -> Response:
-    return problems.response(
-        503, "NotReady", "The service cannot serve now", detail, failing=[what]
-    )
+    return problems.response(503, "NotReady", "The service is not ready", detail, failing=[what])

@@ -1,4 +1,4 @@
-"""Jobs over HTTP: submit, look, watch, cancel, try again."""
+"""Jobs over HTTP: submission, state, events, cancellation, retry."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
-from orchestrator.api import documents
+from orchestrator.api import examples
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Context, Posology, Tenant
-from orchestrator.api.documents import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
+from orchestrator.api.examples import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.jobs.events import check_event
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE
@@ -26,17 +26,17 @@ from posology.types import JobState
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-#: more than any id of ours has
+#: maximum characters of an id
 MAX_ID = 100
-JobId = Annotated[str, Path(max_length=MAX_ID, description="The job's id.", examples=[JOB])]
+JobId = Annotated[str, Path(max_length=MAX_ID, description="Id of the job.", examples=[JOB])]
 Key = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
         min_length=1,
         max_length=MAX_KEY,
-        description="Chosen by the client. The same key and request give the same job, however often "
-        "they are sent, for as long as the job's record is kept.",
+        description="Idempotency key, chosen by the client. The same key and request give the same job "
+        "while its record is kept. Default: none.",
         examples=["2026-01-15/7"],
     ),
 ]
@@ -47,25 +47,28 @@ _LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of 
 def answered(
     model: BaseModel, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
-    """A model as it is written everywhere, also by the command line."""
+    """Return a model as a JSON response, equal to the command line's output."""
     return Response(model.model_dump_json(), status, headers, "application/json")
 
 
 @router.post(
     "",
     operation_id="submitJob",
-    summary="Put a question into the queue",
+    summary="Submit a question",
     status_code=202,
     response_model=JobOutput,
     responses={
         202: shows("The job was created.", QUEUED, headers=_LOCATION),
         200: shows(
-            "The key stood for this job already.", QUEUED, model=JobOutput, headers=_LOCATION
+            "The idempotency key was used for this job before.",
+            QUEUED,
+            model=JobOutput,
+            headers=_LOCATION,
         ),
         **fails(
             400,
-            documents.EXHAUSTED,
-            documents.NOT_ALLOWED,
+            examples.EXHAUSTED,
+            examples.NOT_ALLOWED,
             errors.UnpricedModel(model="openai:my-own"),
             errors.IdempotencyConflict(
                 f"the idempotency key '7' was used for another request, job {JOB}: use a new key",
@@ -75,14 +78,15 @@ def answered(
             415,
             errors.InvalidQuery("the question is empty: give it some words", field="text"),
             errors.UnknownModel(
-                "no provider 'x': choose openai, anthropic or offline", model="x:y"
+                "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
+                model="x:y",
             ),
         ),
     },
-    openapi_extra=documents.takes(JobRequest, documents.REQUEST),
+    openapi_extra=examples.takes(JobRequest, examples.REQUEST),
 )
 async def submit(request: Request, api: Posology, tenant: Tenant, key: Key = None) -> Response:
-    """Defaults are filled in now, so that no worker's settings change the question later."""
+    """Submit a question to the queue and return its job. Defaults are filled in now, not by the worker."""
     asked = await read_json(request, JobRequest, limit=api.limits.job_bytes)
     submitted = await api.jobs().submit(asked.settled(api.settings), tenant=tenant, key=key)
     job = await api.jobs().get(submitted.job, tenant=tenant)
@@ -93,7 +97,7 @@ async def submit(request: Request, api: Posology, tenant: Tenant, key: Key = Non
 @router.get(
     "",
     operation_id="listJobs",
-    summary="Some jobs, newest first",
+    summary="List jobs",
     response_model=JobPage,
     responses={
         200: shows(
@@ -102,7 +106,7 @@ async def submit(request: Request, api: Posology, tenant: Tenant, key: Key = Non
             headers={
                 "Link": {
                     "schema": {"type": "string"},
-                    "description": "The next page as `rel=next`; absent on the last.",
+                    "description": "Link to the next page (`rel=next`); absent on the last page.",
                 }
             },
         ),
@@ -114,14 +118,21 @@ async def page(
     tenant: Tenant,
     *,
     state: Annotated[
-        JobState | None, Query(description="Only jobs in it; `failed` is the dead-letter list.")
+        JobState | None,
+        Query(description="State of the jobs; `failed` is the dead-letter list. Default: all."),
     ] = None,
     cursor: Annotated[
-        str | None, Query(max_length=MAX_ID, description="`next` of the page before.")
+        str | None,
+        Query(
+            max_length=MAX_ID,
+            description="Value of `next` on the previous page. Default: the first page.",
+        ),
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Jobs at most.")] = 50,
+    limit: Annotated[
+        int, Query(ge=1, le=MAX_PAGE, description="Maximum jobs on a page, 1 to 500. Default: 50.")
+    ] = 50,
 ) -> Response:
-    """Jobs that come meanwhile do not shift the pages."""
+    """List jobs, newest first, without results. New jobs do not shift the pages."""
     found = await api.jobs().page(tenant=tenant, state=state, cursor=cursor, limit=limit)
     headers: dict[str, str] = {}
     if found.next is not None:
@@ -134,12 +145,12 @@ async def page(
 @router.get(
     "/{job}",
     operation_id="getJob",
-    summary="A job as it is now",
+    summary="Get a job",
     response_model=JobOutput,
     responses={200: shows("The job.", QUEUED), **fails(_MISSING)},
 )
 async def get(api: Posology, tenant: Tenant, job: JobId) -> Response:
-    """With its result when it has one, and with what it has cost so far."""
+    """Return a job with its state, its cost so far and, once it has ended, its result or error."""
     return answered(await api.jobs().get(job, tenant=tenant))
 
 
@@ -149,48 +160,48 @@ async def get(api: Posology, tenant: Tenant, job: JobId) -> Response:
     summary="Cancel a job",
     response_model=JobOutput,
     responses={
-        200: shows("The job, with what was spent and what was saved.", CANCELLED),
-        **fails(_MISSING, errors.JobFinished(f"job {JOB} is over: it has succeeded", job=JOB)),
+        200: shows("The job, with its spending and savings.", CANCELLED),
+        **fails(_MISSING, errors.JobFinished(f"job {JOB} has ended: succeeded", job=JOB)),
     },
 )
 async def cancel(api: Posology, tenant: Tenant, job: JobId) -> Response:
-    """Once this is answered, no further model call of the job is admitted. What is on its way settles."""
+    """Cancel a job. After the response no further model call is admitted; calls in flight are settled."""
     return answered(await api.jobs().cancel(job, tenant=tenant))
 
 
 @router.post(
     "/{job}/retry",
     operation_id="retryJob",
-    summary="Try a failed, expired or cancelled job again",
+    summary="Retry a job",
     response_model=JobOutput,
     responses={
-        200: shows("The job, in the queue again.", QUEUED),
+        200: shows("The job, requeued.", QUEUED),
         **fails(
             _MISSING,
             errors.JobNotFailed(
-                f"job {JOB} is running: only a failed, expired or cancelled job is tried again",
+                f"job {JOB} is running: only failed, expired or cancelled jobs can be retried",
                 job=JOB,
             ),
         ),
     },
 )
 async def retry(api: Posology, tenant: Tenant, job: JobId) -> Response:
-    """What the job paid for is replayed, and not paid for again."""
+    """Requeue a failed, expired or cancelled job. Replies that were paid for are replayed from its memo."""
     return answered(await api.jobs().retry(job, tenant=tenant))
 
 
 @router.get(
     "/{job}/events",
     operation_id="watchJob",
-    summary="What happens to a job, as server-sent events",
+    summary="Watch a job",
     response_class=EventSourceResponse,
     responses={
         200: {
-            "description": "Events until the job is over; the schema is each event's. Lines that "
-            "begin with a colon keep the connection open.",
-            "content": {"text/event-stream": documents.EVENT},
+            "description": "Events until the job ends; the schema describes one event. Lines that begin with a "
+            "colon keep the connection open.",
+            "content": {"text/event-stream": examples.EVENT},
         },
-        204: {"description": "The job is over, and nothing came after `Last-Event-ID`."},
+        204: {"description": "The job has ended, and there are no events after `Last-Event-ID`."},
         **fails(_MISSING),
     },
 )
@@ -202,15 +213,15 @@ async def events(
         str | None,
         Header(
             max_length=MAX_ID,
-            description="Id of the last event that is known.",
+            description="Id of the last known event. Default: all events are sent.",
             examples=["1768469400000-0"],
         ),
     ] = None,
 ) -> Response:
-    """A browser's EventSource comes back by itself, and stops at the 204 when all is told."""
+    """Stream the events of a job as server-sent events. A browser's EventSource reconnects, and stops at 204."""
     store = api.jobs()
     after = last_event_id or "0"
-    # what is wrong is to be told before the response begins
+    # errors must be reported before the response begins
     check_event(after)
     over = (await store.state(job, tenant=tenant)).over
     found = store.events(job, tenant=tenant, after=after)
@@ -226,7 +237,7 @@ async def events(
 
 
 class _Stream(EventSourceResponse):
-    """Events, one of so many streams as may be open. It is counted in the step that looks how many are."""
+    """A stream of events; the number of open streams is checked and incremented in one step."""
 
     def __init__(self, api: Context, content: AsyncIterator[ServerSentEvent], **more: Any) -> None:
         super().__init__(content, **more)
@@ -238,7 +249,7 @@ class _Stream(EventSourceResponse):
                 503,
                 "TooManyStreams",
                 "Too many event streams are open",
-                "ask for the job's state from time to time, or try again",
+                "poll the job's state, or retry later",
             )
         self._api.streams += 1
         try:
@@ -253,6 +264,6 @@ async def _sent(found: AsyncGenerator[JobEvent]) -> AsyncIterator[ServerSentEven
             async for event in found:
                 yield ServerSentEvent(event.model_dump_json(), event=event.type, id=event.id)
     except (errors.StoreUnavailable, errors.JobNotFound):
-        # The status was sent long ago. A client that sees the stream end comes back, and is told then, also
-        # that the record was forgotten meanwhile.
+        # The status was already sent. A client that reconnects gets the error then, also if the record has
+        # expired meanwhile.
         return

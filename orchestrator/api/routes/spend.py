@@ -1,4 +1,4 @@
-"""Spending over HTTP: a tenant's own."""
+"""Spending of a tenant over HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BeforeValidator
 
 from orchestrator.api.context import Posology, Tenant
-from orchestrator.api.documents import fails, shows
+from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
 from orchestrator.spending import spend_output, today
 from posology import errors
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1/spend", tags=["spend"])
 
 
 class By(StrEnum):
-    """What a tenant's spending is told apart by."""
+    """What a tenant's spending is grouped by."""
 
     DAY = "day"
     STAGE = "stage"
@@ -31,11 +31,11 @@ class By(StrEnum):
 
 
 def _day(text: Any) -> Any:
-    # pydantic takes seconds since 1970 for a day, too
+    # pydantic would accept seconds since 1970 as a day
     try:
         return read_date(text, "day") if isinstance(text, str) else text
     except errors.InvalidQuery:
-        raise ValueError("it is no day, such as 2026-01-15") from None
+        raise ValueError("not a day; write e.g. 2026-01-15") from None
 
 
 Day = Annotated[date, BeforeValidator(_day)]
@@ -71,13 +71,13 @@ _EXAMPLE: dict[str, Any] = {
 @router.get(
     "",
     operation_id="getSpend",
-    summary="What was spent, and how the limits stand",
+    summary="Get spending and balances",
     response_model=SpendOutput,
     responses={
-        200: shows("Amounts are dollars. Calls of unknown cost count at their bounds.", _EXAMPLE),
+        200: shows("Spending in dollars; calls of unknown cost count at their bounds.", _EXAMPLE),
         **fails(
             errors.InvalidQuery(
-                f"since: a report has {MAX_DAYS} days at most: ask for several", field="since"
+                f"since: a report has at most {MAX_DAYS} days: ask for several", field="since"
             )
         ),
     },
@@ -86,18 +86,18 @@ async def spend(
     api: Posology,
     tenant: Tenant,
     *,
-    by: Annotated[By, Query(description="What is told apart.")] = By.DAY,
+    by: Annotated[
+        By, Query(description="Grouping: day, stage, strategy or model. Default: day.")
+    ] = By.DAY,
     since: Annotated[
         Day | None,
-        Query(
-            description=f"The first day, UTC; where it is not given, the last {DAYS} days are meant."
-        ),
+        Query(description=f"First day, UTC. Default: {DAYS - 1} days before the last day."),
     ] = None,
     until: Annotated[
-        Day | None, Query(description="The last day, UTC; today where it is not given.")
+        Day | None, Query(description="Last day, UTC, inclusive. Default: today.")
     ] = None,
 ) -> Response:
-    """The days are those on which a call was reserved; the balances are as they are now."""
+    """Return spending in a range of days, and the balances now. A call belongs to the day of its reservation."""
     days = period(since, until, today=today())
     store = api.jobs()
     out = await spend_output(store.redis, store.url, [tenant], days, Grouping(by.value), one=True)

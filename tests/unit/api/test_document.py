@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,33 @@ def test_every_example_is_valid(where: str, content: dict[str, Any]) -> None:
         jsonschema.Draft202012Validator(schema).validate(example)
         if "problem+json" in where:
             assert str(example["status"]) == where.split()[2]
+
+
+def described(node: Any, where: str = "") -> Iterator[tuple[str, str | None]]:
+    """Yield every parameter, header and property with its description, and every other description."""
+    if isinstance(node, list):
+        for place, item in enumerate(node):
+            yield from described(item, f"{where}/{place}")
+    if not isinstance(node, dict):
+        return
+    for name, value in node.items():
+        here = f"{where}/{name}"
+        if name in ("example", "examples"):
+            continue
+        if name in ("properties", "headers"):
+            for key, property_ in value.items():
+                yield f"{here}/{key}", property_.get("description")
+        elif name == "parameters":
+            for parameter in value:
+                yield f"{here}/{parameter['name']}", parameter.get("description")
+        elif name == "description" and isinstance(value, str):
+            yield here, value
+        yield from described(value, here)
+
+
+def test_everything_is_described_without_markup_of_python() -> None:
+    found = list(described(DOCUMENT))
+    assert len(found) > 300
+    assert not [where for where, text in found if not text]
+    markup = re.compile(r"``|:(class|func|meth|data|mod|attr|exc):`")
+    assert not [where for where, text in found if text and markup.search(text)]
