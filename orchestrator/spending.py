@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.cli.money.ledger_form import (
+    CounterDifference,
+    LedgerAudit,
+    LedgerRebuilt,
+    OverBound,
+)
 from posology.budget.books.audit import Audit, Rebuilt
 from posology.budget.books.counters import Compared
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, ranked, spent, total
 from posology.budget.spending.periods import Period
-from posology.published.money import (
-    Amounts,
-    BalanceOutput,
-    CounterDifference,
-    LedgerAudit,
-    LedgerRebuilt,
-    OverBound,
-    SpendGroup,
-    SpendOutput,
-)
+from posology.published.money import Amounts, BalanceOutput, SpendGroup, SpendOutput
 from posology.types import Balance, Grouping
 
 if TYPE_CHECKING:

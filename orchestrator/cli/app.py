@@ -89,7 +89,7 @@ def schema(
     ],
 ) -> None:
     """Print the JSON schema of a command's --json output."""
-    from orchestrator.question.report import SCHEMAS
+    from orchestrator.cli.schemas import SCHEMAS
 
     if what not in SCHEMAS:
         raise typer.BadParameter(f"NAME must be one of {', '.join(SCHEMAS)} (got {what!r})")

@@ -21,7 +21,7 @@ from orchestrator.cli.option_groups import Group
 from orchestrator.cli.question_options import RequestOptions
 from orchestrator.cli.terminal import money, safe
 from orchestrator.settings import Settings
-from posology.published.training import DatasetEstimate, LeftOut, TrainingEstimate
+from orchestrator.training.forms import DatasetEstimate, LeftOut, TrainingEstimate
 
 if TYPE_CHECKING:
     from orchestrator.question.request import Request

@@ -17,6 +17,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.cli.index.forms import IndexOutput, IngestOutput, SearchOutput
 from posology.index.search.filters import describe
 from posology.published.answers import (
     AskOutput,
@@ -29,7 +30,6 @@ from posology.published.answers import (
     Status,
 )
 from posology.published.calls import Spending, UsageOutput
-from posology.published.tools import IndexOutput, IngestOutput, SearchOutput
 from posology.types import Filters, Resolution
 
 _STYLES = {

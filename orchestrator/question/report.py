@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
-from orchestrator.question.policy_forms import CompareOutput, ReplayOutput
-from posology.errors import BadFile, BadRecord, PosologyError
+from posology.errors import PosologyError
 from posology.llm.accounting import Account
 from posology.published.answers import (
     Also,
@@ -27,34 +23,6 @@ from posology.published.answers import (
 )
 from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, StepOutput
-from posology.published.estimates import EstimateOutput
-from posology.published.jobs import BatchOutput, JobOutput, JobPage
-from posology.published.money import (
-    ArchiveOutput,
-    ExportOutput,
-    LedgerOutput,
-    RebuiltOutput,
-    SpendOutput,
-)
-from posology.published.policies import PromotionOutput, QTableOutput
-from posology.published.reconciliation import ReconcileOutput
-from posology.published.tenants import TenantList, TenantOutput
-from posology.published.tools import (
-    BadItem,
-    IndexOutput,
-    IngestOutput,
-    ProspectOutput,
-    SearchOutput,
-    SyncOutput,
-    VersionsOutput,
-)
-from posology.published.training import (
-    DatasetOutput,
-    FinetuneOutput,
-    LabelOutput,
-    PrunerOutput,
-    TrainOutput,
-)
 from posology.types import (
     Answer,
     Citation,
@@ -74,7 +42,6 @@ if TYPE_CHECKING:
     from orchestrator.question.estimates.savings import Savings
     from orchestrator.question.pipeline import Report
     from orchestrator.question.request import Request
-    from posology.index.build.report import IngestReport
 
 
 def ask_output(report: Report) -> AskOutput:
@@ -180,41 +147,6 @@ def compression(took: Compression | None, spared: Savings | None) -> Compression
     )
 
 
-def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) -> SearchOutput:
-    """The published form of a search."""
-    return SearchOutput(
-        query=retrieval.query.text,
-        mode=mode,
-        k=k,
-        hits=ranked(retrieval),
-        dense=retrieval.dense.ids,
-        bm25_rerank=retrieval.bm25_rerank.ids,
-        bm25=retrieval.bm25.ids,
-        fused=retrieval.fused.ids,
-        index=retrieval.index_version,
-        filters=filters(retrieval.filters),
-        seconds=seconds,
-    )
-
-
-def ingest_output(report: IngestReport) -> IngestOutput:
-    """The published form of an ingest's report."""
-    return IngestOutput(
-        good=report.good,
-        written=report.written,
-        unchanged=report.unchanged,
-        replaced=report.replaced,
-        bad=report.bad,
-        bad_records=tuple(_bad(item) for item in report.bad_records),
-        bad_files=tuple(_bad(item) for item in report.bad_files),
-        files=report.files,
-        seconds=report.seconds,
-        written_per_second=report.rate,
-        removed=report.removed,
-        warned=report.warned,
-    )
-
-
 def error_output(error: PosologyError, account: Account | None) -> ErrorOutput:
     """The published form of an error."""
     return ErrorOutput(error=error_body(error, account))
@@ -301,11 +233,6 @@ def context(citation: Citation, sentences: Sequence[Sentence]) -> tuple[int, int
     return start, end
 
 
-def _bad(item: BadRecord | BadFile) -> BadItem:
-    record = item.record if isinstance(item, BadRecord) else None
-    return BadItem(path=item.path, line=item.line, record=record, reason=item.reason)
-
-
 def _disagreement(conflict: Conflict, excerpts: Mapping[str, Excerpt]) -> Disagreement:
     def positions(sides: Sequence[Side]) -> tuple[Position, ...]:
         return tuple(
@@ -336,39 +263,3 @@ def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
         context_start=start,
         context=excerpt.passage.text[start:end],
     )
-
-
-#: what ``posology schema`` prints, by name
-SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
-    {
-        "ask": AskOutput,
-        "search": SearchOutput,
-        "ingest": IngestOutput,
-        "index": IndexOutput,
-        "sync": SyncOutput,
-        "prospect": ProspectOutput,
-        "versions": VersionsOutput,
-        "error": ErrorOutput,
-        "job": JobOutput,
-        "jobs": JobPage,
-        "batch": BatchOutput,
-        "estimate": EstimateOutput,
-        "spend": SpendOutput,
-        "ledger": LedgerOutput,
-        "rebuild": RebuiltOutput,
-        "export": ExportOutput,
-        "archive": ArchiveOutput,
-        "tenant": TenantOutput,
-        "tenants": TenantList,
-        "reconcile": ReconcileOutput,
-        "qtable": QTableOutput,
-        "promotion": PromotionOutput,
-        "train": TrainOutput,
-        "replay": ReplayOutput,
-        "compare": CompareOutput,
-        "dataset": DatasetOutput,
-        "finetune": FinetuneOutput,
-        "label": LabelOutput,
-        "pruner": PrunerOutput,
-    }
-)

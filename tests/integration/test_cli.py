@@ -15,7 +15,7 @@ from redis import Redis
 from typer.testing import CliRunner, Result
 
 from orchestrator.cli.app import app, guard
-from orchestrator.question.report import SCHEMAS as SCHEMAS_BY_NAME
+from orchestrator.cli.schemas import SCHEMAS as SCHEMAS_BY_NAME
 from posology.budget.ledger.base import dollars
 from posology.store import keys
 from posology.testing import NoSuchModel, Reply, Status, StubProvider

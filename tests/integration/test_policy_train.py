@@ -12,9 +12,9 @@ import pytest
 from typer.testing import Result
 
 from orchestrator.question import qtables
+from orchestrator.training.forms import TrainOutput
 from orchestrator.training.qtable.rows import read_run
 from policies.qtable import ACTIONS
-from posology.published.training import TrainOutput
 from posology.testing import Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import Usage

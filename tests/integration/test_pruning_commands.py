@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from orchestrator.training.forms import LabelOutput, PrunerOutput
 from orchestrator.training.pruner.rows import read_examples
-from posology.published.training import LabelOutput, PrunerOutput
 from posology.testing import Reply, Status, StubProvider, save_tiny_reranker
 from posology.types import Finish, Usage
 from tests.support.paid_runs import (

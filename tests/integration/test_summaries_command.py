@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 from typer.testing import Result
 
+from orchestrator.training.forms import DatasetOutput, FinetuneOutput
 from orchestrator.training.summaries.pairs import read_pairs
-from posology.published.training import DatasetOutput, FinetuneOutput
 from posology.testing import Reply, StubProvider, save_tiny_summarizer
 from posology.types import Usage
 from strategies.compression.parts import Parts

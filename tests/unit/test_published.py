@@ -37,7 +37,6 @@ from posology.types import (
 MODULES = [
     import_module(f"{published.__name__}.{found.name}")
     for found in pkgutil.iter_modules(published.__path__)
-    if found.name in ("answers", "base", "calls", "decisions", "problems", "jobs", "estimates")
 ]
 FORMS = sorted(
     {
@@ -102,7 +101,9 @@ def test_a_published_form_is_the_json_of_its_value_and_leads_back(
     value: Any, form: type[Published]
 ) -> None:
     made = form.of(value)
-    assert made.model_dump_json().encode() == TypeAdapter(type(value)).dump_json(value)
+    assert json.loads(made.model_dump_json()) == json.loads(
+        TypeAdapter(type(value)).dump_json(value)
+    )
     assert made.to(type(value)) == value
     assert form.model_validate_json(made.model_dump_json()) == made
 

@@ -93,8 +93,8 @@ def search(
     No model is called, but one that embeds the question where the index's embedder is paid for.
     """
     from orchestrator.budget import open_budget
+    from orchestrator.cli.index.forms import search_output
     from orchestrator.cli.terminal import show_search
-    from orchestrator.question.report import search_output
     from orchestrator.question.request import AskRequest
     from orchestrator.service import open_service
     from posology.budget.ledger.journal import LedgerJournal

@@ -31,11 +31,11 @@ from orchestrator.settings import load_settings
 from posology.errors import InputError
 
 if TYPE_CHECKING:
+    from orchestrator.training.forms import DatasetEstimate, DatasetOutput
     from orchestrator.training.paid.run import Terms
     from orchestrator.training.summaries.run import Wanted
     from orchestrator.training.summaries.sample import Drawn, Wish
     from orchestrator.training.summaries.shortener import Shortener
-    from posology.published.training import DatasetEstimate, DatasetOutput
 
 #: suffix of the run's file, after the name of the data set's file
 _RUN = ".run.jsonl"

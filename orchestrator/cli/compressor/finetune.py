@@ -15,8 +15,8 @@ from orchestrator.cli.purchases import say
 from posology.errors import DeviceUnavailable, InputError
 
 if TYPE_CHECKING:
+    from orchestrator.training.forms import FinetuneOutput
     from orchestrator.training.summaries.finetuning import Epoch, Recipe
-    from posology.published.training import FinetuneOutput
     from strategies.compression.summarization.card import Card
 
 
@@ -123,7 +123,7 @@ def _device(wanted: str | None) -> str:
 
 
 def _output(card: Card, out: Path) -> FinetuneOutput:
-    from posology.published.training import FinetuneOutput
+    from orchestrator.training.forms import FinetuneOutput
 
     assert card.share is not None
     assert card.best is not None

@@ -23,9 +23,9 @@ from orchestrator.settings import load_settings
 from posology.errors import InputError
 
 if TYPE_CHECKING:
+    from orchestrator.training.forms import LabelOutput
     from orchestrator.training.paid.run import Terms
     from orchestrator.training.pruner.labels import Wanted
-    from posology.published.training import LabelOutput
 
 
 class LabelOptions(AskingOptions):

@@ -19,9 +19,9 @@ from orchestrator.cli.purchases import say
 from posology.errors import InputError
 
 if TYPE_CHECKING:
+    from orchestrator.training.forms import Loss, PrunerOutput
     from orchestrator.training.pruner.fit import Wanted
     from orchestrator.training.pruner.trainer import Losses, Recipe
-    from posology.published.training import Loss, PrunerOutput
 
 #: initial model of the published checkpoint
 DEFAULT_INIT = "naver/trecdl22-crossencoder-debertav3"

@@ -44,9 +44,9 @@ def ingest(
     Bad records are skipped and reported with file and line; the exit status is then 1. The tenant pays for bought
     vectors: the cost is printed first, and no vector is bought twice.
     """
+    from orchestrator.cli.index.forms import ingest_output
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.ingest import run_ingest
-    from orchestrator.question.report import ingest_output
     from posology.llm.accounting import Account
 
     account = Account()

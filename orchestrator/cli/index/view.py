@@ -10,9 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import safe, show_ingest
-from orchestrator.question.report import ingest_output
-from posology.published.tools import (
+from orchestrator.cli.index.forms import (
     BadItem,
     FileOutput,
     IndexOutput,
@@ -22,7 +20,9 @@ from posology.published.tools import (
     VectorsOutput,
     VersionOutput,
     VersionsOutput,
+    ingest_output,
 )
+from orchestrator.cli.terminal import safe, show_ingest
 
 if TYPE_CHECKING:
     from orchestrator.ingest.embedding import IngestEstimate

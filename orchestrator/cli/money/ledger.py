@@ -40,10 +40,10 @@ def verify(
 
     Jobs may run meanwhile. Exit status 1: a counter differs.
     """
+    from orchestrator.cli.money.ledger_form import LedgerOutput
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import audit_output
     from posology.budget.books.audit import Auditor
-    from posology.published.money import LedgerOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
@@ -72,10 +72,10 @@ def rebuild(
     Jobs may run meanwhile. Exit status 1: problems remain. Orphaned reservations, and attempts in flight without a
     reservation, are reported and not changed.
     """
+    from orchestrator.cli.money.ledger_form import RebuiltOutput
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import rebuilt_output
     from posology.budget.books.audit import Auditor
-    from posology.published.money import RebuiltOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
@@ -111,10 +111,10 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Export one row per attempt of a model call. docs/how-to/ledger.md lists the columns."""
+    from orchestrator.cli.money.ledger_form import ExportOutput
     from posology.budget.books.export import Wanted
     from posology.budget.books.export import export as write
     from posology.budget.spending.periods import read_date
-    from posology.published.money import ExportOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
@@ -164,11 +164,11 @@ def archive(
 
     Jobs may run meanwhile. If a run is interrupted, no entry is lost: run the command again.
     """
+    from orchestrator.cli.money.ledger_form import ArchivedFile, ArchiveOutput
     from posology.budget.books.archive import Archive
     from posology.budget.ledger.windows import midnight
     from posology.budget.spending.periods import read_date
     from posology.errors import BadFile
-    from posology.published.money import ArchivedFile, ArchiveOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):

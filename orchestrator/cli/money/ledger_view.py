@@ -8,15 +8,10 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
+from orchestrator.cli.money.ledger_form import CounterDifference, LedgerAudit
 from orchestrator.cli.terminal import money, plain_table, safe
 from posology.budget.ledger.base import dollars
-from posology.published.money import (
-    Amounts,
-    BalanceOutput,
-    CounterDifference,
-    LedgerAudit,
-    SpendOutput,
-)
+from posology.published.money import Amounts, BalanceOutput, SpendOutput
 
 #: prefixes of the fields in nano-dollars
 _MONEY = ("spent", "reserved", "nano", "bound")

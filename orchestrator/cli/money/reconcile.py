@@ -25,10 +25,10 @@ from orchestrator.cli.jobs.store import one_or_all, whose, with_store
 from orchestrator.cli.option_groups import Group, grouped
 
 if TYPE_CHECKING:
+    from orchestrator.cli.money.reconcile_form import ReconcileOutput
     from orchestrator.jobs.store import JobStore
     from posology.budget.reconcile.reconciler import Reconciler
     from posology.budget.reconcile.report import Reconciliation
-    from posology.published.reconciliation import ReconcileOutput
 
 _LAST = date.max - timedelta(days=1)
 

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.cli.money.reconcile_form import ComparedPeriod, ReconcileOutput
 from orchestrator.cli.terminal import plain_table, safe
 from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.report import (
@@ -21,7 +22,6 @@ from posology.budget.reconcile.report import (
 )
 from posology.budget.reconcile.rows import Number
 from posology.errors import DriftFound
-from posology.published.reconciliation import ComparedPeriod, ReconcileOutput
 
 _STYLES = {
     Verdict.EQUAL: "green",

@@ -119,8 +119,8 @@ def create(name: NameArgument, *, options: LimitOptions, as_json: JsonOption = F
 @app.command("list")
 def list_(*, as_json: JsonOption = False) -> None:
     """List all tenants with their budgets."""
+    from orchestrator.cli.money.tenants_form import TenantList
     from orchestrator.cli.money.tenants_view import show_tenants, tenant_summary
-    from posology.published.tenants import TenantList
 
     with errors(as_json=as_json):
 

@@ -10,13 +10,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.cli.money.tenants_form import (
+    ApiKeyOutput,
+    LimitsOutput,
+    TenantOutput,
+    TenantSummary,
+)
 from orchestrator.cli.terminal import plain_table, safe
 from orchestrator.spending import balance_fields
 from posology.budget.ledger.refusals import shown
 from posology.budget.tenants.limits import FIELDS
 from posology.budget.tenants.store import Tenant
 from posology.published.money import BalanceOutput
-from posology.published.tenants import ApiKeyOutput, LimitsOutput, TenantOutput, TenantSummary
 from posology.types import Balance, Limits
 
 _MONEY = ("day", "month", "total", "job")

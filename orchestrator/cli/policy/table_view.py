@@ -7,10 +7,9 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.terminal import plain_table, safe
+from orchestrator.training.forms import PromotionOutput, QTableOutput, TrainOutput
 from orchestrator.training.qtable.description import describe, percent
 from policies.qtable import QTable
-from posology.published.policies import PromotionOutput, QTableOutput
-from posology.published.training import TrainOutput
 
 #: columns of the longest bar
 _BAR = 30

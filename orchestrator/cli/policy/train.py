@@ -24,11 +24,11 @@ from orchestrator.settings import load_settings
 from posology.errors import InputError
 
 if TYPE_CHECKING:
+    from orchestrator.training.forms import TrainOutput
     from orchestrator.training.paid.run import Terms
     from orchestrator.training.qtable.learner import Recipe
     from orchestrator.training.qtable.run import Wanted
     from policies.qtable import QTable
-    from posology.published.training import TrainOutput
 
 #: suffix of the run's file, after the name of the table's file
 _RUN = ".run.jsonl"

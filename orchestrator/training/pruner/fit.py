@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from orchestrator.training.forms import Loss, PrunerOutput
 from orchestrator.training.pruner.examples import held_aside
 from orchestrator.training.pruner.rows import read_examples
 from posology.devices import find_device
 from posology.errors import BadFile, InputError
-from posology.published.training import Loss, PrunerOutput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,6 +19,7 @@ from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
+from orchestrator.training.forms import LabelOutput, TrainingEstimate
 from orchestrator.training.paid.calls import Buyer
 from orchestrator.training.paid.rows import Row
 from orchestrator.training.paid.run import Costs, PaidRun, Terms
@@ -29,7 +30,6 @@ from orchestrator.training.qtable.run import NO_PASSAGE, left_out
 from posology.errors import UnpricedModel
 from posology.index.store import Index
 from posology.llm.memo import call_key
-from posology.published.training import LabelOutput, TrainingEstimate
 from posology.types import Call, Excerpt, Query, Usage
 from prompts.label import parse_label
 from prompts.template import digests

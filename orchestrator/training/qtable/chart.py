@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from orchestrator.training.forms import QTableOutput
     from policies.qtable import QTable
-    from posology.published.policies import QTableOutput
 
 _WIDTH, _HEIGHT, _ROW = 11.0, 3.2, 0.34
 

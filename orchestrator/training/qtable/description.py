@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from orchestrator.training.forms import QActionOutput, QStateOutput, QTableOutput
 from policies.qtable import QTable
-from posology.published.policies import QActionOutput, QStateOutput, QTableOutput
 
 
 def describe(table: QTable, differs: tuple[str, ...] = ()) -> QTableOutput:

@@ -8,9 +8,9 @@ from datetime import datetime
 import numpy as np
 
 from orchestrator.jobs.feedback import WHOLE, Collected
+from orchestrator.training.forms import ChangedStateOutput, PromotionOutput
 from policies import qtable
 from policies.qtable import QTable
-from posology.published.policies import ChangedStateOutput, PromotionOutput
 
 #: r*: users score answers as such, so the whole context's answer is assumed to be right
 BEST = 1.0

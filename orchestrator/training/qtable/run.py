@@ -20,6 +20,8 @@ from orchestrator.question.request import Request
 from orchestrator.retrieval import make_retriever
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
+from orchestrator.training.forms import Explored as ExploredOutput
+from orchestrator.training.forms import LeftOut, TrainingEstimate, TrainOutput
 from orchestrator.training.paid.calls import Buyer
 from orchestrator.training.paid.rows import Row
 from orchestrator.training.paid.run import Costs, PaidRun, Quote, Terms
@@ -40,8 +42,6 @@ from orchestrator.training.qtable.rows import (
 from policies.qtable import QTable
 from posology.index.store import Index
 from posology.llm.memo import call_key
-from posology.published.training import Explored as ExploredOutput
-from posology.published.training import LeftOut, TrainingEstimate, TrainOutput
 from posology.types import Query, Retrieval
 from strategies.single_call import conclude as read_reply
 

@@ -13,6 +13,7 @@ from anyio import to_thread
 from orchestrator.connections import Connections
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.settings import Settings
+from orchestrator.training.forms import DatasetEstimate, DatasetOutput, LeftOutPassage
 from orchestrator.training.paid.calls import Buyer
 from orchestrator.training.paid.rows import Row
 from orchestrator.training.paid.run import Costs, PaidRun, Quote
@@ -24,7 +25,6 @@ from orchestrator.training.summaries.shortener import Ending, Shortened, Shorten
 from posology.errors import ConfigurationError
 from posology.llm.memo import call_key
 from posology.llm.models import parse
-from posology.published.training import DatasetEstimate, DatasetOutput, LeftOutPassage
 from posology.text.sentences import split
 from posology.types import Call, Completion, Passage
 from prompts.template import digests

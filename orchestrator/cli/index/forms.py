@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from orchestrator.question.report import filters, ranked
+from posology.errors import BadFile, BadRecord
+from posology.index.build.report import IngestReport
 from posology.published.answers import FiltersOutput, Ranked
 from posology.published.base import Dollars, Published
+from posology.types import Retrieval
 
 
 class SearchOutput(Published):
@@ -229,3 +233,43 @@ class IndexOutput(Published):
     """files that a sync has applied, or begun, and not published"""
     codec: str | None
     """what compressed the vectors of the passages' tokens, for compressors that read them; null where none are kept"""
+
+
+def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) -> SearchOutput:
+    """The published form of a search."""
+    return SearchOutput(
+        query=retrieval.query.text,
+        mode=mode,
+        k=k,
+        hits=ranked(retrieval),
+        dense=retrieval.dense.ids,
+        bm25_rerank=retrieval.bm25_rerank.ids,
+        bm25=retrieval.bm25.ids,
+        fused=retrieval.fused.ids,
+        index=retrieval.index_version,
+        filters=filters(retrieval.filters),
+        seconds=seconds,
+    )
+
+
+def ingest_output(report: IngestReport) -> IngestOutput:
+    """The published form of an ingest's report."""
+    return IngestOutput(
+        good=report.good,
+        written=report.written,
+        unchanged=report.unchanged,
+        replaced=report.replaced,
+        bad=report.bad,
+        bad_records=tuple(_bad(item) for item in report.bad_records),
+        bad_files=tuple(_bad(item) for item in report.bad_files),
+        files=report.files,
+        seconds=report.seconds,
+        written_per_second=report.rate,
+        removed=report.removed,
+        warned=report.warned,
+    )
+
+
+def _bad(item: BadRecord | BadFile) -> BadItem:
+    record = item.record if isinstance(item, BadRecord) else None
+    return BadItem(path=item.path, line=item.line, record=record, reason=item.reason)

@@ -1,0 +1,122 @@
+"""Audits, exports and archives of ledgers as JSON."""
+
+from __future__ import annotations
+
+from posology.published.base import Dollars, Published
+
+
+class CounterDifference(Published):
+    """A counter that is not the sum of the ledger's entries."""
+
+    key: str
+    """Redis key, below the tenant's prefix."""
+    field: str
+    """Field of the key."""
+    counted: int | None
+    """Value of the counter; null: not a whole number."""
+    summed: int
+    """Sum of the entries."""
+
+
+class OverBound(Published):
+    """An attempt that cost more than was reserved for it."""
+
+    attempt: str
+    """Id of the attempt."""
+    job: str
+    """Id of the job."""
+    model: str
+    """Model, as `provider:name`."""
+    bound_usd: Dollars
+    """Dollars that were reserved."""
+    charged_usd: Dollars
+    """Dollars that were charged."""
+
+
+class LedgerAudit(Published):
+    """Comparison of a tenant's counters with its ledger."""
+
+    tenant: str
+    """Name of the tenant."""
+    right: bool
+    """Whether nothing is wrong."""
+    entries: int
+    """Number of entries in the ledger."""
+    archived: int
+    """Number of entries moved to the archive."""
+    counters: int
+    """Number of counters compared."""
+    differences: tuple[CounterDifference, ...]
+    """Counters that differ."""
+    open: int
+    """Number of attempts in flight."""
+    open_usd: Dollars
+    """Dollars reserved for them."""
+    unknown_costs: int
+    """Number of attempts with unknown billing status."""
+    unknown_usd: Dollars
+    """Dollars of their bounds, which are charged."""
+    over: int
+    """Number of attempts that cost more than was reserved."""
+    over_bound: tuple[OverBound, ...]
+    """Some of these attempts."""
+    orphans: tuple[str, ...]
+    """Orphaned reservations: attempts that were never settled and are not in flight."""
+    strangers: tuple[str, ...]
+    """Attempts in flight without a reservation."""
+
+
+class LedgerRebuilt(LedgerAudit):
+    """Comparison after the counters were rebuilt."""
+
+    changed: tuple[CounterDifference, ...]
+    """Counters that were changed."""
+
+
+class LedgerOutput(Published):
+    """The output of `posology ledger verify --json`."""
+
+    right: bool
+    """Whether nothing is wrong."""
+    tenants: tuple[LedgerAudit, ...]
+    """Audit of each tenant."""
+
+
+class RebuiltOutput(Published):
+    """The output of `posology ledger rebuild --json`."""
+
+    right: bool
+    """Whether nothing is wrong now."""
+    tenants: tuple[LedgerRebuilt, ...]
+    """Result for each tenant."""
+
+
+class ExportOutput(Published):
+    """The output of `posology ledger export --json`."""
+
+    path: str
+    """File that was written."""
+    tenants: tuple[str, ...]
+    """Tenants in the file."""
+    attempts: int
+    """Number of attempts in the file."""
+
+
+class ArchivedFile(Published):
+    """A file of entries that were moved out of the ledger."""
+
+    tenant: str
+    """Name of the tenant."""
+    path: str
+    """The file."""
+    entries: int
+    """Number of entries in the file."""
+    removed: int
+    """Number of entries that this run removed; fewer if an earlier run had begun."""
+
+
+class ArchiveOutput(Published):
+    """The output of `posology ledger archive --json`."""
+
+    files: tuple[ArchivedFile, ...]
+    """Files that were written."""
