@@ -16,7 +16,7 @@ from pathlib import Path
 from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
 from posology.index.embedders import load
 from posology.index.search.bm25 import rerank
-from posology.index.search.fusion import fuse
+from posology.index.search.rankings import fuse
 from posology.index.search.retriever import DEPTH, RRF_K
 from posology.index.store import Index
 

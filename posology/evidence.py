@@ -55,7 +55,7 @@ _LEVELS = {name: level for level, names in _NAMES.items() for name in names}
 
 
 def level(publication_types: Iterable[str]) -> Level:
-    """The strongest level that any of the types names; ``OTHER`` where none does.
+    """Return the strongest level that any of the types names; ``OTHER`` where none does.
 
     Only whole names count, in any case: a trial in animals ("…, Veterinary"), a trial's protocol
     and a "Review" without a method are ``OTHER``.

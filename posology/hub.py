@@ -25,7 +25,7 @@ PACKAGED: dict[str, Callable[[], Path]] = {DEFAULT: _packaged_minilm}
 
 
 def find(model: str) -> Path | None:
-    """The folder of a model's files, never over the network; ``None``: there is none.
+    """Return the folder of a model's files, never over the network; ``None``: there is none.
 
     Args:
         model: a folder, or a hub name whose files are in the local cache.
@@ -42,7 +42,7 @@ def find(model: str) -> Path | None:
 
 
 def locate(model: str, *, kind: str = "model") -> Path:
-    """The folder of the files of a model that a compressor or a re-ranker runs.
+    """Return the folder of the files of a model that a compressor or a re-ranker runs.
 
     Args:
         model: as :func:`find` takes it.
@@ -62,7 +62,7 @@ def locate(model: str, *, kind: str = "model") -> Path:
 
 
 def digest(folder: Path) -> str:
-    """The first 12 hex digits of the SHA-256 of the weights."""
+    """Return the first 12 hex digits of the SHA-256 of the weights."""
     files = sorted(folder.rglob("*.safetensors")) or sorted(folder.rglob("*.bin"))
     found = hashlib.sha256()
     for path in files:

@@ -24,7 +24,7 @@ _FORMS = (
 
 
 def check(path: Path) -> BadFile | None:
-    """Whether a file is what the checksum beside it says.
+    """Return whether a file is what the checksum beside it says.
 
     Returns:
         ``None`` if it is, or if there is no checksum; else what is wrong: another checksum is in the file's
@@ -53,7 +53,7 @@ def beside(path: Path) -> Path:
 
 
 def md5(path: Path) -> str:
-    """The checksum of a file's bytes as they are on disk, in hexadecimal digits. Constant memory.
+    """Return the checksum of a file's bytes as they are on disk, in hexadecimal digits. Constant memory.
 
     Raises:
         OSError: the file cannot be read.

@@ -77,7 +77,7 @@ def counted(drafts: Iterable[Draft]) -> int:
 
 
 def parts(pieces: Iterable[Piece], *, of: Passage) -> Iterator[Draft]:
-    """The parts of an article, and then how many they are; nothing for an article without any.
+    """Yield the parts of an article, and then how many they are; nothing for an article without any.
 
     Args:
         pieces: its passages' texts, in order.
@@ -94,7 +94,7 @@ def parts(pieces: Iterable[Piece], *, of: Passage) -> Iterator[Draft]:
 
 
 def file_id(path: Path) -> str:
-    """The id of an article that has none of its own: ``file:FOLDER/NAME``.
+    """Return the id of an article that has none of its own: ``file:FOLDER/NAME``.
 
     By the name, not by the content, so that a file that was edited replaces what it was; without the folders above,
     so that it is the same on another machine. Two files of one name in folders of one name count as one.
@@ -107,7 +107,7 @@ def file_id(path: Path) -> str:
 
 
 def file_title(path: Path, *suffixes: str) -> str:
-    """A file's name without the first of ``suffixes`` that it ends with, its underscores as spaces."""
+    """Return a file's name without the first of ``suffixes`` that it ends with, its underscores as spaces."""
     name = path.name
     for suffix in suffixes:
         if name.lower().endswith(suffix):

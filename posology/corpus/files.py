@@ -81,7 +81,7 @@ def known_suffixes() -> tuple[str, ...]:
 
 
 def kind_of(path: Path) -> Kind | None:
-    """The format that a file's name says, of XML its root element; ``None``: none that is known.
+    """Return the format that a file's name says, of XML its root element; ``None``: none that is known.
 
     XML whose root element cannot be read is of the first format of its suffix, which says what is wrong.
     """
@@ -95,7 +95,7 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """The items of one file, by the format that its name says; see :mod:`posology.corpus.items`."""
+    """Return the items of one file, by the format that its name says; see :mod:`posology.corpus.items`."""
     kind = kind_of(path)
     if kind is not None:
         return kind.read(path, after=after)
@@ -128,7 +128,7 @@ def _by_name(path: Path) -> list[Kind]:
 
 
 def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
-    """The files that ``paths`` name, in order; of a folder, sorted, those that are of a known format.
+    """Yield the files that ``paths`` name, in order; of a folder, sorted, those that are of a known format.
 
     Files that only tell of a folder's others, see :data:`ABOUT`, are passed over in it.
 

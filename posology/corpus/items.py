@@ -24,7 +24,7 @@ PART = "#"
 
 
 def part_id(article: str, number: int) -> str:
-    """The id of an article's part, e.g. ``pmcid:PMC3395386#4``, counted from 1 in the order of reading.
+    """Return the id of an article's part, e.g. ``pmcid:PMC3395386#4``, counted from 1 in the order of reading.
 
     A number, because neither headings nor the identifiers of sections are unique in an article or always there.
     """
@@ -78,7 +78,7 @@ class Parts:
     line: int
 
     def keep(self, passage_id: str) -> bool:
-        """Whether a passage whose parent is :attr:`id` is still one of its parts."""
+        """Return whether a passage whose parent is :attr:`id` is still one of its parts."""
         before, mark, number = passage_id.rpartition(PART)
         if not mark or before != self.id or not (number.isascii() and number.isdigit()):
             return False

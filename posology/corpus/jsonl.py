@@ -26,7 +26,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Record | BadRecord | BadFile]:
-    """The records of one file, in constant memory.
+    """Yield the records of one file, in constant memory.
 
     Args:
         path: whether it is gzipped is told from its first two bytes, not from its name.

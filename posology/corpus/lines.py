@@ -30,7 +30,7 @@ _AFTER = words(
 
 
 def joined(lines: Sequence[str], known: Counter[str]) -> str:
-    """The lines as one paragraph.
+    """Return the lines as one paragraph.
 
     A hyphen at a line's end goes if the word is written without it elsewhere, and stays if it is written with it; where
     the text does not tell, it stays with words that are mostly written so, such as ``placebo-controlled``, and goes
@@ -57,7 +57,7 @@ def joined(lines: Sequence[str], known: Counter[str]) -> str:
 
 
 def _divided(line: str) -> str:
-    """The letters before the hyphen that ends a line; empty unless there are two or more."""
+    """Return the letters before the hyphen that ends a line; empty unless there are two or more."""
     if line[-1:] not in _HYPHENS:
         return ""
     # from the end: of a long line every beginning would be tried

@@ -38,12 +38,12 @@ class Heading:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """All entry terms."""
+        """Return all entry terms."""
         return self.synonyms + self.related
 
 
 def read_terms(path: Path) -> Iterator[Heading]:
-    """The headings of a file of descriptors, in its order, in constant memory.
+    """Yield the headings of a file of descriptors, in its order, in constant memory.
 
     Terms that are others with their words turned round ("Infarction, Myocardial") are left out: nobody asks
     so, and they hold the same words.

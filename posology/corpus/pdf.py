@@ -47,7 +47,7 @@ _ENDED = re.compile(r"""[.!?…]["'”’)\]\d,–-]*\Z""")
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """The passages of one PDF; see :mod:`posology.corpus.items`.
+    """Return the passages of one PDF; see :mod:`posology.corpus.items`.
 
     Its id is :func:`~posology.corpus.drafts.file_id`; its title what the file gives as its title if the first page
     shows that, else the file's name. ``section`` is the page, ``page 3``, counted from 1 as viewers do. A sentence that
@@ -127,7 +127,7 @@ def _opened(stream: object) -> PdfReader:
 
 
 def _texts(reader: PdfReader, wrong: list[Wrong]) -> list[list[str]]:
-    """The lines of every page; none of those that cannot be read, which are told in ``wrong``."""
+    """Return the lines of every page; none of those that cannot be read, which are told in ``wrong``."""
     pages: list[list[str]] = []
     size = 0
     for number in range(len(reader.pages)):
@@ -150,7 +150,7 @@ def _texts(reader: PdfReader, wrong: list[Wrong]) -> list[list[str]]:
 
 
 def _title(reader: PdfReader, pages: Sequence[Sequence[str]]) -> str:
-    """The title of the file's own data, if the first page shows it: else it is often another's."""
+    """Return the title of the file's own data, if the first page shows it: else it is often another's."""
     try:
         said = plain(str((reader.metadata and reader.metadata.title) or ""))
     except Exception:  # noqa: BLE001 - see `_opened`
@@ -164,7 +164,7 @@ def _bare(text: str) -> str:
 
 
 def _without_heads(pages: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
-    """The pages without running heads, feet and page numbers.
+    """Return the pages without running heads, feet and page numbers.
 
     A line goes only where it is certain: it stands at an edge, and the same line, numbers aside, stands at that edge of
     :data:`REPEATED` pages and of half of all. Numbers alone go where most pages have one. Where nothing would be left of
@@ -194,7 +194,7 @@ def _key(line: str) -> str:
 
 
 def _pieces(pages: Sequence[Sequence[str]]) -> Iterator[Piece]:
-    """A paragraph a page: where paragraphs end, PDF does not say."""
+    """Yield a paragraph a page: where paragraphs end, PDF does not say."""
     known: Counter[str] = Counter()
     carried: list[str] = []
     number = 0

@@ -33,7 +33,7 @@ def words(text: str) -> int:
 
 
 def pack(paragraphs: Iterable[Piece], *, limit: int = WORDS) -> Iterator[Piece]:
-    """Passages of neighbouring paragraphs of one section, as many as fit in ``limit`` words. In constant memory.
+    """Yield passages of neighbouring paragraphs of one section, as many as fit in ``limit`` words. In constant memory.
 
     A paragraph of more words is cut between sentences, into parts of about equal length; a sentence of more words
     stays whole. Every character of a paragraph that is not white space comes in exactly one passage, in order.
@@ -59,7 +59,7 @@ def pack(paragraphs: Iterable[Piece], *, limit: int = WORDS) -> Iterator[Piece]:
 
 
 def _parts(paragraph: str, limit: int) -> Iterator[str]:
-    """A paragraph, or its sentences in groups of at most ``limit`` words."""
+    """Yield a paragraph, or its sentences in groups of at most ``limit`` words."""
     total = words(paragraph)
     if total <= limit:
         if total:

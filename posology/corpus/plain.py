@@ -33,7 +33,7 @@ _OTHERS = (
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """The passages of one text, in constant memory; see :mod:`posology.corpus.items`.
+    """Return the passages of one text, in constant memory; see :mod:`posology.corpus.items`.
 
     Its id is :func:`~posology.corpus.drafts.file_id` and its title the file's name. Paragraphs are parted by blank lines
     or form feeds; their characters are kept as they are, line ends among them.
@@ -66,7 +66,7 @@ def _drafts(path: Path) -> Iterator[Draft]:
 
 
 def _paragraphs(path: Path, broken: list[Broken]) -> Iterator[Piece]:
-    """The paragraphs up to where the file can be read, and there into ``broken`` why it cannot be read further.
+    """Yield the paragraphs up to where the file can be read, and there into ``broken`` why it cannot be read further.
 
     The paragraph that the break is in is left out: half a sentence may say the contrary of the whole.
     """

@@ -161,7 +161,7 @@ _FIELDS = tuple(name for name in _Line.model_fields if name not in ("contents", 
 
 
 def parse(line: bytes) -> Passage:
-    """The passage that a line of JSON describes.
+    """Return the passage that a line of JSON describes.
 
     Raises:
         RecordError: with the first thing that is wrong, and in which field.

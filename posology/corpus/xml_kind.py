@@ -15,7 +15,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def root_of(path: Path) -> str | None:
-    """The name of a file's root element, without its namespace; ``None``: none can be read.
+    """Return the name of a file's root element, without its namespace; ``None``: none can be read.
 
     Args:
         path: XML, plain or gzipped, which is told from its first bytes. Only its beginning is read,

@@ -1,7 +1,6 @@
-"""How the phrases of a passage lie in the table: ten bytes a phrase, read back without a loop.
+"""Binary format of a passage's phrases: ten bytes each, decoded without a loop.
 
-A table's column is decoded as one array, whatever the number of its passages, so that a question
-hardly waits for it; the passages then get views of it.
+The column of any number of passages is decoded as one array, which takes little time; each passage gets a view of it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-#: longest phrase that can be kept: code points, and words
+#: limits of a phrase that can be stored: code points, and words
 MAX_LENGTH, MAX_WORDS = 65_535, 255
 
 _RECORD = np.dtype(
@@ -34,14 +33,14 @@ _LARGEST = float(np.finfo(np.float16).max)
 
 
 def encode(phrases: Phrases) -> bytes:
-    """Phrases as ten bytes each; the clauses are numbered anew, from 0 and without gaps.
+    """Encode phrases as ten bytes each; the clauses are renumbered from 0 without gaps.
 
     Raises:
         ValueError: a phrase is longer than :data:`MAX_LENGTH` or :data:`MAX_WORDS`.
     """
     lengths = phrases.ends - phrases.starts
     if (lengths > MAX_LENGTH).any() or (phrases.words > MAX_WORDS).any():
-        raise ValueError(f"a phrase has at most {MAX_LENGTH} characters and {MAX_WORDS} words")
+        raise ValueError(f"a phrase must have <= {MAX_LENGTH} characters and <= {MAX_WORDS} words")
     records = np.empty(len(phrases.starts), dtype=_RECORD)
     records["start"] = phrases.starts
     records["length"] = lengths
@@ -54,15 +53,17 @@ def encode(phrases: Phrases) -> bytes:
 
 
 def decode(column: pa.Array) -> list[Phrases | None]:
-    """What :func:`encode` made, of a column of binary values; null gives ``None``.
+    """Decode a column of binary values of :func:`encode`; null gives ``None``.
 
     Raises:
-        ValueError: a value is no whole number of phrases.
+        ValueError: a value is not a whole number of phrases.
     """
     values = column.to_pylist()
     sizes = [0 if value is None else len(value) for value in values]
     if any(size % _RECORD.itemsize for size in sizes):
-        raise ValueError("the phrases of a passage are cut off")
+        raise ValueError(
+            "the phrases of a passage are cut off: a value must have a multiple of 10 bytes"
+        )
     records = np.frombuffer(b"".join(v for v in values if v is not None), dtype=_RECORD)
     starts = records["start"].astype(np.int32)
     ends = starts + records["length"]

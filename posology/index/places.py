@@ -1,4 +1,4 @@
-"""Where an index lies: in a folder, or on object storage, with what it takes to reach it there."""
+"""Address of an index: a folder, or object storage with its credentials."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from posology.errors import ConfigurationError, IndexFault
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-#: what stands before ``://``; tested is ``s3`` alone
+#: accepted schemes of an address; only ``s3`` is tested
 SCHEMES = ("s3", "gs", "az")
-#: seconds to connect, and for one small request
+#: timeouts in seconds: connecting, and one small request
 CONNECT, REQUEST = 3, 10
-#: tries again at a request, and the seconds after which there are none
-RETRIES, PATIENCE = 2, 10
-#: of LanceDB: a file of a table may take longer than the lock's object
+#: retries of a request, and seconds after which there are no more
+RETRIES, RETRY_TIMEOUT = 2, 10
+#: LanceDB's options: a file of a table may take longer than the lock's object
 _LANCE = {
     "connect_timeout": f"{CONNECT}s",
     "timeout": "60s",
     "client_max_retries": str(RETRIES),
-    "client_retry_timeout": str(PATIENCE),
+    "client_retry_timeout": str(RETRY_TIMEOUT),
 }
-#: what the errors of storage say, in this order → what is to be done
-_SAID = (
+#: patterns of storage errors, in order of precedence, to advice
+_ADVICE = (
     (
         r"credentials? ?not ?loaded|no providers in chain|Failed to get AWS credentials|169\.254\.169\.254|metadata",
         "no credentials are set: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     ),
     (
         r"InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|InvalidToken|AccessDenied|Forbidden|Unauth|\b40[13]\b",
-        "it refuses the credentials: see that they are right, and allow reading and writing there",
+        "the credentials are refused: check them, and their permission to read and write",
     ),
-    (r"NoSuchBucket|bucket does not exist", "there is no such bucket: create it, or name another"),
+    (r"NoSuchBucket|bucket does not exist", "no such bucket: create it, or name another"),
     (
         r"PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraint|\b301\b|bare redirect",
-        "the bucket is of another region: set AWS_REGION",
+        "the bucket is in another region: set AWS_REGION",
     ),
     (
         r"error sending request|timed? ?out|[Cc]onnect|dns error|deadline",
@@ -50,30 +50,30 @@ _SAID = (
     ),
     (
         r"\b(?:429|5\d\d)\b|SlowDown|ServiceUnavailable",
-        "it is overloaded or out of order: try again later",
+        "the server is overloaded or unavailable: try again later",
     ),
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where an index lies. Its text is the address alone."""
+    """Address of an index, with its credentials. Its text is the address alone."""
 
     #: a folder, or an address such as ``s3://bucket/index``
     uri: str
-    #: what it takes to reach it, by LanceDB's names (``aws_access_key_id``, …); never shown
+    #: storage options, by LanceDB's names (``aws_access_key_id``, …); never printed
     options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
     @classmethod
     def of(cls, where: str | Path | Place, options: Mapping[str, str] | None = None) -> Place:
-        """The place that is meant.
+        """Return a place.
 
         Args:
-            where: a folder or an address; a place stays what it is.
-            options: what it takes to reach an address; folders need nothing.
+            where: a folder or an address; a place is returned as it is.
+            options: storage options of an address; folders need none.
 
         Raises:
-            ConfigurationError: it is no address of an index, or holds a password.
+            ConfigurationError: the address is invalid, or holds a password.
         """
         if isinstance(where, Place):
             return where
@@ -83,12 +83,12 @@ class Place:
         parts = urlsplit(uri)
         if parts.username is not None or parts.password is not None or parts.query:
             raise ConfigurationError(
-                "the address of an index holds no keys and no options: set AWS_ACCESS_KEY_ID and "
+                "the address of an index must not contain keys or options: set AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY"
             )
         if parts.scheme not in SCHEMES or not parts.netloc:
             raise ConfigurationError(
-                f"{uri} is no place for an index: give a folder, or an address such as s3://bucket/index"
+                f"{uri} is not the address of an index: give a folder, or an address such as s3://bucket/index"
             )
         return cls(uri=uri.rstrip("/"), options=dict(options or {}))
 
@@ -97,19 +97,19 @@ class Place:
 
     @property
     def folder(self) -> Path | None:
-        """The local folder; ``None`` on object storage."""
+        """Return the local folder; ``None`` on object storage."""
         return None if "://" in self.uri else Path(self.uri)
 
     @property
     def storage_options(self) -> dict[str, str] | None:
-        """For LanceDB; ``None`` for a folder."""
+        """Return LanceDB's storage options; ``None`` for a folder."""
         return None if self.folder is not None else {**_LANCE, **self.options}
 
     def store(self) -> ObjectStore:
-        """The objects below the address.
+        """Return the object store below the address.
 
         Raises:
-            ConfigurationError: the library for it is not installed, or the options cannot be.
+            ConfigurationError: the library is not installed, or the options are invalid.
         """
         try:
             from obstore import store as stores
@@ -131,29 +131,29 @@ class Place:
                 },
                 retry_config={
                     "max_retries": RETRIES,
-                    "retry_timeout": timedelta(seconds=PATIENCE),
+                    "retry_timeout": timedelta(seconds=RETRY_TIMEOUT),
                 },
             )
         except Exception as error:  # noqa: BLE001 (its errors have no other base)
             raise ConfigurationError(
-                f"{self.uri} cannot be reached with these settings ({type(error).__name__}): see "
+                f"{self.uri} cannot be opened with these settings ({type(error).__name__}): check "
                 "POSOLOGY_S3_ENDPOINT, AWS_REGION and AWS_ACCESS_KEY_ID"
             ) from None
         return store
 
     def reach(self) -> None:
-        """See that object storage answers, within seconds; a folder needs nothing.
+        """Check within seconds that object storage answers; a folder needs no check.
 
-        LanceDB would try for longer, and says less of what is wrong.
+        LanceDB would try longer, and its errors say less.
 
         Raises:
-            IndexFault: it does not, or has no such bucket, or refuses.
-            ConfigurationError: there are no credentials.
+            IndexFault: there is no answer, no such bucket, or access is refused.
+            ConfigurationError: credentials are missing.
         """
         if self.folder is not None:
             return
         store = self.store()
-        with told(self.uri):
+        with storage_errors(self.uri):
             next(iter(store.list(chunk_size=1)), None)
 
 
@@ -165,28 +165,28 @@ def s3_options(
     region: str | None = None,
     endpoint: str | None = None,
 ) -> dict[str, str]:
-    """What it takes to reach S3, by LanceDB's names; what is ``None`` its client looks for itself.
+    """Return the storage options of S3, by LanceDB's names; its client looks up those that are ``None``.
 
     Args:
         key: id of the access key.
         secret: the access key.
-        token: of a session.
-        region: of the bucket.
-        endpoint: address of another server that speaks S3.
+        token: session token.
+        region: region of the bucket.
+        endpoint: address of another server with the S3 API.
 
     Raises:
-        ConfigurationError: the endpoint is no address of a server.
+        ConfigurationError: the endpoint is not the address of a server.
     """
     if endpoint is not None and not re.fullmatch(r"https?://[\w.\-\[\]:]+/?", endpoint, re.ASCII):
         raise ConfigurationError(
-            "POSOLOGY_S3_ENDPOINT is no address of a server, such as https://s3.example.org or "
-            "http://127.0.0.1:9000, without keys in it"
+            "POSOLOGY_S3_ENDPOINT must be the address of a server without keys, such as https://s3.example.org or "
+            "http://127.0.0.1:9000"
         )
     given = {
         "aws_access_key_id": key,
         "aws_secret_access_key": secret,
         "aws_session_token": token,
-        # servers of one's own have no regions, and want one named
+        # self-hosted servers have no regions, but need a name of one
         "aws_region": region or ("us-east-1" if endpoint else None),
         "aws_endpoint": endpoint,
         "allow_http": "true" if endpoint and endpoint.startswith("http://") else None,
@@ -195,8 +195,8 @@ def s3_options(
 
 
 @contextmanager
-def told(uri: str) -> Iterator[None]:
-    """Raise what object storage raises in the block as :func:`fault` does.
+def storage_errors(uri: str) -> Iterator[None]:
+    """Raise errors of object storage in the block as :func:`fault` translates them.
 
     Args:
         uri: the address.
@@ -204,27 +204,27 @@ def told(uri: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        # of obstore's errors some have their own base, and what is not found is Python's
+        # some of obstore's errors have their own base class, and a missing object is Python's FileNotFoundError
         if not (isinstance(error, OSError) or type(error).__module__.startswith("obstore")):
             raise
         raise fault(error, uri) from None
 
 
 def fault(error: Exception, uri: str) -> IndexFault | ConfigurationError:
-    """What went wrong with object storage, in words without what the request held: it may hold keys.
+    """Return an error of object storage without its original message, which may hold keys.
 
     Args:
-        error: of obstore or LanceDB.
+        error: from obstore or LanceDB.
         uri: the address.
     """
     text = f"{type(error).__name__} {error}"
-    for number, (pattern, what) in enumerate(_SAID):
+    for number, (pattern, what) in enumerate(_ADVICE):
         if re.search(pattern, text):
             if number == 0:
-                return ConfigurationError(f"the index at {uri} cannot be reached: {what}")
+                return ConfigurationError(f"the index at {uri} cannot be opened: {what}")
             return IndexFault(f"the index at {uri} cannot be read or written: {what}", index=uri)
     return IndexFault(
-        f"the index at {uri} cannot be read or written ({type(error).__name__}): see that the bucket is there, "
-        "and build the index anew if objects of it are gone",
+        f"the index at {uri} cannot be read or written ({type(error).__name__}): check that the bucket exists, "
+        "and build a new index if objects of it are missing",
         index=uri,
     )

@@ -1,4 +1,4 @@
-"""How a passage lies in the table: the columns, and the way in and out of Arrow.
+"""Schema of the table of passages, and conversion from and to Arrow.
 
 Title and text are one column, ``document``, because BM25 searches them as one (measured: better
 than two columns with any weights, see ``docs/concepts/retrieval.md``) and the text
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-#: of the columns and what they mean; an index of another format must be built anew
+#: version of the columns and their meaning; an index of another format must be replaced by a new one
 FORMAT = 4
-#: of the sentence boundaries that are stored; raise it when ``posology.text.sentences`` changes
+#: version of the stored sentence boundaries; raise it when ``posology.text.sentences`` changes
 SPLITTER = 1
 
 TABLE = "passages"
-#: what a passage is made of, without what only searching needs
+#: columns of a passage, without those for searching only
 STORED = (
     "id", "title", "document", "pmid", "journal", "year", "publication_types", "mesh",
     "retracted", "source", "concern", "doi", "pmcid", "published", "languages", "trials", "same_work",
@@ -45,7 +45,7 @@ _AS_IS = (
     "published", "languages", "trials", "same_work", "parent", "section",
 )  # fmt: skip
 
-#: letters and digits from which on two passages that agree in all of them are taken for copies
+#: minimum number of letters and digits of two passages that are considered copies if all of them agree
 SHORTEST_COPY = 200
 
 _META = b"posology"
@@ -55,7 +55,7 @@ _PRIMARY_KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Meta:
-    """What an index says of itself, kept with its table."""
+    """Metadata of an index, stored with its table."""
 
     format: int
     #: name of the embedder that made the vectors
@@ -75,32 +75,32 @@ class Meta:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Row:
-    """A passage with all that is computed of it once."""
+    """A passage with everything that is computed of it at ingest."""
 
     passage: Passage
     sentences: tuple[Sentence, ...]
     encoded: Encoded
-    #: of :func:`digest`
+    #: see :func:`digest`
     digest: str
     #: ``None`` where the index has no annotator
     phrases: Phrases | None = None
 
 
 def digest(passage: Passage, vector: bytes = b"") -> str:
-    """Identity of what a row is made from: equal digests, equal rows.
+    """Return the identity of a row's input: equal digests mean equal rows.
 
     Args:
         passage: every field counts.
-        vector: the vector as it was handed in; empty when the embedder makes it.
+        vector: the given vector; empty when the embedder computes it.
     """
     content = json.dumps(asdict(passage), ensure_ascii=False, sort_keys=True)
     return hashlib.blake2b(content.encode() + b"\0" + vector, digest_size=16).hexdigest()
 
 
 def content(passage: Passage) -> str:
-    """What two copies of one text have in common, whoever published them: their letters and digits, in one case.
+    """Return a digest that copies of one text share: of its letters and digits, in one case.
 
-    Only for texts long enough that two different ones do not agree by chance; others have no copies.
+    Texts too short to rule out chance agreement have no copies.
     """
     letters = "".join(filter(str.isalnum, f"{passage.title}{passage.text}".casefold()))
     own = letters if len(letters) >= SHORTEST_COPY else f"{letters}\0{passage.id}"
@@ -108,12 +108,12 @@ def content(passage: Passage) -> str:
 
 
 def arrow_schema(meta: Meta) -> pa.Schema:
-    """The columns for vectors of ``meta.dim``, with ``meta`` as the schema's metadata."""
+    """Return the columns for vectors of ``meta.dim``, with ``meta`` as the schema's metadata."""
     import pyarrow as pa
 
     strings = pa.list_(pa.string())
     fields = [
-        # commits that add the same id at the same time then conflict, whatever became of the writers' lock
+        # concurrent commits that add the same id then conflict, even if the write lock was lost
         pa.field("id", pa.string(), nullable=False, metadata=_PRIMARY_KEY),
         pa.field("title", pa.string(), nullable=False),
         pa.field("document", pa.string(), nullable=False),
@@ -141,7 +141,7 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("tokens", pa.large_binary()),
         pa.field(filters.COLUMN, strings),
         pa.field("digest", pa.string(), nullable=False),
-        # what the record says of itself; the columns without "own" hold what notices say, too
+        # the record's own marks; the columns without "own" include those of notices
         pa.field("own_retracted", pa.bool_(), nullable=False),
         pa.field("own_concern", pa.bool_(), nullable=False),
         pa.field("content", pa.string(), nullable=False),
@@ -152,7 +152,7 @@ def arrow_schema(meta: Meta) -> pa.Schema:
 
 
 def read_meta(schema: pa.Schema) -> Meta | None:
-    """What the table says of itself; ``None`` when it is not ours."""
+    """Return a table's metadata; ``None``: it is not a table of Posology."""
     try:
         return Meta(**json.loads((schema.metadata or {})[_META]))
     except (KeyError, TypeError, ValueError):
@@ -164,15 +164,15 @@ def to_arrow(
     schema: pa.Schema,
     noticed: Callable[[Passage], frozenset[NoticeKind]] = lambda _: frozenset(),
 ) -> pa.Table:
-    """Rows as a table.
+    """Return rows as a table.
 
     Args:
-        rows: passages with what their records say of themselves.
-        schema: of :func:`arrow_schema`.
-        noticed: what else was published about a passage.
+        rows: passages with their own marks.
+        schema: see :func:`arrow_schema`.
+        noticed: returns the notices of a passage.
 
     Raises:
-        ValueError: what was computed of a passage cannot be kept.
+        ValueError: phrases or token codes of a passage cannot be stored.
     """
     import pyarrow as pa
 
@@ -181,19 +181,19 @@ def to_arrow(
     passages = [row.passage for row in rows]
     dim = schema.field("vector").type.list_size
     vectors = np.concatenate([row.encoded.vector for row in rows]).astype(np.float32, copy=False)
-    told = [noticed(passage) for passage in passages]
+    kinds = [noticed(passage) for passage in passages]
     columns: dict[str, Any] = {
         "id": [p.id for p in passages],
         "title": [p.title for p in passages],
         "document": [f"{p.title}\n{p.text}" for p in passages],
         **{name: [getattr(p, name) for p in passages] for name in _AS_IS},
         "retracted": [
-            p.retracted or NoticeKind.RETRACTION in kinds
-            for p, kinds in zip(passages, told, strict=True)
+            p.retracted or NoticeKind.RETRACTION in found
+            for p, found in zip(passages, kinds, strict=True)
         ],
         "concern": [
-            p.concern or NoticeKind.CONCERN in kinds
-            for p, kinds in zip(passages, told, strict=True)
+            p.concern or NoticeKind.CONCERN in found
+            for p, found in zip(passages, kinds, strict=True)
         ],
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors), dim),
         "starts": [[s.start for s in row.sentences] for row in rows],
@@ -213,12 +213,12 @@ def to_arrow(
 
 
 def quantise(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
-    """Unit vectors to int8: each component times 127, rounded."""
+    """Quantise unit vectors to int8: each component times 127, rounded."""
     return np.asarray(np.rint(np.clip(vectors, -1, 1) * 127), dtype=np.int8)
 
 
 def from_arrow(table: pa.Table) -> list[Retrieved]:
-    """The rows of a table that has the columns :data:`STORED`."""
+    """Return the rows of a table that has the columns :data:`STORED`."""
     table = table.combine_chunks()
     if not table.num_rows:
         return []
@@ -230,7 +230,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
         for name in STORED
         if name not in ("vector", "sentence_vectors", "phrases", "tokens")
     }
-    told = phrases.decode(column["phrases"])
+    annotated = phrases.decode(column["phrases"])
     coded = tokens.decode(column["tokens"])
     rows = []
     for i, blob in enumerate(column["sentence_vectors"]):
@@ -248,7 +248,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
                 sentences=tuple(Sentence(start=start, end=end) for start, end in sentences),
                 vector=vectors[i],
                 sentence_vectors=np.frombuffer(blob.as_buffer(), np.int8).reshape(-1, dim),
-                phrases=told[i],
+                phrases=annotated[i],
                 tokens=coded[i],
             )
         )

@@ -1,7 +1,6 @@
-"""How the token codes of a passage lie in the table: a head of counts, then the codes as they are.
+"""Binary format of a passage's token codes: a head of counts, then the codes.
 
-The codes are most of what is read for a passage, so that they are never copied: what is decoded is a view
-of the bytes that came from the table.
+Codes are most of a passage's data, so they are never copied: decoding returns views of the table's bytes.
 """
 
 from __future__ import annotations
@@ -19,34 +18,34 @@ if TYPE_CHECKING:
 
     from posology.seams import TokenCodec
 
-#: of the width, the number of the counts, and each count: a sentence without end may have any number of tokens
+#: type of the width, the number of counts, and each count; a sentence may have any number of tokens
 _NUMBER = np.dtype("<u4")
 
 
 def fitting(codec: TokenCodec | None, embedder: str) -> TokenCodec | None:
-    """The codec, unless it has learned from another embedder's vectors: those it cannot compress.
+    """Return the codec if it was trained on this embedder's vectors, else ``None``.
 
-    Any embedder may make an index; only some have a codec.
+    An index may have any embedder; only some embedders have a codec.
     """
     return codec if codec is not None and codec.embedder == embedder else None
 
 
 def encode(tokens: TokenCodes) -> bytes:
-    """Eight bytes, four a count, and the codes.
+    """Encode token codes: eight bytes, four per count, and the codes.
 
     Raises:
-        ValueError: the counts are not those of the codes.
+        ValueError: the counts do not match the codes.
     """
     if int(tokens.counts.sum()) != len(tokens.codes) or (tokens.counts < 0).any():
         raise ValueError(
-            f"counts of {int(tokens.counts.sum())} tokens do not go with {len(tokens.codes)} codes"
+            f"counts of {int(tokens.counts.sum())} tokens do not match {len(tokens.codes)} codes"
         )
     head = np.array([tokens.codes.shape[1], len(tokens.counts), *tokens.counts], dtype=_NUMBER)
     return head.tobytes() + np.ascontiguousarray(tokens.codes, dtype=np.uint8).tobytes()
 
 
 def decode(column: pa.Array | pa.ChunkedArray) -> list[TokenCodes | None]:
-    """What :func:`encode` made, of a column of ``large_binary``; null gives ``None``. The codes are read-only.
+    """Decode a column of ``large_binary`` values of :func:`encode`; null gives ``None``. The codes are read-only.
 
     Raises:
         ValueError: a value is cut off.

@@ -1,4 +1,4 @@
-"""One version of an index, to read from: nothing that is written later changes it."""
+"""One version of an index, for reading; later writes do not change it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-#: filters of which it is kept how many passages they let through
+#: number of filters whose match counts are cached
 COUNTED = 256
-#: passages at most whose definitions of abbreviations are read for a question
-SAID = 5_000
-#: rows that are read for the names that come near to one that there is not
+#: maximum number of passages whose abbreviation definitions are read for a question
+DEFINING = 5_000
+#: rows read for suggestions of similar names
 SAMPLE = 200_000
-#: passages that are read at one time where all are
+#: passages read at a time in a full scan
 SCANNED = 10_000
 
 
@@ -42,26 +42,26 @@ class View:
         self._name = name
         #: the approximate index of the vectors; ``None``: their search is exact
         self._built = built
-        #: predicate to the number of passages that it lets through
+        #: number of matching passages, by predicate
         self._counts: dict[str, int] = {}
         #: the table's version, growing with every commit
         self.number: int = table.version
-        #: labels that some passage has
+        #: labels known to exist
         self._seen: set[str] = set()
 
     @property
     def version(self) -> str:
-        """Name and version of the index, e.g. ``index@17``."""
+        """Return name and version of the index, e.g. ``index@17``."""
         return f"{self._name}@{self.number}"
 
     def count(self) -> int:
-        """How many passages there are."""
+        """Return the number of passages."""
         with translated(self._uri):
             return int(self._table.count_rows())
 
     @cached_property
     def retracted(self) -> int:
-        """How many of the passages are retracted."""
+        """Return the number of retracted passages."""
         with translated(self._uri):
             return int(self._table.count_rows("retracted = true"))
 
@@ -73,22 +73,22 @@ class View:
         retracted: bool = False,
         filters: Filters = filtering.NONE,
     ) -> Ranking:
-        """The k passages with the largest inner product with ``vector``.
+        """Return the k passages with the largest inner product with ``vector``.
 
         Args:
             vector: shape ``(dim,)``, as the embedder gives it.
-            k: how many; fewer come when the index has no more, or no more that may be found.
-            retracted: whether retracted passages may be among them.
-            filters: which others may.
+            k: maximum number of passages; fewer if fewer match.
+            retracted: whether to include retracted passages.
+            filters: conditions that passages must meet.
         """
         return self._named(self.dense_rows(vector, k, retracted=retracted, filters=filters))
 
     def bm25(
         self, text: str, k: int, *, retracted: bool = False, filters: Filters = filtering.NONE
     ) -> Ranking:
-        """The k passages with the best BM25 score for the words of ``text``; none may match.
+        """Return the k passages with the best BM25 score for the words of ``text``; none may match.
 
-        Any text will do: it is words, never query syntax.
+        The text is read as words, never as query syntax.
         """
         return self._named(self.bm25_rows(text, k, retracted=retracted, filters=filters))
 
@@ -100,7 +100,7 @@ class View:
         retracted: bool = False,
         filters: Filters = filtering.NONE,
     ) -> Ranking:
-        """As :meth:`dense`, with row numbers for ids: they are had without reading the rows."""
+        """Search as :meth:`dense` does, with row numbers for ids, without reading the rows."""
         with translated(self._uri):
             allowed = self._allowed(filters, retracted=retracted)
             query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
@@ -111,7 +111,7 @@ class View:
             query = search.apply(query)
             rows, distances = self._run(query, "_distance", k, allowed)
             if self._built is not None and len(rows) < k:
-                # the nearest partitions may hold few that match: then all are looked into
+                # the nearest partitions may hold few matches: search all of them
                 query = self._table.search(vector, vector_column_name="vector").distance_type("dot")
                 query = self._built.widest(k).apply(query)
                 rows, distances = self._run(query, "_distance", k, allowed)
@@ -121,7 +121,7 @@ class View:
     def bm25_rows(
         self, text: str, k: int, *, retracted: bool = False, filters: Filters = filtering.NONE
     ) -> Ranking:
-        """As :meth:`bm25`, with row numbers for ids."""
+        """Search as :meth:`bm25` does, with row numbers for ids."""
         from lancedb.query import MatchQuery
 
         words = text.encode(errors="replace").decode()
@@ -133,10 +133,10 @@ class View:
         return _ranking("bm25", rows, scores)
 
     def require(self, filters: Filters) -> None:
-        """Refuse names that no passage has: they are misspelt, or the index is another than was thought.
+        """Check that the index has the names of the filters.
 
         Raises:
-            InvalidQuery: naming the first of them, and names of this index that come near.
+            InvalidQuery: it lacks one; the message names it, and similar names of the index.
         """
         for wanted in filtering.wanted_labels(filters):
             for label, name in wanted.items():
@@ -146,30 +146,30 @@ class View:
                     self._seen.add(label)
 
     def take(self, rows: Iterable[str]) -> dict[str, Retrieved]:
-        """The passages in these rows of this version, by row number."""
+        """Return the passages in these rows of this version, by row number."""
         found = self._take(rows, STORED)
         numbers = map(str, found["_rowid"].to_pylist())
         return dict(zip(numbers, from_arrow(found), strict=True))
 
     def names(self, rows: Iterable[str]) -> dict[str, str]:
-        """The ids of the passages in these rows, by row number."""
+        """Return the ids of the passages in these rows, by row number."""
         found = self._take(rows, ("id",)).to_pydict()
         return dict(zip(map(str, found["_rowid"]), found["id"], strict=True))
 
     def documents(self, rows: Iterable[str]) -> dict[str, str]:
-        """Title and text of the passages in these rows, as BM25 reads them, by row number."""
+        """Return title and text of the passages in these rows, as BM25 reads them, by row number."""
         found = self._take(rows, ("document",)).to_pydict()
         return dict(zip(map(str, found["_rowid"]), found["document"], strict=True))
 
     def definitions(self, shorts: Collection[str], longs: Collection[str]) -> list[tuple[str, str]]:
-        """What the passages say that abbreviations stand for: a pair a passage, of :data:`SAID` at most.
+        """Return the definitions of abbreviations in at most :data:`DEFINING` passages.
 
         Args:
-            shorts: short forms, as they are written.
+            shorts: short forms, as written.
             longs: long forms, in lower case.
 
         Returns:
-            Short form and long form, in lower case, of every definition of any of these.
+            Short form, and long form in lower case, of every definition of any of these.
         """
         wanted = [
             f"array_has_any({column}, [{', '.join(map(filtering.literal, sorted(forms)))}])"
@@ -180,16 +180,16 @@ class View:
             return []
         with translated(self._uri):
             query = self._table.search().where(" OR ".join(wanted)).select(["shorts", "longs"])
-            found = query.limit(SAID).to_arrow().to_pylist()
+            found = query.limit(DEFINING).to_arrow().to_pylist()
         pairs = (pair for row in found for pair in zip(row["shorts"], row["longs"], strict=True))
         return [(short, long) for short, long in pairs if short in shorts or long in longs]
 
     def works(self, rows: Iterable[str]) -> dict[str, Work]:
-        """What tells whose records the passages in these rows are, by row number."""
+        """Return the works that the passages in these rows are records of, by row number."""
         return works(self._take(rows, COLUMNS))
 
     def vectors(self, rows: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-        """Vectors of the passages in these rows, by row number, shape ``(dim,)`` each."""
+        """Return vectors of the passages in these rows, by row number, shape ``(dim,)`` each."""
         found = self._take(rows, ("vector",))
         column = found["vector"].combine_chunks()
         flat = column.flatten().to_numpy(zero_copy_only=False)
@@ -197,10 +197,10 @@ class View:
         return dict(zip(numbers, flat.reshape(len(column), column.type.list_size), strict=True))
 
     def fetch(self, ids: Sequence[str]) -> tuple[Retrieved, ...]:
-        """The passages of these ids, in this order.
+        """Return the passages of these ids, in this order.
 
         Raises:
-            IndexFault: naming the ids that are not there.
+            IndexFault: an id is unknown; the message names the first five.
         """
         rows = {row.passage.id: row for row in from_arrow(self._rows(ids, STORED))}
         if missing := [i for i in ids if i not in rows]:
@@ -210,19 +210,19 @@ class View:
         return tuple(rows[i] for i in ids)
 
     def ids(self) -> list[str]:
-        """The ids of all passages, in no order."""
+        """Return the ids of all passages, in no order."""
         with translated(self._uri):
             query = self._table.search().select(["id"]).limit(max(self.count(), 1))
             found: list[str] = query.to_arrow()["id"].to_pylist()
         return found
 
     def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """These columns of all passages, in no order, :data:`SCANNED` at most at a time."""
+        """Yield these columns of all passages, in no order, :data:`SCANNED` at most at a time."""
         with translated(self._uri):
             yield from self._table.search().select(list(columns)).to_batches(SCANNED)
 
     def digests(self, ids: Sequence[str]) -> dict[str, str]:
-        """Id to digest of those passages that are there."""
+        """Return the digests of existing passages, by id."""
         found = self._rows(ids, ("id", "digest"))
         return dict(zip(found["id"].to_pylist(), found["digest"].to_pylist(), strict=True))
 
@@ -249,7 +249,7 @@ class View:
             return bool(query.select(["id"]).limit(1).to_arrow().num_rows)
 
     def _names_like(self, label: str) -> list[str]:
-        """Names of a label's kind, as they are spelt, of as many passages as can be read at once."""
+        """Return the names of a label's kind in the first :data:`SAMPLE` passages."""
         kind = label.partition(":")[0]
         column = "journal" if kind == "journal" else filtering.KINDS[kind]
         with translated(self._uri):
@@ -277,13 +277,13 @@ class View:
 
 
 def rename(ranking: Ranking, names: Mapping[str, str]) -> Ranking:
-    """The same ranking with other ids, as :meth:`View.dense_rows` needs it at last."""
+    """Return a ranking with ids in place of row numbers."""
     hits = (Hit(passage_id=names[hit.passage_id], score=hit.score) for hit in ranking.hits)
     return Ranking(method=ranking.method, hits=tuple(hits))
 
 
 def _ranking(method: str, rows: Iterable[int], scores: Iterable[float]) -> Ranking:
-    # equal scores come in no order that can be relied on
+    # the order of equal scores is undefined
     best = sorted(zip(rows, scores, strict=True), key=lambda hit: (-hit[1], hit[0]))
     hits = tuple(Hit(passage_id=str(row), score=float(score)) for row, score in best)
     return Ranking(method=method, hits=hits)

@@ -66,13 +66,13 @@ _NEXT_WORD = re.compile(rf"\s+({_WORD.pattern})")
 
 
 def sentence_at(text: str, at: int) -> Sentence:
-    """The sentence that holds the character at ``at``, which must not be whitespace."""
+    """Return the sentence that holds the character at ``at``, which must not be whitespace."""
     sentences = _sentences(text)
     return sentences[bisect_right(sentences, at, key=attrgetter("start")) - 1]
 
 
 def cuts_token(text: str, start: int, end: int) -> bool:
-    """Whether ``text[start:end]`` begins or ends within a word or a number.
+    """Return whether ``text[start:end]`` begins or ends within a word or a number.
 
     Hyphenated words, ratios, ranges and units per unit (mg/kg) are one token each; so are a
     number and its percent sign, its power of ten, its thousands.
@@ -91,7 +91,7 @@ def cuts_token(text: str, start: int, end: int) -> bool:
 
 
 def drops_comparison(text: str, start: int) -> bool:
-    """Whether a quote from ``start`` begins with a number whose sign or comparison it leaves out.
+    """Return whether a quote from ``start`` begins with a number whose sign or comparison it leaves out.
 
     Of "p < 0.05" and "less than 5 mg" it drops the half that decides.
     """
@@ -106,12 +106,12 @@ def drops_comparison(text: str, start: int) -> bool:
 
 
 def drops_negation(text: str, start: int, end: int) -> bool:
-    """Whether a negation that ``text[start:end]`` leaves out reverses what it says."""
+    """Return whether a negation that ``text[start:end]`` leaves out reverses what it says."""
     return _follows(text, start) or _is_governed(text, start) or _precedes(text, end)
 
 
 def _follows(text: str, start: int) -> bool:
-    """Whether one of the last words before ``start``, in the same clause, is a negation."""
+    """Return whether one of the last words before ``start``, in the same clause, is a negation."""
     before = text[max(0, start - _WINDOW) : start]
     if not any(_negates(word) for word in _WORD.findall(before)):
         return False
@@ -131,7 +131,7 @@ def _follows(text: str, start: int) -> bool:
 
 
 def _is_governed(text: str, start: int) -> bool:
-    """Whether ``start`` stands in what was denied before: "no evidence that A, in adults, | does"."""
+    """Return whether ``start`` stands in what was denied before: "no evidence that A, in adults, | does"."""
     first = _WORD.match(text, start)
     if first and first[0] in _CONTRAST_WORDS:
         return False
@@ -149,7 +149,7 @@ def _is_governed(text: str, start: int) -> bool:
 
 
 def _governs(text: str, words: list[re.Match[str]], start: int) -> bool:
-    """Whether the first of these words denies what follows them, up to ``start`` and beyond.
+    """Return whether the first of these words denies what follows them, up to ``start`` and beyond.
 
     An odd comma ends a clause; a pair of them holds an aside.
     """
@@ -171,7 +171,7 @@ def _governs(text: str, words: list[re.Match[str]], start: int) -> bool:
 
 
 def _precedes(text: str, end: int) -> bool:
-    """Whether the word right after ``end`` is a negation: "the trial did | not"."""
+    """Return whether the word right after ``end`` is a negation: "the trial did | not"."""
     following = _NEXT_WORD.match(text, end)
     if following is None or text[end - 1] in ".,;:!?—" or not _negates(following[1]):
         return False
@@ -186,7 +186,7 @@ def _negates(word: str) -> bool:
 
 
 def _is_inside(text: str, at: int) -> bool:
-    """Whether offset ``at`` parts what belongs together."""
+    """Return whether offset ``at`` parts what belongs together."""
     if not 0 < at < len(text):
         return False
     left, right = text[at - 1], text[at]
@@ -201,7 +201,7 @@ def _is_inside(text: str, at: int) -> bool:
 
 
 def _connects(text: str, at: int) -> bool:
-    """Whether the character at ``at`` joins its neighbours into one token."""
+    """Return whether the character at ``at`` joins its neighbours into one token."""
     if not 0 < at < len(text) - 1:
         return False
     left, joint, right = text[at - 1], text[at], text[at + 1]

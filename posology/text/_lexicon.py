@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 def words(line: str) -> frozenset[str]:
-    """The words of a line, as a set."""
+    """Return the words of a line, as a set."""
     return frozenset(line.split())
 
 

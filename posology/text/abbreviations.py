@@ -37,7 +37,7 @@ class Abbreviation:
 
 
 def abbreviations(text: str, sentences: Sequence[Sentence]) -> tuple[Abbreviation, ...]:
-    """The abbreviations that a text defines, in its order, each once.
+    """Return the abbreviations that a text defines, in its order, each once.
 
     Args:
         text: any.
@@ -66,7 +66,7 @@ def _pairs(sentence: str) -> Iterator[Abbreviation]:
 
 
 def is_short_form(text: str) -> bool:
-    """Whether a text has the form of an abbreviation: short, of one or two words, with a letter.
+    """Return whether a text has the form of an abbreviation: short, of one or two words, with a letter.
 
     It begins with a letter or a digit and holds a capital letter or a digit, without which brackets hold words.
     """
@@ -80,7 +80,7 @@ def is_short_form(text: str) -> bool:
 
 
 def _candidate(before: str, short: str) -> str:
-    """The words before the brackets among which the long form is looked for: at most min(A + 5, 2 A) of them.
+    """Return the words before the brackets among which the long form is looked for: at most min(A + 5, 2 A) of them.
 
     A is the number of the short form's characters (section 3.1).
     """
@@ -90,7 +90,7 @@ def _candidate(before: str, short: str) -> str:
 
 
 def long_form(short: str, candidate: str) -> str | None:
-    """The shortest end of ``candidate`` that ``short`` can stand for; ``None``: none can (section 3.2).
+    """Return the shortest end of ``candidate`` that ``short`` can stand for; ``None``: none can (section 3.2).
 
     Letters and digits of the short form are looked for from the right; that of its beginning must begin a word.
     """

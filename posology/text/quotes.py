@@ -181,7 +181,7 @@ def _cite(passage_id: str, span: Span, texts: Mapping[str, str]) -> Citation:
 
 
 def _wordings(quote: str) -> Iterator[str]:
-    """The quote as given and then without its wrapping, most literal first."""
+    """Yield the quote as given and then without its wrapping, most literal first."""
     bare = quote.strip()
     seen: set[str] = set()
     for _ in range(_LAYERS + 1):
@@ -219,7 +219,7 @@ def _swap_first(quote: str) -> str:
 
 
 def _occurrences(wording: str, text: str) -> Iterator[Span]:
-    """Every place where ``text`` repeats ``wording``: exact ones first, then equivalent ones."""
+    """Yield every place where ``text`` repeats ``wording``: exact ones first, then equivalent ones."""
     at = text.find(wording)
     while at >= 0:
         yield Span(start=at, end=at + len(wording))
@@ -251,7 +251,7 @@ def _objection(span: Span, text: str) -> DropReason | None:
 
 
 def _is_sentence(span: Span, text: str) -> bool:
-    """Whether the span is a whole sentence, with or without its final stop."""
+    """Return whether the span is a whole sentence, with or without its final stop."""
     if not _TOKEN.search(text, span.start, span.end):
         return False
     sentence = sentence_at(text, span.start)

@@ -265,7 +265,7 @@ _FILLER = re.compile(
 
 
 def is_refusal(reply: str) -> bool:
-    """Whether ``reply`` declines to answer; an empty reply does.
+    """Return whether ``reply`` declines to answer; an empty reply does.
 
     Case, markup, citations and courtesies do not matter. A reply that declines and then answers
     all the same ("I am not sure, but passage 1 states that …") is an answer.
@@ -289,7 +289,7 @@ def _is_bare(text: str) -> bool:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """The clauses of a sentence, in plain lower case, parted where the reply may turn round."""
+    """Return the clauses of a sentence, in plain lower case, parted where the reply may turn round."""
     main = _plain(_CONCESSION.sub("", sentence))
     clauses = (clause.strip(" ,.:!?\t\n\"'()") for clause in _CONTRAST.split(main))
     return [" ".join(clause[:MAX_CLAUSE].split()) for clause in clauses]

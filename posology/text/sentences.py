@@ -74,7 +74,7 @@ def split(text: str) -> tuple[Sentence, ...]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
-    """The words of ``text``, cut further where a full stop needs no space after it."""
+    """Yield the words of ``text``, cut further where a full stop needs no space after it."""
     for word in _WORD.finditer(text):
         start, end = word.span()
         if glued := _GLUED.fullmatch(text, start, end):
@@ -90,7 +90,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _brackets(text: str) -> tuple[dict[int, int], bytearray]:
-    """The matched brackets (closing to opening offset), and which offsets lie inside a pair."""
+    """Return the matched brackets (closing to opening offset), and which offsets lie inside a pair."""
     unclosed: dict[str, list[int]] = {")": [], "]": []}
     pairs: dict[int, int] = {}
     steps = [0] * len(text)
@@ -120,7 +120,7 @@ def _is_boundary(
     brackets: dict[int, int],
     inside: bytearray,
 ) -> bool:
-    """Whether a sentence that begins with piece ``first`` ends before piece ``i``."""
+    """Return whether a sentence that begins with piece ``first`` ends before piece ``i``."""
     begin = pieces[first][0]
     start, end = pieces[i - 1]
     gap = text[end : pieces[i][0]]
@@ -153,14 +153,14 @@ def _begins_item(word: str) -> bool:
 
 
 def _is_heading(text: str, begin: int, end: int, following: str) -> bool:
-    """Whether ``text[begin:end]``, which ends a line, is a heading such as ``METHODS``."""
+    """Return whether ``text[begin:end]``, which ends a line, is a heading such as ``METHODS``."""
     if not 4 <= end - begin <= MAX_HEADING or _kind(following) is not _Kind.CAPITAL:
         return False
     return text[begin:end].isupper() and text[end - 1] not in ",;-"
 
 
 def _ends(before: str, word: str, following: str) -> bool:
-    """Whether ``word``, between ``before`` and ``following``, is the last of its sentence."""
+    """Return whether ``word``, between ``before`` and ``following``, is the last of its sentence."""
     core = word.rstrip(_CLOSERS)
     stem = core.rstrip(_TERMINATORS)
     kind = _kind(following)
@@ -192,7 +192,7 @@ def _ends(before: str, word: str, following: str) -> bool:
 
 
 def _carries_reference(word: str) -> bool:
-    """Whether ``word`` ends a sentence and a reference is glued to its stop: ``disease.1,2``."""
+    """Return whether ``word`` ends a sentence and a reference is glued to its stop: ``disease.1,2``."""
     stem = word.rstrip(_REFERENCE)
     if stem == word or not stem.endswith("."):
         return False

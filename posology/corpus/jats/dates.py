@@ -27,7 +27,7 @@ _MONTH = re.compile(r"0?[1-9]|1[0-2]")
 
 
 def published(meta: Element) -> str | None:
-    """The date of publication, ISO 8601, as far as it is said; ``None``: no usable one.
+    """Return the date of publication, ISO 8601, as far as it is said; ``None``: no usable one.
 
     Args:
         meta: ``article-meta``. What no calendar has is left out of a date, from the month or the day on.

@@ -33,7 +33,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """The passages of a file of articles; see :mod:`posology.corpus.items`.
+    """Return the passages of a file of articles; see :mod:`posology.corpus.items`.
 
     One article is held at a time. No entity is expanded, and nothing is fetched. An article without an identifier
     of its own is named after its file if it is alone in it.
@@ -42,7 +42,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
 
 
 def read_archive(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """The same of a tar archive, packed or not, whose members ``*.xml`` and ``*.nxml`` hold articles.
+    """Return the same of a tar archive, packed or not, whose members ``*.xml`` and ``*.nxml`` hold articles.
 
     It is read as a stream and nothing is written to disk. A member that is broken is a
     :class:`~posology.errors.BadRecord` with its name, and the others are read.
@@ -121,7 +121,7 @@ def _member(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[Draft
 
 
 def _articles(stream: BufferedIOBase, *, name: str | None) -> Iterator[Draft]:
-    """The drafts of every article in a stream of XML."""
+    """Yield the drafts of every article in a stream of XML."""
     some = False
     for found in articles(stream):
         if isinstance(found, Ended):

@@ -61,7 +61,7 @@ class Ended:
 
 
 def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
-    """Every ``<article>`` of a stream, whatever stands around it; each is gone when the next is asked for."""
+    """Yield every ``<article>`` of a stream, whatever stands around it; each is gone when the next is asked for."""
     parser = _Parser(b"")
     held = bytearray()
     again = False

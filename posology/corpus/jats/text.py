@@ -41,12 +41,12 @@ _SPACE = re.compile(r"[ \t\r\n]+")
 
 
 def language(element: Element) -> str:
-    """The language that an element says of itself, without its country, in lower case; empty: it says none."""
+    """Return the language that an element says of itself, without its country, in lower case; empty: it says none."""
     return (element.get(_LANG) or "").lower().partition("-")[0]
 
 
 def flat(element: Element | None, *, notes: bool = True) -> str:
-    """The words of an element; list items and paragraphs within it have a line each.
+    """Return the words of an element; list items and paragraphs within it have a line each.
 
     Args:
         element: its namespaces are gone already; ``None``: no words.
@@ -64,7 +64,7 @@ def flat(element: Element | None, *, notes: bool = True) -> str:
 
 
 def line(element: Element | None) -> str:
-    """The words of a heading, in one line and without marks of notes."""
+    """Return the words of a heading, in one line and without marks of notes."""
     return flat(element, notes=False).replace("\n", " ")
 
 
@@ -105,7 +105,7 @@ def _render(element: Element, out: Line, *, notes: bool) -> None:
 
 
 def _begins_item(element: Element) -> bool:
-    """Whether it stands in the line of its item's bullet or label."""
+    """Return whether it stands in the line of its item's bullet or label."""
     parent, before = element.getparent(), element.getprevious()
     if parent is None or parent.tag != "list-item":
         return False
@@ -113,7 +113,7 @@ def _begins_item(element: Element) -> bool:
 
 
 def _entity(node: Element) -> str:
-    """A named character that only the publisher's DTD defines; one that HTML has not is shown by its name."""
+    """Return a named character that only the publisher's DTD defines; one that HTML has not is shown by its name."""
     shown = node.text or ""
     return html.entities.html5.get(shown[1:], shown)
 

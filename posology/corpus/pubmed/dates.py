@@ -52,7 +52,7 @@ class Date:
 
 
 def date_of(element: _Element | None) -> Date | None:
-    """The date that an element of ``Year``, ``Month``, ``Day``, ``Season`` or ``MedlineDate`` says.
+    """Return the date that an element of ``Year``, ``Month``, ``Day``, ``Season`` or ``MedlineDate`` says.
 
     Of a span of time it is the beginning; of a season the year. What cannot be is left out, with what hangs
     on it: the 31st of February is February; a year out of all bounds is no date.
@@ -69,7 +69,7 @@ def date_of(element: _Element | None) -> Date | None:
 
 
 def date_in(text: str) -> Date | None:
-    """The first date in words such as "1998 Dec-1999 Jan"; ``None``: they hold none."""
+    """Return the first date in words such as "1998 Dec-1999 Jan"; ``None``: they hold none."""
     for found in _YEAR.finditer(text):
         year = int(found[0])
         if not FIRST_YEAR <= year <= LAST_YEAR:
@@ -83,7 +83,7 @@ def date_in(text: str) -> Date | None:
 
 
 def best_known(candidates: Iterable[Date | None]) -> Date | None:
-    """The first of several dates that is one, in their order of trust.
+    """Return the first of several dates that is one, in their order of trust.
 
     A later one of the same year, or month, says what the first leaves open.
     """

@@ -20,7 +20,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def render(math: _Element) -> str:
-    """A formula as text of one line."""
+    """Return a formula as text of one line."""
     return _SPACE.sub(" ", _of(math)).strip()
 
 
@@ -96,12 +96,12 @@ def _joined(node: _Element, parts: list[str]) -> str:
 
 
 def _loose(text: str | None) -> str:
-    """Text outside of the elements that hold text: there should be none but line breaks."""
+    """Return text outside of the elements that hold text: there should be none but line breaks."""
     return text if text and text.strip() else ""
 
 
 def _scripts(node: _Element, parts: list[str]) -> str:
-    """A base with scripts behind and before it: isotopes, tensors."""
+    """Return a base with scripts behind and before it: isotopes, tensors."""
     behind: list[str] = []
     before: list[str] = []
     target, mark = behind, "_"

@@ -161,7 +161,7 @@ class _Cutter:
         self._known: dict[bytes, tuple[int, int]] = {}
 
     def records(self, root: bytes | None) -> Iterator[Frame]:
-        """The records up to the root element's end, which must come unless ``root`` is ``None``."""
+        """Yield the records up to the root element's end, which must come unless ``root`` is ``None``."""
         window = self._window
         while True:
             window.drop()

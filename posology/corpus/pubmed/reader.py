@@ -35,7 +35,7 @@ _WHERE = re.compile(r",? line \d+(?:, column \d+)?")
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """The items of one file, in constant memory.
+    """Yield the items of one file, in constant memory.
 
     Args:
         path: whether it is gzipped is told from its first bytes. If a file ``NAME.md5`` stands beside it
@@ -99,7 +99,7 @@ def _parser(encoding: str | None) -> XMLParser:
 
 
 def _superseded(frame: Frame, versions: dict[bytes, int]) -> bool:
-    """Whether a later version of the record came before it in the file; some hundred records have any."""
+    """Return whether a later version of the record came before it in the file; some hundred records have any."""
     if frame.content is None or frame.tag in DELETIONS:
         return False
     found = _PMID.search(frame.head)
@@ -167,7 +167,7 @@ def _named(frame: Frame) -> str | None:
 
 
 def _reason(error: SyntaxError) -> str:
-    """The parser's words, without places, which would be counted from the record's beginning."""
+    """Return the parser's words, without places, which would be counted from the record's beginning."""
     return f"no well-formed XML: {sentence(_WHERE.sub('', error.msg or '').splitlines()[0])}"
 
 

@@ -49,7 +49,7 @@ class Parsed:
 
 
 def article(citation: _Element, data: _Element | None) -> Parsed:
-    """A ``MedlineCitation`` with its ``PubmedData``, which may be missing."""
+    """Return a ``MedlineCitation`` with its ``PubmedData``, which may be missing."""
     number = pmid_of(citation.find("PMID"))
     if number is None:
         return Parsed(reason=_no_number(citation))
@@ -102,7 +102,7 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
 
 
 def chapter(document: _Element, data: _Element | None) -> Parsed:
-    """A ``BookDocument`` with its ``PubmedBookData``: a chapter, or a book of one piece."""
+    """Return a ``BookDocument`` with its ``PubmedBookData``: a chapter, or a book of one piece."""
     number = pmid_of(document.find("PMID"))
     if number is None:
         return Parsed(reason=_no_number(document))
@@ -147,7 +147,7 @@ def _no_number(element: _Element) -> str:
 
 
 def _abstract(article: _Element, citation: _Element) -> tuple[str, str]:
-    """The text of the abstract, a line a section, or why there is none."""
+    """Return the text of the abstract, a line a section, or why there is none."""
     text = _sections(article.find("Abstract"))
     if text:
         return text, ""
@@ -174,7 +174,7 @@ def _sections(abstract: _Element | None) -> str:
 
 
 def _title(article: _Element) -> str:
-    """The title in English, which stands in brackets where it is a translation; else the original one."""
+    """Return the title in English, which stands in brackets where it is a translation; else the original one."""
     title = words(article.find("ArticleTitle"))
     if title.startswith("[") and title.rstrip(".").endswith("]"):
         inside = title.rstrip(".")[1:-1]
@@ -196,7 +196,7 @@ def _balanced(inside: str) -> bool:
 
 
 def _texts(element: _Element | None, *paths: str) -> tuple[str, ...]:
-    """The texts of the elements at some paths, each once."""
+    """Return the texts of the elements at some paths, each once."""
     if element is None:
         return ()
     found = (plain(one.text) for path in paths for one in element.iterfind(path))
@@ -213,7 +213,7 @@ def _first(*elements: _Element | None) -> str | None:
 
 
 def _published(*stated: Date | None, data: _Element | None) -> Date | None:
-    """The first of the stated dates that is one; else one of the record's history."""
+    """Return the first of the stated dates that is one; else one of the record's history."""
     dates: dict[str | None, Date | None] = {}
     if data is not None:
         found = data.iterfind("History/PubMedPubDate")
@@ -236,7 +236,7 @@ def _valid_locations(article: _Element) -> tuple[str, ...]:
 
 
 def _identifiers(data: _Element | None, *kinds: str) -> tuple[str, ...]:
-    """The record's own: those of its references stand elsewhere."""
+    """Return the record's own: those of its references stand elsewhere."""
     if data is None:
         return ()
     found = data.iterfind("ArticleIdList/ArticleId")

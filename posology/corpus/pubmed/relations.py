@@ -75,7 +75,7 @@ class Relations:
 
 
 def pmid_of(element: _Element | None) -> str | None:
-    """The number in a ``PMID``; ``None``: there is none, or it is no number."""
+    """Return the number in a ``PMID``; ``None``: there is none, or it is no number."""
     text = plain(None if element is None else element.text)
     return text if _PMID.fullmatch(text) else None
 

@@ -30,7 +30,7 @@ _ISRCTN = re.compile(r"ISRCTN\s*([0-9]{8})", re.IGNORECASE)
 
 
 def trials(article: _Element) -> tuple[str, ...]:
-    """The registration numbers that an ``Article`` lists, each once, as their registries write them."""
+    """Return the registration numbers that an ``Article`` lists, each once, as their registries write them."""
     found: dict[str, None] = {}
     for bank in article.iterfind("DataBankList/DataBank"):
         name = bank.find("DataBankName")

@@ -28,7 +28,7 @@ _MARKS = {"sup": "^", "sub": "_"}
 
 
 def words(element: _Element | None) -> str:
-    """The words of an element, on one line; empty where there are none.
+    """Return the words of an element, on one line; empty where there are none.
 
     Raised and lowered characters stay where they are, as MEDLINE writes them (CO2, CD4+, m2), but behind a
     number they are set off, raised ones by ``^`` and lowered ones by ``_``: 10^9/L, 10 ^9/L. Formulas become one
@@ -43,7 +43,7 @@ def words(element: _Element | None) -> str:
 
 
 def plain(text: str | None) -> str:
-    """Text on one line, without invisible characters, in NFC."""
+    """Return text on one line, without invisible characters, in NFC."""
     if not text:
         return ""
     return unicodedata.normalize("NFC", _SPACE.sub(" ", _UNSEEN.sub("", text))).strip()
@@ -65,12 +65,12 @@ class Line:
 
     @property
     def text(self) -> str:
-        """All that was written."""
+        """Return all that was written."""
         return "".join(self._parts)
 
     @property
     def counts(self) -> bool:
-        """Whether a digit, written now, would be read as part of a number."""
+        """Return whether a digit, written now, would be read as part of a number."""
         return self._last.isdigit() and not self._spaced
 
     def add(self, text: str | None) -> None:
@@ -147,7 +147,7 @@ class _Run:
         return replace(self, text=text)
 
     def ambiguous(self, text: str, *, isotope: bool) -> bool:
-        """Whether it would be read as a part of the number before it."""
+        """Return whether it would be read as a part of the number before it."""
         raised = self.mark == "^"
         if self.spaced:
             power = raised and not isotope and self.before.isdigit()

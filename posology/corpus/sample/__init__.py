@@ -48,7 +48,7 @@ def notes_file() -> Iterator[Path]:
 
 
 def questions() -> tuple[SampleQuestion, ...]:
-    """All sample questions, in the file's order."""
+    """Return all sample questions, in the file's order."""
     lines = (files(__package__) / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(_question(json.loads(line)) for line in lines)
 

@@ -68,7 +68,7 @@ class LocalRowBuilder:
 
     @property
     def window(self) -> int:
-        """One batch: nothing is begun before its turn."""
+        """Return 1: nothing is begun before its turn."""
         return 1
 
     def begin(self, records: Sequence[Record]) -> None:

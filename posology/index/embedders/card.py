@@ -1,4 +1,4 @@
-"""What an embedder must know of its model besides the arithmetic."""
+"""Card of an embedder's model: its identity and use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Card:
-    """A model's identity and use. Whatever computes its vectors, the card is the same."""
+    """Identity and use of a model, independent of the library that computes its vectors."""
 
     #: architecture, dimension, digest of the weights, pooling and input limit
     name: str
@@ -26,50 +26,50 @@ class Card:
     pooling: str
     #: whether a prompt's tokens count when token vectors are pooled
     pools_prompt: bool
-    #: what stands before a text, by the kind of text
+    #: prefix of a text, by kind of text
     prompts: Mapping[str, str]
     #: the vocabulary id that batches are padded with
     pad: int
 
     def dump(self) -> str:
-        """JSON, for :meth:`parse`."""
+        """Return JSON for :meth:`parse`."""
         return json.dumps(asdict(self), ensure_ascii=False, indent=1, sort_keys=True)
 
     @classmethod
     def parse(cls, text: str) -> Card:
-        """What :meth:`dump` wrote.
+        """Parse the JSON of :meth:`dump`.
 
         Raises:
-            ValueError: it is not that.
+            ValueError: it is not a card.
         """
         try:
             return cls(**json.loads(text))
         except TypeError as error:
-            raise ValueError(f"no card of a model: {error}") from None
+            raise ValueError(f"not the card of a model: {error}") from None
 
 
 class Forward(Protocol):
-    """Runs a model over a padded batch. Not safe to call from two threads at once."""
+    """Runs a model over a padded batch. Not thread-safe."""
 
     @property
     def budget(self) -> int:
-        """Padded tokens a batch at which it is fastest."""
+        """Return the number of padded tokens per batch at which it is fastest."""
         ...
 
     @property
     def few_shapes(self) -> bool:
-        """Whether every new shape of a batch costs memory, see :func:`.windows.batches`."""
+        """Return whether every new shape of a batch costs memory, see :func:`.windows.batches`."""
         ...
 
     @property
     def describes(self) -> str:
-        """Library and arithmetic, for people."""
+        """Return library and arithmetic, for messages."""
         ...
 
     def __call__(
         self, ids: NDArray[np.int64], mask: NDArray[np.int64], prompt_tokens: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Vectors of the items and of their tokens.
+        """Return the vectors of the items and of their tokens.
 
         Args:
             ids: vocabulary ids, shape ``(rows, width)``.

@@ -1,4 +1,4 @@
-"""Compresses the token vectors of passages as the windows that they are read in come."""
+"""Compression of token vectors, window by window."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Coder:
     """The codes of several passages, which grow window by window.
 
-    What stands between two sentences goes with the one before it, what stands before the first with the
-    heading: every token is counted once.
+    Tokens between two sentences count with the first of them, tokens before the first sentence with the heading: every
+    token is counted once.
 
     Args:
         codec: compresses.
@@ -48,7 +48,7 @@ class Coder:
         ]
 
     def add(self, window: Window, vectors: NDArray[np.float32]) -> None:
-        """Compress what a window owns of its tokens.
+        """Compress the tokens that a window owns.
 
         Args:
             window: of one of the passages.
@@ -64,14 +64,14 @@ class Coder:
 
 
 def first_own(tokens: Tokens, prompt: str) -> int:
-    """The first token that is not of the prompt."""
+    """Return the first token that is not of the prompt."""
     return int(np.searchsorted(tokens.starts, len(prompt), side="left"))
 
 
 def token_vectors(
     vectors: NDArray[np.float32], tokens: Tokens, part: slice, prompt: str
 ) -> TokenVectors:
-    """Vectors of part of the tokens, made to unit length, with offsets into what follows the prompt."""
+    """Return vectors of part of the tokens, made to unit length, with offsets into what follows the prompt."""
     return TokenVectors(
         vectors=unit(vectors),
         ids=tokens.ids[part],
@@ -81,7 +81,7 @@ def token_vectors(
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows scaled to unit length; a row of zeros stays one."""
+    """Return rows scaled to unit length; a row of zeros stays one."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.float32(1e-12))
     return scaled.astype(np.float32, copy=False)

@@ -62,7 +62,7 @@ class Encoder:
         self._turn = threading.Lock()
 
     def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
-        """Tokens of each text with their places in it."""
+        """Return tokens of each text with their places in it."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         tokens = []
         for encoding in encodings:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from posology.seams import TokenCodec
 
-#: the checkpoints as they are published
+#: the published checkpoints
 QUERY, ARTICLE = "ncbi/MedCPT-Query-Encoder", "ncbi/MedCPT-Article-Encoder"
-#: tokens, special ones included, that the model cards cut at
+#: maximum number of tokens by the model cards, special ones included
 QUERY_LIMIT, ARTICLE_LIMIT = 64, 512
 
 
@@ -65,12 +65,12 @@ class MedCPTEmbedder:
 
     @property
     def name(self) -> str:
-        """Dimension, digests of the weights of both encoders, and their limits."""
+        """Return dimension, digests of the weights of both encoders, and their limits."""
         return self._name
 
     @property
     def dim(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         return self._dim
 
     @property
@@ -79,14 +79,14 @@ class MedCPTEmbedder:
         return True
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of questions as the query encoder gives them, shape ``(len(texts), dim)``.
+        """Return vectors of questions as the query encoder gives them, shape ``(len(texts), dim)``.
 
         What is beyond 64 tokens is cut.
         """
         return self._queries(list(texts), self._dim)
 
     def encode_query(self, text: str) -> EncodedQuery:
-        """A question's vector; token vectors it has none."""
+        """Return a question's vector; token vectors it has none."""
         return EncodedQuery(vector=self.embed_queries([text])[0])
 
     def embed_passages(
@@ -95,7 +95,7 @@ class MedCPTEmbedder:
         sentences: Sequence[Sequence[Sentence]],
         codec: TokenCodec | None = None,
     ) -> list[Encoded]:
-        """Vectors of passages, as the article encoder gives them, and of their sentences, of unit length.
+        """Return vectors of passages, as the article encoder gives them, and of their sentences, of unit length.
 
         What is beyond 512 tokens of title and text is cut, as published: a sentence there still has its own
         vector.
@@ -104,7 +104,7 @@ class MedCPTEmbedder:
             ValueError: a codec is given: there are no token vectors to compress.
         """
         if codec is not None:
-            raise ValueError(f"{codec.name} compresses token vectors, and MedCPT keeps none")
+            raise ValueError(f"{codec.name} needs token vectors, and MedCPT has none")
         whole = [(passage.title, passage.text) for passage in passages]
         parts = [
             (passage.title, sentence.of(passage.text))
@@ -121,7 +121,7 @@ class MedCPTEmbedder:
 
 
 def first_token(output: Any) -> torch.Tensor:
-    """The last hidden state of [CLS], shape ``(rows, hidden)``."""
+    """Return the last hidden state of [CLS], shape ``(rows, hidden)``."""
     states: torch.Tensor = output.last_hidden_state
     return states[:, 0, :]
 
@@ -141,12 +141,12 @@ def load(models: str = "", options: Options | None = None) -> MedCPTEmbedder:
     called = f"medcpt:{models}" if models else "medcpt"
     if given.backend == "onnx" or given.precision == "int8":
         raise EmbedderUnavailable(
-            "MedCPT's encoders are run by torch, in float32 or bfloat16", embedder=called
+            "MedCPT runs on torch only, in float32 or bfloat16", embedder=called
         )
     named = [part.strip() for part in models.split(",")] if models.strip() else [QUERY, ARTICLE]
     if len(named) != 2 or not all(named):
         raise EmbedderUnavailable(
-            f"MedCPT has two encoders: write medcpt:QUERY,ARTICLE, not medcpt:{models}",
+            f"MedCPT has two encoders: write medcpt:QUERY,ARTICLE (got medcpt:{models})",
             embedder=f"medcpt:{models}",
         )
     try:

@@ -26,7 +26,7 @@ UNSTATED_LIMIT = 512
 
 
 def locate(name: str) -> Path:
-    """The folder of ``name``: a local folder, or a hub name whose files are in the local cache.
+    """Return the folder of ``name``: a local folder, or a hub name whose files are in the local cache.
 
     Raises:
         EmbedderUnavailable: neither.
@@ -60,13 +60,17 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
 
     demanded = options.backend == "onnx"
     if demanded and options.precision == "bfloat16":
-        raise EmbedderUnavailable("ONNX has float32 and int8, and no bfloat16", embedder=embedder)
+        raise EmbedderUnavailable(
+            "ONNX supports float32 and int8 (got bfloat16)", embedder=embedder
+        )
     if options.backend == "torch" and options.precision == "int8":
-        raise EmbedderUnavailable("torch has float32 and bfloat16, and no int8", embedder=embedder)
+        raise EmbedderUnavailable(
+            "torch supports float32 and bfloat16 (got int8)", embedder=embedder
+        )
     only_onnx = demanded or options.precision == "int8"
     if only_onnx and options.device != AUTO and _accelerated(options.device):
         raise EmbedderUnavailable(
-            f"ONNX runs on the CPU alone, not on {options.device!r}", embedder=embedder
+            f"ONNX runs on the CPU only (got device {options.device!r})", embedder=embedder
         )
     if demanded or _onnx_is_best(options):
         try:
@@ -75,9 +79,9 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
         except (OSError, ImportError, MemoryError, NotExported) as error:
             if demanded or options.precision == "int8":
                 raise EmbedderUnavailable(
-                    f"{folder} has no ONNX model, and none can be made: {error}", embedder=embedder
+                    f"{folder} has no ONNX model, and the export failed: {error}", embedder=embedder
                 ) from error
-            # what is found out about a model is remembered: it is told once
+            # the fault of a model is remembered, so that it is logged once
             new = isinstance(error, NotExported) and not error.known
             level = logging.WARNING if new else logging.INFO
             logger.log(level, "%s is run by torch, because as ONNX %s", embedder, error)
@@ -119,7 +123,7 @@ def load_exported(folder: Path, *, embedder: str, options: Options) -> Loaded:
         forward = OnnxForward(made.model, made.card, threads=options.threads, arithmetic=arithmetic)
     # ONNX Runtime raises classes of its own, which are no part of its interface
     except Exception as error:
-        raise NotExported(f"ONNX Runtime does not load it: {error}") from error
+        raise NotExported(f"ONNX Runtime cannot load the model: {error}") from error
     return Loaded(card=made.card, tokenizer=made.tokenizer, forward=forward)
 
 
@@ -130,7 +134,7 @@ def load_folder(
 
     Args:
         folder: its files.
-        embedder: its name, for whoever is told that it does not load.
+        embedder: its name, for error messages.
         precision: of the forward passes, as :func:`torch_dtype` takes it.
         device: as :func:`~posology.devices.find_device` takes it.
 
@@ -151,7 +155,7 @@ def load_folder(
 
 
 def torch_dtype(precision: Precision, device: str) -> torch.dtype:
-    """The arithmetic of a model that torch runs.
+    """Return the arithmetic of a model that torch runs.
 
     Args:
         precision: ``auto``: float16 on accelerators, bfloat16 on CPUs that have it in hardware, else float32.
@@ -170,7 +174,7 @@ def torch_dtype(precision: Precision, device: str) -> torch.dtype:
 
 
 def has_native_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 in hardware; without that it is slower than float32."""
+    """Return whether this CPU multiplies bfloat16 in hardware; without that it is slower than float32."""
     import torch
 
     report = getattr(torch.cpu, "get_capabilities", None)  # not before torch 2.11
@@ -179,7 +183,7 @@ def has_native_bfloat16() -> bool:
 
 
 def has_dot_products() -> bool:
-    """Whether this CPU's products of bytes are summed without saturating: x86 with VNNI, and all others.
+    """Return whether this CPU's products of bytes are summed without saturating: x86 with VNNI, and all others.
 
     Where that cannot be told it is ``False``, which costs some precision and is right everywhere.
     """
@@ -210,7 +214,7 @@ def _open(folder: Path, *, embedder: str, device: str = "cpu") -> SentenceTransf
     except Exception as error:
         raise _unusable(folder, embedder, str(error)) from error
     if model.get_embedding_dimension() is None or not getattr(model.tokenizer, "is_fast", False):
-        raise _unusable(folder, embedder, "it has no fast tokenizer, or no dimension")
+        raise _unusable(folder, embedder, "a fast tokenizer, or the dimension, is missing")
     model.eval()
     return model
 
@@ -252,7 +256,7 @@ def _input_limit(model: SentenceTransformer) -> int:
 
 
 def _pooling(model: SentenceTransformer) -> str:
-    """The pooling mode; any module that changes the pooled vector's direction makes it another."""
+    """Return the pooling mode; any module that changes the pooled vector's direction makes it another."""
     names = [type(module).__name__ for module in model]
     modes = [str(getattr(m, "pooling_mode", "")) for m in model if hasattr(m, "pooling_mode")]
     changed = [n for n in names[1:] if n not in ("Pooling", "Normalize")]
@@ -261,6 +265,6 @@ def _pooling(model: SentenceTransformer) -> str:
 
 def _unusable(folder: Path, embedder: str, reason: str) -> EmbedderUnavailable:
     return EmbedderUnavailable(
-        f"{folder} does not load as a sentence-transformers model of text: {reason}",
+        f"{folder} cannot be loaded as a sentence-transformers model of text: {reason}",
         embedder=embedder,
     )

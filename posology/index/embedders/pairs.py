@@ -1,4 +1,4 @@
-"""Runs a BERT over texts and pairs of texts, by length, on one device. Safe to call from several threads."""
+"""BERT over texts and pairs of texts, batched by length, on one device. Thread-safe."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ TOKEN_BUDGET, TOKEN_BUDGET_ACCELERATED = 2_048, 32_768
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Checkpoint:
-    """A model and its tokenizer as they lie in a folder."""
+    """A model and its tokenizer, loaded from a folder."""
 
-    #: on :attr:`device`, for evaluation
+    #: on :attr:`device`, in evaluation mode
     model: Any
-    #: a fast one of transformers
+    #: a fast tokenizer of transformers
     tokenizer: Any
-    #: of the weights and all else
+    #: folder of the weights and all other files
     folder: Path
-    #: where it runs
+    #: the device that it runs on
     device: str
 
 
@@ -51,7 +51,7 @@ def load_checkpoint(model: str, *, architecture: str, options: Options, what: st
         model: a folder, or a hub name whose files are in the local cache.
         architecture: name of one of transformers' auto classes.
         options: their device, and their precision as :func:`~.models.torch_dtype` takes it.
-        what: it is to be, for whoever is told that it is not.
+        what: kind of model, for error messages.
 
     Raises:
         ModelUnavailable: there are no such files, they are damaged, lack some of the model's weights, or
@@ -79,16 +79,16 @@ def load_checkpoint(model: str, *, architecture: str, options: Options, what: st
     # damaged files surface as whatever the parser of that file raises
     except Exception as error:
         raise ModelUnavailable(
-            f"{folder} does not load as a {what}: {error}", model=model
+            f"{folder} cannot be loaded as a {what}: {error}", model=model
         ) from error
     # no published use of these models reads BERT's pooler
     missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
     if missing:
         raise ModelUnavailable(
-            f"{folder} is no {what}: it has no {', '.join(missing[:3])}", model=model
+            f"{folder} is not a {what}: it lacks {', '.join(missing[:3])}", model=model
         )
     if not getattr(tokenizer, "is_fast", False):
-        raise ModelUnavailable(f"the tokenizer of {folder} is not a fast one", model=model)
+        raise ModelUnavailable(f"{folder} must have a fast tokenizer", model=model)
     return Checkpoint(model=loaded, tokenizer=tokenizer, folder=folder, device=device)
 
 
@@ -123,7 +123,7 @@ class Reader:
         self._turn = threading.Lock()
 
     def __call__(self, texts: Sequence[Text], width: int) -> NDArray[np.float32]:
-        """One row a text, shape ``(len(texts), width)``, in the order of the texts."""
+        """Return one row a text, shape ``(len(texts), width)``, in the order of the texts."""
         found = np.zeros((len(texts), width), np.float32)
         inputs = self._tokenizer.encode_batch(list(texts))
         lengths = [len(one.ids) for one in inputs]

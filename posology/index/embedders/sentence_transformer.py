@@ -26,7 +26,7 @@ ALONE = 0.5
 
 
 def heading(passage: Passage) -> str:
-    """What stands before a passage's text when it is encoded: ``title + ". "``, or nothing."""
+    """Return the prefix of a passage's text for encoding: ``title + ". "``, or nothing."""
     if not passage.title:
         return ""
     return passage.title + (" " if passage.title.endswith((".", "?", "!")) else ". ")
@@ -62,11 +62,11 @@ class SentenceTransformerEmbedder:
 
     @property
     def dim(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         return self._dim
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Vectors of questions, shape ``(len(texts), dim)``, rows of unit length.
+        """Return vectors of questions, shape ``(len(texts), dim)``, rows of unit length.
 
         A question longer than the model's input limit is cut there.
         """
@@ -78,7 +78,7 @@ class SentenceTransformerEmbedder:
         return unit(vectors)
 
     def encode_query(self, text: str) -> EncodedQuery:
-        """A question's vector and its tokens', from one pass; cut as :meth:`embed_queries` cuts.
+        """Return a question's vector and its tokens', from one pass; cut as :meth:`embed_queries` cuts.
 
         Tokens of the model's query prompt are left out, and offsets are into ``text``.
         """
@@ -98,7 +98,7 @@ class SentenceTransformerEmbedder:
         sentences: Sequence[Sequence[Sentence]],
         codec: TokenCodec | None = None,
     ) -> list[Encoded]:
-        """Vectors of passages and of their sentences.
+        """Return vectors of passages and of their sentences.
 
         The passage's vector is that of its head (title and text up to the model's input limit),
         as the model itself cuts it. Sentences beyond it are encoded in further windows.
@@ -114,7 +114,7 @@ class SentenceTransformerEmbedder:
             ValueError: the codec is for another embedder.
         """
         if codec is not None and codec.embedder != self._name:
-            raise ValueError(f"{codec.name} compresses the vectors of {codec.embedder} only")
+            raise ValueError(f"{codec.name} compresses vectors of {codec.embedder} only")
         heads = [self._passage_prompt + heading(passage) for passage in passages]
         texts = [head + p.text for head, p in zip(heads, passages, strict=True)]
         places = [
@@ -144,7 +144,7 @@ class SentenceTransformerEmbedder:
         ]
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """One vector a token; a text longer than the model's input limit is read in windows.
+        """Return one vector a token; a text longer than the model's input limit is read in windows.
 
         Offsets are code points, whatever the normaliser of the tokenizer does to the text.
         """
@@ -180,7 +180,7 @@ class SentenceTransformerEmbedder:
         first: NDArray[np.int64],
         coder: Coder | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The passages' vectors, and their sentences' mean token vectors, both of unit length."""
+        """Return the passages' vectors, and their sentences' mean token vectors, both of unit length."""
         vectors = np.zeros((len(tokens), self._dim), dtype=np.float32)
         means = np.zeros((int(first[-1]), self._dim), dtype=np.float32)
         windows = [
@@ -211,7 +211,7 @@ class SentenceTransformerEmbedder:
         return self._encoder.tokenize([self._passage_prompt + text for text in texts])
 
     def _read_sentences(self, tokens: list[Tokens]) -> NDArray[np.float32]:
-        """Each sentence's vector by itself, unit length; those too long are read in pieces."""
+        """Return each sentence's vector by itself, unit length; those too long are read in pieces."""
         windows = [w for i, t in enumerate(tokens) for w in self._cut(i, t)]
         vectors = np.zeros((len(tokens), self._dim), dtype=np.float32)
         items = [tokens[w.text].ids[w.start : w.end] for w in windows]
@@ -232,7 +232,7 @@ class SentenceTransformerEmbedder:
 
 
 def _token_bounds(tokens: Tokens, places: list[tuple[int, int]]) -> NDArray[np.int64]:
-    """First token and one past the last of each place, shape ``(len(places), 2)``.
+    """Return first token and one past the last of each place, shape ``(len(places), 2)``.
 
     A token belongs to the place in which it starts.
     """

@@ -29,7 +29,7 @@ class Window:
 
 
 def cut(text: int, length: int, *, sentence_starts: Sequence[int], capacity: int) -> list[Window]:
-    """Windows over a text of ``length`` tokens.
+    """Return windows over a text of ``length`` tokens.
 
     The first window holds the first ``capacity`` tokens, as the model itself would cut the text.
     Every other begins with the sentence that the one before it could not hold whole; a sentence
@@ -74,7 +74,7 @@ class Batch:
 def batches(
     lengths: Sequence[int], *, budget: int, limit: int, few_shapes: bool = True
 ) -> Iterator[Batch]:
-    """Batches of items of like length, in one of few shapes unless any will do.
+    """Yield batches of items of like length, in one of few shapes unless any will do.
 
     torch's CPU kernels are made for each new shape and kept, buffers and all: over a long run, free shapes
     cost memory without end. Here the shape of a full batch follows from its width, widths come in
@@ -100,6 +100,6 @@ def batches(
 
 
 def _step_up(length: int) -> int:
-    """The next width at or above: a multiple of 8 up to 64, of 16 up to 128, then of 32."""
+    """Return the next width at or above: a multiple of 8 up to 64, of 16 up to 128, then of 32."""
     step = 8 if length <= 64 else 16 if length <= 128 else 32
     return max(-(-length // step) * step, step)

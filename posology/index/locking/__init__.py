@@ -1,1 +1,1 @@
-"""What keeps an index for one writer: a file's lock, or an object's lease."""
+"""Write lock of an index: a file lock, or a lease on object storage."""

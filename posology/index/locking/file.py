@@ -1,4 +1,4 @@
-"""A lock of the kernel on a file in the index's folder; the kernel frees it after a crash."""
+"""Kernel lock on a file in the index's folder; the kernel frees it after a crash."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FileLock:
         self._file: int | None = None
 
     def take(self) -> None:
-        """Lock the file, which is made if need be."""
+        """Lock the file, creating it if need be."""
         path = self._path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ class FileLock:
         except BlockingIOError:
             os.close(file)
             raise IndexLocked(
-                f"another process is writing {path.parent}: wait until it ends",
+                f"another process is writing {path.parent}: wait for it to end",
                 index=str(path.parent),
             ) from None
         except BaseException:
@@ -40,7 +40,7 @@ class FileLock:
         self._file = file
 
     def check(self) -> None:
-        """A file's lock is never lost."""
+        """Do nothing: a file lock is never lost."""
 
     def release(self) -> None:
         """Unlock it."""

@@ -1,9 +1,9 @@
-"""A lease on object storage: an object that says who writes, until when, renewed while the writer lives.
+"""Lease on object storage: an object that names the writer, renewed while the writer lives.
 
-Every change of it is one conditional put (``If-None-Match: *`` where there is none, ``If-Match`` of what was read
-where there is), so that of several that try, one succeeds. Nobody's clock but the server's counts: a lease has run
-out when the object's time of change is longer ago than the lease is long, by an object that is written to see what
-time it is there. It is freed by writing so, never by deleting, since deletes have no condition.
+Every change is one conditional put (``If-None-Match: *`` for a new object, ``If-Match`` with the version read
+otherwise), so that one of several concurrent writers succeeds. Only the server's clock counts: a lease has run out when
+the object was last modified longer ago than the lease; the current time is taken from a probe object. The lease is
+released by a write, never by a deletion, since deletions have no condition.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from posology.errors import IndexFault, IndexLocked
-from posology.index.places import Place, told
+from posology.index.places import Place, storage_errors
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-#: seconds after which a writer that does not renew counts as dead
+#: seconds without a renewal before a writer is considered dead
 LEASE = 60.0
 #: renewals within a lease
 _RENEWALS = 4
-#: name of the object, below the index's address
+#: name of the lease object, below the index's address
 OBJECT = "writer.lock"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
-    """What the object says."""
+class LeaseRecord:
+    """Content of the lease object."""
 
-    #: made up anew whenever it is taken; ``None``: it is free
+    #: random id, new for each take; ``None``: the lease is free
     owner: str | None
-    #: machine and process, for people
+    #: machine and process, for messages
     who: str
-    #: how often it has been taken: whoever has a smaller number has lost it
+    #: fencing token: number of takes; a writer with a smaller number has lost the lease
     fence: int
-    #: seconds
+    #: seconds without a renewal before the writer is considered dead
     lease: float
-    #: renewals since it was taken
+    #: renewals since the take
     renewed: int = 0
 
 
@@ -53,39 +53,39 @@ class ObjectLease:
     """See :class:`posology.index.locking.lock.Exclusive`."""
 
     def __init__(self, place: Place, *, lease: float = LEASE) -> None:
-        """Say what is kept.
+        """Set the lease up; it is not taken yet.
 
         Args:
-            place: the index's.
-            lease: seconds after which a writer that does not renew counts as dead.
+            place: address of the index.
+            lease: seconds without a renewal before a writer is considered dead.
         """
         self._place = place
         self._lease = lease
         self._store: ObjectStore | None = None
-        self._held: Held | None = None
+        self._held: LeaseRecord | None = None
         self._version: Any = None
-        #: by this process's clock, from before the last renewal was sent
+        #: monotonic time just before the last renewal was sent
         self._since = 0.0
         self._lost = False
         self._stop = threading.Event()
         self._renewing: threading.Thread | None = None
 
     def take(self) -> None:
-        """Write the object, or take over one that is free or has run out."""
+        """Create the object, or take over a free or expired one."""
         from obstore.exceptions import AlreadyExistsError
 
         if self._store is None:
             self._store = self._place.store()
-        mine = Held(owner=uuid4().hex, who=_who(), fence=1, lease=self._lease)
+        mine = LeaseRecord(owner=uuid4().hex, who=_who(), fence=1, lease=self._lease)
         since = time.monotonic()
-        with told(self._place.uri):
+        with storage_errors(self._place.uri):
             try:
                 version = self._put(mine, "create")
             except AlreadyExistsError:
                 found, version, changed = self._read()
                 if found.owner is not None and not self._ran_out(found, changed):
                     raise self._locked(found) from None
-                mine = Held(
+                mine = LeaseRecord(
                     owner=mine.owner, who=mine.who, fence=found.fence + 1, lease=self._lease
                 )
                 since = time.monotonic()
@@ -98,16 +98,16 @@ class ObjectLease:
         self._renewing.start()
 
     def check(self) -> None:
-        """Refuse where another has taken it, or may have, since it could not be renewed in time."""
+        """Raise if another writer has taken the lease, or may have because it could not be renewed in time."""
         if self._lost or time.monotonic() - self._since > self._lease:
             raise IndexLocked(
-                f"the lease on {self._place.uri} ran out before it could be renewed, and another may be writing: "
-                "run it again, it goes on from what is written",
+                f"the lease on {self._place.uri} ran out before it could be renewed, and another process may be writing: "
+                "run the command again, it resumes",
                 index=self._place.uri,
             )
 
     def release(self) -> None:
-        """Say that it is free, unless another has it; where that cannot be said, it runs out."""
+        """Mark the lease as free, unless another writer has it; if that fails, it runs out."""
         self._stop.set()
         if self._renewing is not None:
             self._renewing.join()
@@ -118,7 +118,7 @@ class ObjectLease:
         from obstore.exceptions import BaseError
 
         with suppress(BaseError, OSError):
-            # the work is done; a lease that cannot be given back lapses by itself
+            # the work is done; a lease that cannot be released runs out
             self._put(replace(held, owner=None), self._version)
 
     def _renew(self, stop: threading.Event) -> None:
@@ -135,13 +135,13 @@ class ObjectLease:
                     self._lost = True
                     return
             except (BaseError, OSError):
-                # tried again, until the lease has run out
+                # retried until the lease has run out
                 continue
             else:
                 self._held, self._version, self._since = once_more, version, since
 
-    def _mine(self, sent: Held) -> bool:
-        """Whether a renewal arrived although its reply did not; then it counts."""
+    def _mine(self, sent: LeaseRecord) -> bool:
+        """Return whether a renewal without a reply was stored; then it counts."""
         from obstore.exceptions import BaseError
 
         try:
@@ -153,7 +153,7 @@ class ObjectLease:
         self._held, self._version = found, version
         return True
 
-    def _take_over(self, mine: Held, version: Any) -> Any:
+    def _take_over(self, mine: LeaseRecord, version: Any) -> Any:
         from obstore.exceptions import PreconditionError
 
         try:
@@ -161,32 +161,32 @@ class ObjectLease:
         except PreconditionError:
             found, now, _ = self._read()
             if found.owner != mine.owner:
-                # another was quicker
+                # another writer was first
                 raise self._locked(found) from None
             return now
 
-    def _put(self, held: Held, mode: Any) -> Any:
+    def _put(self, held: LeaseRecord, mode: Any) -> Any:
         assert self._store is not None
         content = json.dumps(asdict(held), sort_keys=True).encode()
-        # in one piece: only then it is conditional
+        # in one piece: multipart uploads are not conditional
         result = self._store.put(OBJECT, content, mode=mode, use_multipart=False)
         return _version(result)
 
-    def _read(self) -> tuple[Held, Any, datetime]:
+    def _read(self) -> tuple[LeaseRecord, Any, datetime]:
         assert self._store is not None
         found = self._store.get(OBJECT)
         meta = found.meta
         try:
-            held = Held(**json.loads(bytes(found.bytes())))
+            held = LeaseRecord(**json.loads(bytes(found.bytes())))
         except (TypeError, ValueError):
             raise IndexFault(
-                f"{self._place.uri}/{OBJECT} is no lock of Posology's: remove it if nobody writes the index",
+                f"{self._place.uri}/{OBJECT} is not a lock of Posology: remove it if no process writes the index",
                 index=self._place.uri,
             ) from None
         return held, _version(meta), meta["last_modified"]
 
-    def _ran_out(self, held: Held, changed: datetime) -> bool:
-        """Whether it was not renewed for as long as it said it would be, by the server's clock."""
+    def _ran_out(self, held: LeaseRecord, changed: datetime) -> bool:
+        """Return whether a lease has run out, by the server's clock."""
         assert self._store is not None
         probe = f"{OBJECT}.{uuid4().hex}"
         self._store.put(probe, b"", use_multipart=False)
@@ -194,20 +194,20 @@ class ObjectLease:
             now = self._store.head(probe)["last_modified"]
         finally:
             self._store.delete(probe)
-        # the server tells whole seconds
+        # the server's times are whole seconds
         return (now - changed).total_seconds() > held.lease + 1
 
-    def _locked(self, held: Held) -> IndexLocked:
+    def _locked(self, held: LeaseRecord) -> IndexLocked:
         return IndexLocked(
-            f"{held.who} is writing {self._place.uri}: wait until it ends; should it have died, the index can be "
-            f"written {held.lease:g} s after",
+            f"{held.who} is writing {self._place.uri}: wait for it to end. If it has died, its lease runs out {held.lease:g} s "
+            "after its last renewal",
             index=self._place.uri,
         )
 
 
-def _version(told: Any) -> Any:
-    """What a change is on condition of."""
-    return {name: told[name] for name in ("e_tag", "version") if told.get(name) is not None}
+def _version(meta: Any) -> Any:
+    """Return the version that a conditional put names."""
+    return {name: meta[name] for name in ("e_tag", "version") if meta.get(name) is not None}
 
 
 def _who() -> str:

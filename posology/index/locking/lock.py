@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that dies with its process, or soon after it."""
+"""Write lock: one writer at a time, released when its process dies, or soon after."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from posology.index.places import Place
 
 
 class Exclusive(Protocol):
-    """What keeps an index for one writer among all processes."""
+    """Exclusive access to an index among all processes."""
 
     def take(self) -> None:
-        """Be the one.
+        """Take the lock.
 
         Raises:
-            IndexLocked: another is.
+            IndexLocked: another process holds it.
             IndexFault: the index cannot be written.
         """
         ...
 
     def check(self) -> None:
-        """See that one still is.
+        """Check that the lock is still held.
 
         Raises:
-            IndexLocked: it was lost meanwhile.
+            IndexLocked: it was lost.
         """
         ...
 
     def release(self) -> None:
-        """Be it no longer."""
+        """Release the lock."""
         ...
 
 
 class WriteLock:
     """Exclusive between processes, re-entrant within a thread.
 
-    Taking it once more within checks that it is still held: of a lease, time may have run out. Whoever goes on
-    regardless doubles no id, since commits that add the same id at the same time conflict.
+    Taking it again within a thread checks that it is still held: a lease may have run out. A writer that continues
+    without it cannot duplicate ids, since concurrent commits that add the same id conflict.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class WriteLock:
         taken: Callable[[], None] = lambda: None,
         by: Exclusive | None = None,
     ) -> None:
-        """Set the lock up; nothing is taken yet.
+        """Set the lock up; it is not taken yet.
 
         Args:
-            place: the index's; a path is its folder, ``None`` has no other writers.
-            taken: called whenever the lock was free and is now held.
-            by: what keeps other processes out; ``None``: a file in a folder, a lease on object storage.
+            place: address of the index; a path is its folder, ``None`` has no other writers.
+            taken: called whenever the lock is taken first.
+            by: excludes other processes; ``None``: a file lock for a folder, a lease for object storage.
         """
         if isinstance(place, Path):
             place = Place.of(place)
@@ -68,7 +68,10 @@ class WriteLock:
 
     def __enter__(self) -> Self:
         if not self._within.acquire(blocking=False):
-            raise IndexLocked("another thread is writing this index", index=self._index)
+            raise IndexLocked(
+                "another thread of this process is writing the index: wait for it to end",
+                index=self._index,
+            )
         try:
             if self._depth == 0:
                 if self._by is not None:
@@ -105,7 +108,7 @@ class WriteLock:
 
 
 def exclusive(place: Place) -> Exclusive:
-    """What keeps an index at this place for one writer."""
+    """Return the lock of an index at a place."""
     if place.folder is not None:
         from posology.index.locking.file import FileLock
 

@@ -1,1 +1,1 @@
-"""Re-rankers that the kernel has; compressors that re-rank are with the compressors."""
+"""Re-rankers; compressors that re-rank are among the compressors."""

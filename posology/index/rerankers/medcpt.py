@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-#: the checkpoint as it is published
+#: the published checkpoint
 CROSS = "ncbi/MedCPT-Cross-Encoder"
-#: tokens, special ones included, that the model card cuts at
+#: maximum number of tokens by the model card, special ones included
 LIMIT = 512
 
 
 class MedCPTReranker:
-    """A :class:`~posology.seams.Reranker` by a model of one logit. Build it with :func:`load`.
+    """:class:`~posology.seams.Reranker` with a model of one logit. Make it with :func:`load`.
 
-    Safe to call from several threads, which take turns batch by batch.
+    Thread-safe; threads take turns batch by batch.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -37,7 +37,7 @@ class MedCPTReranker:
         self.name = f"medcpt-cross:{digest(checkpoint.folder)}:{self._read.limit}"
 
     def __call__(self, retrieval: Retrieval) -> NDArray[np.float32]:
-        """One logit a passage, shape ``(len(retrieval.passages),)``; the larger the better."""
+        """Return one logit a passage, shape ``(len(retrieval.passages),)``; the larger the better."""
         from posology.index.embedders.sentence_transformer import heading
 
         asked = retrieval.query.text
@@ -56,12 +56,12 @@ def load(model: str = "", options: Options | None = None) -> MedCPTReranker:
     """Load the cross-encoder. Blocking, and never over the network.
 
     Args:
-        model: a folder or a hub name whose files are in the local cache; empty: the one that is published.
-        options: how it computes, see :func:`~posology.index.embedders.pairs.load_checkpoint`.
+        model: a folder, or a hub name whose files are in the local cache; empty: the published one.
+        options: computation, see :func:`~posology.index.embedders.pairs.load_checkpoint`.
 
     Raises:
-        ModelUnavailable: there are no such files, or they are of no model with one logit.
-        DeviceUnavailable: the device is not there.
+        ModelUnavailable: the files are missing, or not of a model with one logit.
+        DeviceUnavailable: the device is missing.
     """
     checkpoint = load_checkpoint(
         model or CROSS,
@@ -71,8 +71,7 @@ def load(model: str = "", options: Options | None = None) -> MedCPTReranker:
     )
     if checkpoint.model.config.num_labels != 1:
         raise ModelUnavailable(
-            f"{checkpoint.folder} gives {checkpoint.model.config.num_labels} logits, and a "
-            "cross-encoder has one: the score",
+            f"{checkpoint.folder} has {checkpoint.model.config.num_labels} logits: a cross-encoder must have one",
             model=model or CROSS,
         )
     return MedCPTReranker(checkpoint)

@@ -24,26 +24,25 @@ if TYPE_CHECKING:
 
 #: padded tokens of one forward pass
 TOKEN_BUDGET = 4_096
-#: share of the window that a question may take: the rest is the passage's
+#: maximum share of the window for the question; the passage gets the rest
 _QUESTION = 0.5
 
 
 class NextSentence:
-    """A :class:`~posology.seams.Reranker` by a model's next-sentence head. Build it with :func:`load`.
+    """:class:`~posology.seams.Reranker` with a model's next-sentence head. Make it with :func:`load`.
 
-    A score is the probability that the passage follows the question, as equation 1 has it. A pair that is
-    longer than the model's window loses the passage's end. Safe to call from several threads, which take
-    turns.
+    A score is the probability that the passage follows the question (equation 1). Of a pair that is longer than the
+    model's window, the end of the passage is cut. Thread-safe; threads take turns.
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, limit: int) -> None:
-        """Put a model and its tokenizer together.
+        """Combine a model with its tokenizer.
 
         Args:
-            model: of ``AutoModelForNextSentencePrediction``, for evaluation.
-            tokenizer: a fast one.
+            model: an ``AutoModelForNextSentencePrediction`` in evaluation mode.
+            tokenizer: a fast tokenizer.
             name: identity of both.
-            limit: tokens that the model takes, special ones included.
+            limit: maximum number of tokens, special ones included.
         """
         from tokenizers import Tokenizer
 
@@ -59,11 +58,11 @@ class NextSentence:
         self._turn = threading.Lock()
 
     def __call__(self, retrieval: Retrieval) -> NDArray[np.float32]:
-        """One probability a passage, shape ``(len(retrieval.passages),)``."""
+        """Return one probability a passage, shape ``(len(retrieval.passages),)``."""
         return self.probabilities(retrieval.query.text, [one.passage for one in retrieval.passages])
 
     def probabilities(self, question: str, passages: Sequence[Passage]) -> NDArray[np.float32]:
-        """How probable each passage is after the question, shape ``(len(passages),)``."""
+        """Return the probability that each passage follows the question, shape ``(len(passages),)``."""
         import torch
 
         scores = np.zeros(len(passages), np.float32)
@@ -104,7 +103,7 @@ def load(model: str) -> NextSentence:
         model: a folder, or a hub name whose files are in the local cache: ``bert-base-uncased``.
 
     Raises:
-        ModelUnavailable: there are no such files in safetensors, they are damaged, or they have no such head.
+        ModelUnavailable: the safetensors files are missing or damaged, or the model has no such head.
     """
     folder = locate(model)
     try:
@@ -124,16 +123,16 @@ def load(model: str) -> NextSentence:
     # damaged files surface as whatever the parser of that file raises
     except Exception as error:
         raise ModelUnavailable(
-            f"{folder} does not load as a model of next sentences: {error}", model=model
+            f"{folder} cannot be loaded as a next-sentence model: {error}", model=model
         ) from error
     if missing := sorted(report["missing_keys"]):
         raise ModelUnavailable(
-            f"{folder} has no head for next sentences ({', '.join(missing[:3])}): give a BERT as it was "
-            "pre-trained, such as bert-base-uncased",
+            f"{folder} has no next-sentence head ({', '.join(missing[:3])}): use a pre-trained BERT such as "
+            "bert-base-uncased",
             model=model,
         )
     if not getattr(tokenizer, "is_fast", False):
-        raise ModelUnavailable(f"the tokenizer of {folder} is not a fast one", model=model)
+        raise ModelUnavailable(f"{folder} must have a fast tokenizer", model=model)
     loaded.eval()
     stated = (loaded.config.max_position_embeddings, tokenizer.model_max_length)
     return NextSentence(

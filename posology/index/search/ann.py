@@ -1,9 +1,9 @@
-"""How the vectors of a table are indexed and searched, from how many rows it has, and how well that finds.
+"""Vector index of a table: its kind by number of rows, its search parameters and its recall.
 
-A small table has no index; a middling one is searched exactly, its vectors held decoded in memory. A large one is
-searched by IVF-PQ (Jégou, Douze and Schmid, *Product quantization for nearest neighbor search*, TPAMI 2011): a
-question is compared with the codes of the passages in the partitions nearest to it, and with the true vectors of the
-best of these. How many partitions, and how many vectors, is settled when the index is built, by recall.
+A small table has no index. A medium one is searched exactly, with its vectors decoded in memory. A large one is searched
+by IVF-PQ (Jégou, Douze and Schmid, *Product quantization for nearest neighbor search*, TPAMI 2011): a question is
+compared with the codes of the passages in the nearest partitions, then with the true vectors of the best of these. The
+numbers of partitions and vectors are chosen by recall when the index is built.
 """
 
 from __future__ import annotations
@@ -19,26 +19,24 @@ EXACT_FROM = 2_000
 #: rows from which the vectors are indexed approximately: an exact index of as many takes 150 MB at 384
 #: dimensions in every process that reads, and 15 ms a question
 APPROXIMATE_FROM = 100_000
-#: share of the 16 nearest that an approximate search must find of sentences: of real questions it then finds
-#: about three points less
+#: minimum recall of the 16 nearest for sentences; for real questions it is about three points lower
 FLOOR = 0.97
-#: candidates of any approximate search that are compared by their true vectors, before recall asks for more
+#: initial number of candidates of an approximate search that are compared by their true vectors
 CANDIDATES = 160
-#: the same in multiples of k, where k is large
+#: minimum number of candidates in multiples of k
 REFINE = 3
-#: most rows that a filter lets through for all of their vectors to be compared, a fifth of the table at most: no
-#: index is asked then
+#: maximum number of rows matching a filter (and at most a fifth of the table) for an exact search without the index
 MATCHES = 20_000
 #: dimensions of a sub-vector
 _SUB = 4
-#: bits of a sub-vector's code: with 16 codewords to choose from, codes are looked up in registers
-#: (André, Kermarrec and Le Scouarnec, *Quicker ADC*, TPAMI 2021), and true vectors settle what that is too coarse for
+#: bits of a sub-vector's code: 16 codewords fit into registers (André, Kermarrec and Le Scouarnec, *Quicker ADC*, TPAMI
+#: 2021), and true vectors compensate for the coarse codes
 _BITS = 4
-#: vectors that 256 codewords, those of 8 bits, can be learned from
+#: minimum number of vectors to learn 256 codewords (8 bits) from
 _FEWEST = 256
 #: size of a partition that is never split
 _WHOLE = 1 << 24
-#: what a question looks into first, and by how much more each time that too few are found
+#: initial number of partitions searched, and the factor of each widening
 _PROBES, _STEP = 16, 1.5
 #: key of :class:`Built` in the metadata of the vectors' column
 _KEY = b"posology.ann"
@@ -48,9 +46,9 @@ Kind = Literal["IvfFlat", "IvfPq"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """How the vectors of a table are to be indexed."""
+    """Parameters of a vector index."""
 
-    #: as LanceDB calls it: ``IvfFlat`` is exact here, ``IvfPq`` approximate
+    #: LanceDB's name: ``IvfFlat`` is exact here, ``IvfPq`` approximate
     kind: Kind
     #: clusters that the vectors are sorted into
     partitions: int
@@ -58,86 +56,86 @@ class Plan:
     size: int
     #: parts that a vector is cut into, each with a code; ``None``: vectors stay whole
     sub_vectors: int | None
-    #: of each part's code; ``None``: there are none
+    #: bits of a part's code; ``None``: vectors stay whole
     bits: int | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """How one question is searched for."""
+    """Parameters of a vector search."""
 
-    #: partitions that are looked into; 0: all of them; ``None``: no index is asked, all vectors are compared
+    #: partitions searched; 0: all; ``None``: all vectors are compared without the index
     probes: int | None
     #: multiple of k whose true vectors are compared
     refine: int = 1
 
     def apply(self, query: Any) -> Any:
-        """LanceDB's query for a vector, told to be searched like this."""
+        """Apply the parameters to LanceDB's query."""
         if self.probes is None:
             return query.bypass_vector_index()
         if self.probes:
-            # a maximum above the minimum would always be looked into
+            # LanceDB would always search up to a maximum above the minimum
             query = query.nprobes(self.probes)
         else:
             query = query.minimum_nprobes(1).maximum_nprobes(0)
         return query.refine_factor(self.refine) if self.refine > 1 else query
 
 
-#: of a table that has no approximate index. Where it has one of whole vectors, LanceDB splits its only partition when it
-#: adds rows to it, and looks into 20 partitions unless told otherwise
+#: exact search. LanceDB splits the only partition of an index of whole vectors when rows are added, and by default
+#: searches 20 partitions
 EXACT = Search(probes=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """An approximate index as it was built, and what it finds. Kept with the version of the table that has it."""
+    """An approximate index, its search parameters and its recall. Stored with the table's version."""
 
     kind: str
-    #: of the table when the index was trained
+    #: rows of the table when the index was trained
     rows: int
     partitions: int
-    #: partitions that a question looks into
+    #: partitions searched for a question
     probes: int
-    #: true vectors that it compares, for k of 16
+    #: true vectors compared for k = 16
     candidates: int
-    #: share of the 16 nearest that were found, mean of :attr:`queries`; ``None``: it was not measured
+    #: recall of the 16 nearest, mean over :attr:`queries`; ``None``: not measured
     recall: float | None
-    #: sentences of the index's own passages that were searched for
+    #: number of the index's own sentences that recall was measured with
     queries: int
-    #: rows of the table when that was measured
+    #: rows of the table when recall was measured
     measured: int
-    #: rows that were written since the index was trained, new ones and revised ones
+    #: rows written since the index was trained, new and revised
     written: int = 0
-    #: how many of them had been when recall was measured
+    #: of these, rows written before recall was measured
     seen: int = 0
 
     def search(self, k: int, matching: int | None = None) -> Search:
-        """How k passages are searched for.
+        """Return the parameters of a search for k passages.
 
         Args:
             k: at least 1.
-            matching: rows that a filter lets through; ``None``: there is no filter.
+            matching: number of rows that match the filter; ``None``: there is no filter.
         """
         if matching is not None and matching <= min(MATCHES, self.measured / 5):
             return Search(probes=None)
         share = 1.0 if matching is None else min(1.0, matching / max(1, self.measured))
-        # the nearest of those that match lie further away, in more partitions
+        # the nearest matches lie in more partitions
         probes = min(self.partitions, math.ceil(self.probes / math.sqrt(share)))
         wanted = max(REFINE * k, self.candidates)
         return Search(probes=probes, refine=math.ceil(wanted / k))
 
     def widest(self, k: int) -> Search:
-        """How k passages are searched for where too few of them lie in the nearest partitions."""
+        """Return the parameters of a search for k passages in all partitions."""
         return replace(self.search(k), probes=0)
 
     def dump(self) -> dict[str, Any]:
-        """What LanceDB's ``update_field_metadata`` takes."""
+        """Return the argument of LanceDB's ``update_field_metadata``."""
         kept = json.dumps(asdict(self), sort_keys=True)
         return {"path": "vector", "metadata": {_KEY.decode(): kept}}
 
     @classmethod
     def read(cls, schema: Any) -> Self | None:
-        """What a table's Arrow schema says of its index; ``None``: nothing that is understood."""
+        """Read the index from a table's Arrow schema; ``None``: there is none, or of another format."""
         try:
             return cls(**json.loads((schema.field("vector").metadata or {})[_KEY]))
         except (KeyError, TypeError, ValueError):
@@ -151,7 +149,7 @@ def plan(
     exact_from: int = EXACT_FROM,
     approximate_from: int = APPROXIMATE_FROM,
 ) -> Plan | None:
-    """How the vectors of so many rows are to be indexed; ``None``: not at all.
+    """Return the index for a number of rows; ``None``: no index.
 
     Partitions are the square root of the rows, so that finding the nearest of them costs as much as reading one.
 
@@ -180,7 +178,7 @@ def plan(
 
 
 def begin(planned: Plan, rows: int) -> Built:
-    """How an approximate index of so many rows is searched before its recall is known."""
+    """Return a new approximate index with its initial search parameters."""
     return Built(
         kind=planned.kind,
         rows=rows,
@@ -194,14 +192,15 @@ def begin(planned: Plan, rows: int) -> Built:
 
 
 def settle(start: Built, recall: Callable[[Search], float], *, floor: float = FLOOR) -> Built:
-    """Look into more partitions, and compare more true vectors, until enough is found.
+    """Widen the search until its recall suffices.
 
-    Every second step compares more too: where all is looked into and too little found, the codes are too coarse.
+    Each step adds partitions. Every second step also adds true vectors: if all partitions are searched and recall is
+    still too low, the codes are too coarse.
 
     Args:
-        start: where to begin.
-        recall: share of the 16 nearest that a search finds.
-        floor: the share that is enough; where not even the widest search reaches it, that is what is kept.
+        start: the initial parameters.
+        recall: measures the recall of the 16 nearest.
+        floor: the recall that suffices; if the widest search does not reach it, that one is returned.
     """
     now, widened = start, False
     while True:
@@ -218,10 +217,10 @@ def settle(start: Built, recall: Callable[[Search], float], *, floor: float = FL
 
 
 def config(planned: Plan) -> Any:
-    """The plan as LanceDB takes it.
+    """Return the plan as LanceDB takes it.
 
-    The size of a partition is said besides their number: whenever rows are added, LanceDB splits and joins partitions
-    towards 8,192 rows each unless another size is wanted, and what was measured would hold no more.
+    The partition size is set, not only their number: when rows are added, LanceDB otherwise splits and joins partitions
+    towards 8,192 rows each, and the measured recall would no longer hold.
     """
     from lancedb.index import IvfFlat, IvfPq
 
@@ -236,5 +235,5 @@ def config(planned: Plan) -> Any:
 
 
 def overlap(found: Sequence[int], nearest: Sequence[int]) -> float:
-    """Share of ``nearest`` that is in ``found``; 1 where there is none."""
+    """Return the share of ``nearest`` that is in ``found``; 1 if ``nearest`` is empty."""
     return len(set(found) & set(nearest)) / len(nearest) if nearest else 1.0

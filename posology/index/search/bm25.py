@@ -31,7 +31,7 @@ _STOP = frozenset(
 
 
 def tokenise(text: str) -> list[str]:
-    """Words in lower case, without the commonest; ``IL-6`` gives ``il``, ``6`` and ``il6``.
+    """Return the words of a text in lower case, without stop words; ``IL-6`` gives ``il``, ``6`` and ``il6``.
 
     Compounds come after the words: BM25 does not look at the order.
     """
@@ -42,7 +42,7 @@ def tokenise(text: str) -> list[str]:
 
 
 def rerank(question: str, passages: Sequence[Passage]) -> Ranking:
-    """The same passages, ordered by BM25 among themselves.
+    """Return the same passages, ordered by BM25 among themselves.
 
     Args:
         question: any text.

@@ -1,7 +1,6 @@
-"""Other words for what a question says, which a search may look for, too: abbreviations and MeSH terms.
+"""Query expansion: abbreviations and MeSH terms that are searched in addition to a question's words.
 
-Both are off unless they are switched on (figures: docs/concepts/evidence.md). What was added is told with the
-passages.
+Both are off by default (figures: docs/concepts/evidence.md). The added terms are returned with the passages.
 """
 
 from __future__ import annotations
@@ -17,28 +16,28 @@ if TYPE_CHECKING:
     from posology.corpus.mesh import Heading
     from posology.index.view import View
 
-#: words of a term that is looked for in a question, at most
+#: maximum number of words of a term
 LONGEST = 6
-#: definitions of an abbreviation in the index from which on it is believed, and the share of them that must agree
+#: minimum number of agreeing definitions of an abbreviation in the index, and their minimum share
 DEFINED, AGREED = 2, 0.5
-#: letters of a MeSH term that is a word in lower case, at least
+#: minimum number of letters of a MeSH term in lower case
 SHORTEST = 5
-#: terms that are added to a question, at most
+#: maximum number of terms added to a question
 MOST = 6
 
 _WORD = re.compile(r"[^\W_]+(?:[-'’/][^\W_]+)*")
 
 
 class Expander(Protocol):
-    """Gives other words for what a question says. Blocking."""
+    """Adds terms to a question. Blocking."""
 
     def __call__(self, question: str, view: View) -> tuple[str, ...]:
-        """Terms that the question does not hold, the most useful first."""
+        """Return terms that the question does not hold, the most useful first."""
         ...
 
 
 def terms(question: str) -> tuple[str, ...]:
-    """Every run of up to :data:`LONGEST` words of a question, in lower case, the longest first."""
+    """Return every run of up to :data:`LONGEST` words of a question, in lower case, the longest first."""
     words = list(_WORD.finditer(question))
     runs = (
         question[words[i].start() : words[i + n - 1].end()].casefold()
@@ -49,17 +48,17 @@ def terms(question: str) -> tuple[str, ...]:
 
 
 def short_forms(question: str) -> tuple[str, ...]:
-    """The words of a question that are abbreviations by their form."""
+    """Return the words of a question that are abbreviations by their form."""
     return tuple(dict.fromkeys(w[0] for w in _WORD.finditer(question) if is_short_form(w[0])))
 
 
 class Abbreviations:
-    """Long forms for the short forms of a question, and the other way about, as the literature defines them.
+    """Expander of short forms to long forms, and back, as the literature defines them.
 
-    A short form of several meanings is given one only where most of its definitions agree.
+    An ambiguous short form is expanded only if most of its definitions agree.
 
     Args:
-        back: whether long forms are given their short ones, too.
+        back: whether long forms are also expanded to short ones.
     """
 
     def __init__(self, *, back: bool = False) -> None:
@@ -67,7 +66,7 @@ class Abbreviations:
 
     def __call__(self, question: str, view: View) -> tuple[str, ...]:
         """See :class:`Expander`."""
-        said = question.casefold()
+        asked = question.casefold()
         shorts = short_forms(question)
         longs = [term for term in terms(question) if " " in term] if self._back else []
         found = Counter(view.definitions(shorts, longs))
@@ -86,11 +85,11 @@ class Abbreviations:
             for long in longs
         ]
         added = (term for term in (*forward, *back) if term is not None)
-        return tuple(dict.fromkeys(term for term in added if term.casefold() not in said))[:MOST]
+        return tuple(dict.fromkeys(term for term in added if term.casefold() not in asked))[:MOST]
 
 
 def _agreed(counts: Mapping[str, int]) -> str | None:
-    """The form that most definitions give."""
+    """Return the form that most definitions give."""
     if not counts:
         return None
     form = max(sorted(counts), key=counts.__getitem__)
@@ -99,11 +98,11 @@ def _agreed(counts: Mapping[str, int]) -> str | None:
 
 
 class Headings:
-    """The MeSH headings that a question names by another of their terms.
+    """Expander of entry terms to their MeSH headings.
 
     Args:
-        vocabulary: as :func:`posology.corpus.mesh.read_terms` reads it. Of the entry terms only those count that
-            mean the same, and short words in lower case do not: "act" is a drug's name, too.
+        vocabulary: see :func:`posology.corpus.mesh.read_terms`. Only entry terms of the same meaning count, and no short
+            words in lower case: "act" is a drug's name, too.
     """
 
     def __init__(self, vocabulary: Iterable[Heading]) -> None:
@@ -113,17 +112,17 @@ class Headings:
                 if len(term) >= SHORTEST or any(map(str.isupper, term[1:])):
                     self._headings.setdefault(term.casefold(), heading.name)
 
-    def __call__(self, question: str, view: View) -> tuple[str, ...]:  # noqa: ARG002 - it knows the words itself
+    def __call__(self, question: str, view: View) -> tuple[str, ...]:  # noqa: ARG002 - the vocabulary is its own
         """See :class:`Expander`."""
-        said = question.casefold()
+        asked = question.casefold()
         found = (self._headings.get(term) for term in terms(question))
-        return tuple(dict.fromkeys(h for h in found if h is not None and h.casefold() not in said))[
-            :MOST
-        ]
+        return tuple(
+            dict.fromkeys(h for h in found if h is not None and h.casefold() not in asked)
+        )[:MOST]
 
 
 class Several:
-    """Expanders one after the other."""
+    """Several expanders, applied in order."""
 
     def __init__(self, expanders: Sequence[Expander]) -> None:
         self._expanders = tuple(expanders)

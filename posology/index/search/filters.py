@@ -1,7 +1,7 @@
-"""Filters as a predicate that the table's own indices answer, and the names that it compares.
+"""Filters as SQL predicates that column indices answer, and the labels that they compare.
 
-Names stand in the table as a reader sees them, and once more as :func:`labels`: in lower case, each with its kind
-before it, all kinds in one column, so that names are compared in any case and one index serves every field.
+Names are stored as published, and again as :func:`labels`: in lower case, prefixed with their kind, all kinds in one
+column. So comparison ignores case, and one index serves every field.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from posology.types import Filters, Passage
 
 #: the column of :func:`labels`
 COLUMN = "labels"
-#: no filters: what every search takes where it is given none
+#: no filters, the default of every search
 NONE = Filters()
-#: the kind that stands before a label → the field of filters
+#: kind of a label → field of the filters
 KINDS = {
     "journal": "journals",
     "type": "publication_types",
     "mesh": "mesh",
     "language": "languages",
 }
-#: of a name that no passage has: "no passage of the index …"
+#: by kind, the end of the error "no passage of the index …"
 _UNKNOWN = {
     "journal": "is of the journal",
     "type": "is of the type",
     "mesh": "has the MeSH heading",
     "language": "is in the language",
 }
-#: years that literature can be of
+#: range of valid years
 MIN_YEAR, MAX_YEAR = 1500, 2100
-#: names of one field
+#: maximum number of names in a field
 MAX_NAMES = 50
-#: characters of a name; the longest journal titles have about 300
+#: maximum number of characters of a name; the longest journal titles have about 300
 MAX_NAME = 400
 
 
 def labels(passage: Passage) -> list[str]:
-    """What a passage may be filtered by, besides its year: each once, in order."""
+    """Return the labels that a passage can be filtered by, sorted and distinct."""
     names = {
         "journal": () if passage.journal is None else (passage.journal,),
         "type": passage.publication_types,
@@ -49,9 +49,9 @@ def labels(passage: Passage) -> list[str]:
 
 
 def label(kind: str, name: str) -> str:
-    """The label of a name, e.g. ``mesh:aspirin`` for ``Aspirin/*therapeutic use``.
+    """Return the label of a name, e.g. ``mesh:aspirin`` for ``Aspirin/*therapeutic use``.
 
-    Case, runs of white space, and of MeSH the qualifiers and the star of a major topic make no difference.
+    Case and runs of white space are ignored; so are the qualifiers and the star of a major topic in MeSH.
     """
     if kind == "mesh":
         name = name.partition("/")[0].lstrip("* ")
@@ -59,22 +59,22 @@ def label(kind: str, name: str) -> str:
 
 
 def check(filters: Filters) -> None:
-    """Refuse filters that can hold for nothing, or that no question needs.
+    """Check that filters are valid.
 
     Raises:
-        InvalidQuery: naming the field.
+        InvalidQuery: a field is invalid; the error names it.
     """
     for name in ("since", "until"):
         year = getattr(filters, name)
         if year is not None and not MIN_YEAR <= year <= MAX_YEAR:
             raise InvalidQuery(
-                f"{name} is the year {year}: give one from {MIN_YEAR} to {MAX_YEAR}",
+                f"{name} must be a year from {MIN_YEAR} to {MAX_YEAR} (got {year})",
                 field=f"filters.{name}",
             )
     if None not in (filters.since, filters.until) and filters.since > filters.until:  # type: ignore[operator]
         raise InvalidQuery(
-            f"nothing is published since {filters.since} and until {filters.until}: since is the first year, "
-            "until the last",
+            f"since must be <= until (got since={filters.since}, until={filters.until}): since is the first year, until "
+            "the last",
             field="filters.since",
         )
     for name in KINDS.values():
@@ -82,13 +82,13 @@ def check(filters: Filters) -> None:
 
 
 def where(filters: Filters, *, retracted: bool) -> str | None:
-    """The predicate of the rows that may be found; ``None``: all of them.
+    """Return the predicate of the rows that may be found; ``None``: all of them.
 
-    A passage whose year or names are not known is not in it where they are asked for.
+    A passage with an unknown year, or unknown names, does not match a filter on them.
 
     Args:
-        filters: of the question.
-        retracted: whether retracted passages may be found.
+        filters: the question's filters.
+        retracted: whether to include retracted passages.
     """
     parts = [] if retracted else ["retracted = false"]
     if filters.since is not None:
@@ -103,19 +103,19 @@ def where(filters: Filters, *, retracted: bool) -> str | None:
 
 
 def wanted_labels(filters: Filters) -> Iterator[dict[str, str]]:
-    """For each field that is filtered by, the labels of which a passage must have one, and the names as given."""
+    """Yield, for each filtered field, the labels of which a passage must have one, with the names as given."""
     for kind, field in KINDS.items():
         if names := getattr(filters, field):
             yield {label(kind, name): name for name in names}
 
 
 def unknown(name: str, wanted: str, known: Iterable[str]) -> InvalidQuery:
-    """The error of a name that no passage has.
+    """Return the error of a name that no passage has.
 
     Args:
-        name: as it was given.
+        name: the name as given.
         wanted: its label.
-        known: names of that kind that the index has, or some of them.
+        known: names of that kind in the index, or some of them.
     """
     kind = wanted.partition(":")[0]
     near = nearest(name, known)
@@ -126,7 +126,7 @@ def unknown(name: str, wanted: str, known: Iterable[str]) -> InvalidQuery:
 
 
 def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
-    """The names that come nearest to a name: those that hold it, the shortest first, then those that are spelt alike."""
+    """Return the names nearest to a name: first those that contain it, shortest first, then similar spellings."""
     from difflib import get_close_matches
 
     folded = name.casefold().strip()
@@ -137,15 +137,15 @@ def nearest(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
 
 
 def literal(text: str) -> str:
-    """A text as a literal of SQL: whatever stands in it, it is nothing but a text.
+    """Return a text as an SQL string literal, safe for any content.
 
-    In the dialect of DataFusion, which LanceDB reads, a quote is doubled and nothing else means anything.
+    In DataFusion's dialect, which LanceDB uses, quotes are doubled and no other character is special.
     """
     return "'" + text.replace("'", "''") + "'"
 
 
 def describe(filters: Filters) -> str:
-    """The filters in words, e.g. ``published 2010 to 2020, of type Meta-Analysis``; empty where there are none."""
+    """Return the filters in words, e.g. ``published 2010 to 2020, of type Meta-Analysis``; empty without filters."""
     return "; ".join(_described(filters))
 
 
@@ -170,7 +170,7 @@ def _described(filters: Filters) -> Iterable[str]:
 def _check_names(field: str, names: tuple[str, ...]) -> None:
     if len(names) > MAX_NAMES:
         raise InvalidQuery(
-            f"{field} has {len(names)} names: give {MAX_NAMES} at most", field=f"filters.{field}"
+            f"{field} must have <= {MAX_NAMES} names (got {len(names)})", field=f"filters.{field}"
         )
     for name in names:
         try:
@@ -181,6 +181,6 @@ def _check_names(field: str, names: tuple[str, ...]) -> None:
             ) from None
         if not name.strip() or len(name) > MAX_NAME or "\0" in name:
             raise InvalidQuery(
-                f"a name of {field} is empty, has more than {MAX_NAME} characters or holds a NUL character",
+                f"a name of {field} must have 1 to {MAX_NAME} characters and no NUL character",
                 field=f"filters.{field}",
             )

@@ -1,10 +1,9 @@
-"""Several records of one work count once: copies, a preprint and its article, publications of one trial.
+"""Folding of several records of one work: copies, a preprint and its article, publications of one trial.
 
-What a model reads twice it takes for confirmed twice, and every place that a copy takes is lost for other evidence.
-The record that stays takes the best place of its group; the others are named with it, never lost.
+A model takes a finding that it reads twice for confirmed twice, and each copy displaces other evidence. The kept record
+takes the best place of its group; the others are listed with it.
 
-An identifier in common is not enough: several passages cut from one article share its PMID and its DOI, and each
-says something else.
+A shared identifier is not enough: passages of one article share its PMID and DOI, and differ in content.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from posology.types import Folded, Hit, Ranking, SameAs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: times as many passages are looked at as are asked for, to fill the places of what is folded: enough where
-#: everything is there twice
+#: factor of passages examined to those requested, to fill the places of folded records; 2 suffices if every record has
+#: one copy
 SPARE = 2
-#: what is read of a passage to tell whose record it is
+#: columns that identify the work of a passage
 COLUMNS = (
     "id", "content", "same_work", "trials", "publication_types", "parent", "year", "retracted", "concern",
 )  # fmt: skip
@@ -33,19 +32,19 @@ _LAST = (1 << 62, 0)
 
 
 class Fold(StrEnum):
-    """What counts once."""
+    """Records that count once."""
 
-    #: every passage stands for itself
+    #: every passage counts
     OFF = "off"
     #: copies of one text, and the records of one work, such as a preprint and its article
     WORKS = "works"
-    #: beyond these the publications of one trial
+    #: these, and the publications of one trial
     TRIALS = "trials"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What tells whether two passages are of one work."""
+    """Identity of the work that a passage belongs to."""
 
     id: str
     #: equal for copies of one text, see :func:`posology.index.schema.content`
@@ -53,16 +52,16 @@ class Work:
     same_work: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     preprint: bool = False
-    #: whether it is a part of an article: those of one article report one trial, and each says something else
+    #: whether it is a part of an article: parts report the same trial, and differ in content
     part: bool = False
-    #: of publication
+    #: year of publication
     year: int | None = None
     retracted: bool = False
     concern: bool = False
 
 
 def works(table: pa.Table) -> dict[str, Work]:
-    """The rows of a table that has :data:`COLUMNS` and row numbers, by row number."""
+    """Return the rows of a table that has :data:`COLUMNS` and row numbers, by row number."""
     found: dict[str, Work] = {}
     for row in table.to_pylist():
         kinds = {kind.casefold() for kind in row["publication_types"] or ()}
@@ -85,19 +84,18 @@ def fold(
 ) -> tuple[dict[str, Ranking], tuple[Folded, ...]]:
     """Rankings in which each work has one place, and what was folded.
 
-    Of a group stays what was not retracted, if anything was not; then what is no preprint; then, of records that
-    name each other as one work, what is not of an earlier year: the new version of a review, not the old one. Of copies
-    the one stays of which most is warned, so that no copy that does not know of it hides the warning. Of several the one with
-    the best place in any ranking; of equal places that of the ranking that comes first. It takes the group's best
-    place, and its score, in every ranking that holds any of the group.
+    The kept record of a group is chosen by these rules, in order: not retracted; not a preprint; of records that name each
+    other as one work, not of an earlier year (the new version of a review); of copies, the one with the strongest mark
+    of retraction or concern, so that an unmarked copy cannot hide it; the best place in any ranking; of equal places,
+    the earlier ranking. It takes the group's best place and score in every ranking that holds any record of the group.
 
     Args:
         rankings: name to ranking, with row numbers for ids.
         of: every row of the rankings.
-        how: what counts once.
+        how: which records count once.
 
     Returns:
-        The rankings without what was folded, and that, by the passages' own ids, in no ranking's order.
+        The rankings without folded records, and the folded records by passage id, in no ranking's order.
     """
     if how is Fold.OFF:
         return dict(rankings), ()
@@ -112,15 +110,15 @@ def fold(
             stays[row] = kept
             if row != kept:
                 folded.append(Folded(id=of[row].id, into=of[kept].id, why=ties[row]))
-    shown = {
+    folded_rankings = {
         name: Ranking(method=ranking.method, hits=tuple(_once(ranking.hits, stays)))
         for name, ranking in rankings.items()
     }
-    return shown, tuple(sorted(folded, key=lambda one: (one.into, one.id)))
+    return folded_rankings, tuple(sorted(folded, key=lambda one: (one.into, one.id)))
 
 
 def _worth(of: Mapping[str, Work]) -> dict[str, tuple[bool, bool, bool, bool]]:
-    """What decides which record of a work stays before its place does; the smallest stays."""
+    """Return the sort keys that choose the kept record of a work before its place does; the smallest wins."""
     named = {work.id: work for work in of.values()}
     warned: dict[tuple[str, bool], tuple[bool, bool]] = {}
     withdrawn = {work.content for work in of.values() if work.retracted}
@@ -162,7 +160,7 @@ def _once(hits: Sequence[Hit], stays: Mapping[str, str]) -> Iterator[Hit]:
 
 
 def _groups(of: Mapping[str, Work], how: Fold) -> tuple[list[list[str]], dict[str, SameAs]]:
-    """Rows that are records of one work, two or more a group; and of each the strongest tie that it has."""
+    """Return groups of two or more rows of one work, and each row's strongest tie."""
     above: dict[str, str] = {}
     ties: dict[str, SameAs] = {}
 

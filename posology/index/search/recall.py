@@ -1,4 +1,4 @@
-"""What an approximate index finds of what an exact one would: measured on the table itself, when it is built."""
+"""Recall of an approximate index against exact search, measured on the table itself when it is built."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from posology.index.search.ann import Search, overlap
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: how many of the nearest are looked for
+#: number of nearest rows
 NEAREST = 16
 #: questions of a sample
 QUERIES = 200
-#: vectors that are compared at one time
+#: vectors compared at a time
 _BATCH = 8_192
-#: a passage without sentences stands for questions at this cosine from it; of the packaged embedder, the median
-#: is 0.73 between PubMedQA's questions and their abstracts, and 0.63 between SciFact's claims and theirs
+#: cosine between a passage without sentences and a random question for it; with the packaged embedder, the median is 0.73
+#: between PubMedQA's questions and their abstracts, and 0.63 between SciFact's claims and theirs
 _COSINE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Sample:
-    """Questions to a table, and the rows that are nearest to each.
+    """Questions to a table, and the nearest rows of each.
 
-    Single sentences stand for questions: they are of a question's length, and no vectors of the index, so that none
-    of them is found for being one. Their own passages were told by the same embedder, as a question's were.
+    Single sentences serve as questions: they have a question's length, come from the same embedder, and are not vectors of
+    the index themselves.
     """
 
     #: shape ``(n, dim)``, unit length
@@ -39,18 +39,18 @@ class Sample:
 
     @classmethod
     def of(cls, table: Any, *, queries: int = QUERIES, seed: int = 0) -> Self:
-        """Draw questions, and compare each with every vector of the table, which is read once.
+        """Draw questions, and compare each with every vector of the table, in one pass.
 
         Args:
             table: LanceDB's.
-            queries: how many; fewer where there are fewer rows.
-            seed: of the draw.
+            queries: number of questions; fewer if there are fewer rows.
+            seed: seed of the draw.
         """
         drawn = _draw(table, queries, seed)
         return cls(queries=drawn, nearest=nearest(table, drawn))
 
     def recall(self, table: Any, search: Search) -> float:
-        """Mean share of the nearest that a search finds."""
+        """Return the mean recall of a search."""
         k = self.nearest.shape[1]
         found = []
         for vector, rows in zip(self.queries, self.nearest.tolist(), strict=True):
@@ -63,13 +63,13 @@ class Sample:
 def nearest(
     table: Any, queries: NDArray[np.float32], k: int = NEAREST, *, allowed: str | None = None
 ) -> NDArray[np.int64]:
-    """The row numbers of the k vectors of a table with the largest inner products, exactly, in constant memory.
+    """Return the row numbers of the k vectors of a table with the largest inner products, exactly, in constant memory.
 
     Args:
         table: LanceDB's.
         queries: shape ``(n, dim)``.
-        k: how many; fewer come when the table is smaller.
-        allowed: a predicate of the rows that count; ``None``: all do.
+        k: number of rows; fewer if the table is smaller.
+        allowed: predicate of the rows to compare; ``None``: all.
 
     Returns:
         Shape ``(n, min(k, rows))``, the nearest first.
@@ -111,7 +111,7 @@ def _draw(table: Any, queries: int, seed: int) -> NDArray[np.float32]:
 
 
 def _beside(vector: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.float32]:
-    # only its direction counts: of some embedders the vectors' lengths differ
+    # only the direction counts: the lengths of some embedders' vectors differ
     direction = vector / (np.linalg.norm(vector) or 1.0)
     noise = rng.normal(size=vector.shape)
     noise -= (noise @ direction) * direction

@@ -1,9 +1,9 @@
-"""Finds the passages for a question: by meaning, by words, and by both."""
+"""Retrieval of passages for a question: dense, BM25, and fused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import anyio
@@ -11,11 +11,10 @@ import anyio.to_thread
 
 from posology.errors import InvalidQuery
 from posology.index.search import filters as filtering
-from posology.index.search import stages
 from posology.index.search.bm25 import rerank
 from posology.index.search.expansion import Expander
 from posology.index.search.folding import SPARE, Fold, fold
-from posology.index.search.fusion import fuse
+from posology.index.search.rankings import by_meaning, by_words, fuse
 from posology.index.store import Index
 from posology.index.view import View, rename
 from posology.seams import Embedder, Reranker
@@ -34,27 +33,56 @@ from posology.types import (
 
 T = TypeVar("T")
 
-#: passages that each method contributes to the fusion
+#: passages of each method that enter the fusion
 DEPTH = 100
 #: the constant of the fusion. Cormack's 60 was found for pools of many relevant documents; with
 #: one or two, the first places should count for more (figures: decision 0004)
 RRF_K = 10
-#: passages that are re-ranked, where there is a re-ranker
+#: passages that a re-ranker scores
 RERANK_DEPTH = 50
-#: the most passages that may be asked for
+#: maximum number of passages that can be requested
 MAX_K = 1_000
-#: threads that encode and search at one time
+#: maximum number of threads that encode and search
 THREADS = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Search:
+    """Conditions of a search. Its rankings have row numbers for ids."""
+
+    view: View
+    #: passages of a ranking
+    depth: int
+    #: whether to include retracted passages
+    retracted: bool
+    filters: Filters
+
+    def bm25(self, text: str) -> Ranking:
+        return self.view.bm25_rows(text, self.depth, retracted=self.retracted, filters=self.filters)
+
+    def dense(self, encoded: EncodedQuery) -> Ranking:
+        return self.view.dense_rows(
+            encoded.vector, self.depth, retracted=self.retracted, filters=self.filters
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Found:
+    """Rankings of a question by meaning and by words, with row numbers for ids."""
+
+    view: View
+    encoded: EncodedQuery
+    dense: Ranking
+    bm25: Ranking
 
 
 class Retriever:
     """Dense retrieval, BM25, and their reciprocal rank fusion, over one index.
 
-    A choice question is searched for by its question alone: options other than the right one
-    would call for passages about something else.
+    A choice question is searched without its options: wrong options would find unrelated passages.
 
-    With a re-ranker the asked ranking is a first stage: its best are read and scored, and the best of
-    these are handed out. The rankings by meaning and by words stay what they are without it.
+    With a re-ranker the requested ranking is a first stage: its best passages are scored, and the best of these are
+    returned. The dense and BM25 rankings are the same with and without it.
     """
 
     def __init__(
@@ -67,15 +95,15 @@ class Retriever:
         fold: Fold = Fold.WORKS,
         expander: Expander | None = None,
     ) -> None:
-        """Put an index and its embedder together.
+        """Combine an index with its embedder.
 
         Args:
-            index: where from.
-            embedder: the one that the index was made with.
-            reranker: settles the order of what is handed out; ``None``: the asked ranking does.
-            rerank_depth: how many passages of the asked ranking are re-ranked; more when more are asked for.
-            fold: which records count as one, before anything is handed out or re-ranked.
-            expander: gives other words for what a question says; ``None``: its own are searched for alone.
+            index: the index to search.
+            embedder: the embedder that the index was made with.
+            reranker: orders the returned passages; ``None``: the requested ranking does.
+            rerank_depth: number of passages of the requested ranking to re-rank; more if more are requested.
+            fold: which records count as one, before passages are returned or re-ranked.
+            expander: adds synonyms to a question; ``None``: only its own words are searched.
 
         Raises:
             IndexMismatch: the index was made with another embedder.
@@ -83,7 +111,7 @@ class Retriever:
         """
         index.require(embedder.name, embedder.dim)
         if rerank_depth < 1:
-            raise ValueError(f"re-ranking {rerank_depth} passages makes no sense: 1 or more")
+            raise ValueError(f"rerank_depth must be >= 1 (got {rerank_depth})")
         self._index = index
         self._embedder = embedder
         self._reranker = reranker
@@ -94,7 +122,7 @@ class Retriever:
 
     @property
     def embedder(self) -> Embedder:
-        """What encodes questions."""
+        """Return the embedder of questions."""
         return self._embedder
 
     async def retrieve(
@@ -109,33 +137,35 @@ class Retriever:
         encoded: EncodedQuery | None = None,
         version: int | str | None = None,
     ) -> Retrieval:
-        """The k best passages for a question, with every ranking that led to them.
+        """Return the k best passages for a question, with every ranking that led to them.
 
         Args:
             query: the question.
-            k: how many passages; fewer come when the index has no more, or, by ``bm25``, when
-                no more share a word with the question.
-            mode: the ranking that the passages are taken from, in its order unless they are re-ranked.
-                ``dense>bm25``: the best ``depth`` by meaning, ordered by words; ``bm25>dense``: by words,
-                ordered by meaning (TCRA-LLM, table 5).
-            retracted: whether retracted passages may be among them.
-            filters: which others may; wherever k match, k come, but by words first as many as share a word.
-            depth: how many passages each method contributes to the fusion, or the first stage to the
-                second; at least ``k``, and at least as many as are re-ranked.
-            encoded: the question's vectors, where they were had before; ``None``: the embedder computes them.
-            version: of the index, see :meth:`~posology.index.reader.Reader.view_at`; ``None``: the newest.
+            k: maximum number of passages; fewer if the index has no more, or, for ``bm25``, if no more share a word with
+                the question.
+            mode: the ranking that passages are taken from, in its order unless they are re-ranked. ``dense>bm25``: the
+                best ``depth`` by meaning, ordered by words; ``bm25>dense``: by words, ordered by meaning (TCRA-LLM,
+                table 5).
+            retracted: whether to include retracted passages.
+            filters: conditions that passages must meet. k passages are returned if k match; with words first, only those
+                that also share a word.
+            depth: number of passages that each method gives to the fusion, or the first stage to the second; at least
+                ``k``, and at least as many as are re-ranked.
+            encoded: the question's vectors, if they are known; ``None``: the embedder computes them.
+            version: version of the index, see :meth:`~posology.index.reader.Reader.view_at`; ``None``: the newest.
 
         Raises:
-            InvalidQuery: ``k``, ``mode`` or the filters cannot be, or no passage has a name that they ask for.
-            VersionGone: the index does not hold that version (any more).
-            IndexFault: the index is not there any more.
+            InvalidQuery: ``k``, ``mode`` or the filters are invalid, or the index lacks a name in them.
+            VersionGone: the version was removed, or never published.
+            IndexFault: the index was removed.
         """
         if not 1 <= k <= MAX_K:
-            raise InvalidQuery(f"k is {k}: ask for 1 to {MAX_K} passages", field="k")
+            raise InvalidQuery(f"k must be 1 to {MAX_K} (got {k})", field="k")
         if mode not in MODES:
-            raise InvalidQuery(f"no mode {mode!r}: choose {', '.join(MODES)}", field="mode")
+            raise InvalidQuery(
+                f"unknown mode {mode!r}: choose one of {', '.join(MODES)}", field="mode"
+            )
         pool = k if self._reranker is None else max(k, self._rerank_depth)
-        depth = max(depth, pool)
         filtering.check(filters)
         view = await self._thread(lambda: self._index.view_at(version))
         if filters:
@@ -143,94 +173,84 @@ class Retriever:
         added: tuple[str, ...] = ()
         if (expand := self._expander) is not None:
             added = await self._thread(lambda: expand(query.text, view))
-        wide = " ".join((query.text, *added))
-        by_words: list[Ranking] = []
+        search = _Search(view=view, depth=max(depth, pool), retracted=retracted, filters=filters)
+        found = await self._search(search, query.text, added, encoded)
+        read = await self._thread(lambda: self._read(query, k, pool, mode, found))
+        return replace(read, filters=filters, added=added)
+
+    async def _search(
+        self, search: _Search, text: str, added: tuple[str, ...], encoded: EncodedQuery | None
+    ) -> _Found:
+        """Search by words and by meaning at the same time."""
+        wide = " ".join((text, *added))
+        bm25: list[Ranking] = []
         failures: list[Exception] = []
 
         async def search_words() -> None:
             # kept out of the task group, which would wrap it in an ExceptionGroup
             try:
-                by_words.append(
-                    await self._thread(
-                        lambda: view.bm25_rows(wide, depth, retracted=retracted, filters=filters)
-                    )
-                )
+                bm25.append(await self._thread(lambda: search.bm25(wide)))
             except Exception as error:  # noqa: BLE001 (raised again below)
                 failures.append(error)
 
         def search_meaning() -> tuple[EncodedQuery, Ranking]:
-            asked = encoded or self._embedder.encode_query(query.text)
-            dense = view.dense_rows(asked.vector, depth, retracted=retracted, filters=filters)
-            return asked, dense
+            asked = encoded or self._embedder.encode_query(text)
+            return asked, search.dense(asked)
 
-        asked, by_meaning = None, None
+        asked, dense = None, None
         async with anyio.create_task_group() as group:
             group.start_soon(search_words)
             try:
-                asked, by_meaning = await self._thread(search_meaning)
+                asked, dense = await self._thread(search_meaning)
             except Exception as error:  # noqa: BLE001 (raised again below)
                 failures.append(error)
         if failures:
             raise failures[0]
         assert asked is not None
-        assert by_meaning is not None
-        found = await self._thread(
-            lambda: self._read(
-                view, query, k, pool, mode, encoded=asked, dense=by_meaning, bm25=by_words[0]
-            )
-        )
-        return replace(found, filters=filters, added=added)
+        assert dense is not None
+        return _Found(view=search.view, encoded=asked, dense=dense, bm25=bm25[0])
 
-    def _read(
-        self,
-        view: View,
-        query: Query,
-        k: int,
-        pool: int,
-        mode: Mode,
-        *,
-        encoded: EncodedQuery,
-        dense: Ranking,
-        bm25: Ranking,
-    ) -> Retrieval:
-        # until here passages are row numbers: only those that are handed out or re-ranked are read
+    def _read(self, query: Query, k: int, pool: int, mode: Mode, found: _Found) -> Retrieval:
+        """Fold and cut the rankings, and read the passages that are returned or re-ranked."""
+        # until here passages are row numbers
+        view, dense, bm25 = found.view, found.dense, found.bm25
         rankings = {"dense": dense, "bm25": bm25, "fused": fuse([dense, bm25], k=RRF_K)}
         if mode == "dense>bm25":
-            rankings[mode] = stages.by_words(view, query.text, dense)
+            rankings[mode] = by_words(view, query.text, dense)
         elif mode == "bm25>dense":
-            rankings[mode] = stages.by_meaning(view, encoded.vector, bm25)
+            rankings[mode] = by_meaning(view, found.encoded.vector, bm25)
         wanted = {name: pool if name == mode else k for name in rankings}
         rankings, folded = self._once(view, rankings, wanted)
         cut = {name: ranking.top(wanted[name]) for name, ranking in rankings.items()}
-        found = view.take(row for ranking in cut.values() for row in ranking.ids)
-        names = {row: retrieved.passage.id for row, retrieved in found.items()}
-        best_by_meaning = [found[row].passage for row in cut["dense"].top(k).ids]
+        rows = view.take(row for ranking in cut.values() for row in ranking.ids)
+        names = {row: retrieved.passage.id for row, retrieved in rows.items()}
+        best_by_meaning = [rows[row].passage for row in cut["dense"].top(k).ids]
         retrieval = Retrieval(
             query=query,
-            passages=tuple(found[row] for row in cut[mode].ids),
-            query_vector=encoded.vector,
+            passages=tuple(rows[row] for row in cut[mode].ids),
+            query_vector=found.encoded.vector,
             dense=rename(cut["dense"], names),
             bm25_rerank=rerank(query.text, best_by_meaning),
             bm25=rename(cut["bm25"], names),
             fused=rename(cut["fused"], names),
             index_version=view.version,
-            query_tokens=encoded.tokens,
+            query_tokens=found.encoded.tokens,
             codec=self._index.meta.codec,
         )
         if self._reranker is not None:
             retrieval = reorder(retrieval, self._reranker, k)
-        there = {one.passage.id for one in retrieval.passages}
-        return replace(retrieval, folded=tuple(one for one in folded if one.into in there))
+        returned = {one.passage.id for one in retrieval.passages}
+        return replace(retrieval, folded=tuple(one for one in folded if one.into in returned))
 
     def _once(
         self, view: View, rankings: dict[str, Ranking], wanted: Mapping[str, int]
     ) -> tuple[dict[str, Ranking], tuple[Folded, ...]]:
-        """The heads of the rankings, in which each work has one place; and what was folded."""
+        """Return the heads of the rankings with one place per work, and the folded records."""
         if self._fold is Fold.OFF:
             return rankings, ()
         deep = SPARE
         while True:
-            # whatever is folded leaves its place to the next
+            # the place of a folded record goes to the next one
             heads = {name: one.top(deep * wanted[name]) for name, one in rankings.items()}
             of = view.works(row for head in heads.values() for row in head.ids)
             shown, folded = fold(heads, of, how=self._fold)
@@ -248,23 +268,23 @@ class Retriever:
 
 
 def reorder(retrieval: Retrieval, reranker: Reranker, k: int) -> Retrieval:
-    """The k best passages by a re-ranker's scores; of equal scores the earlier comes first. Blocking.
+    """Return the k best passages by a re-ranker's scores; of equal scores the earlier comes first. Blocking.
 
     Args:
         retrieval: holds the passages that are scored; its rankings are cut to k.
         reranker: scores them.
-        k: how many are left, at least 1.
+        k: number of passages to return, at least 1.
 
     Raises:
-        ValueError: the scores are not one number a passage.
+        ValueError: the scores are not one number per passage.
     """
     import numpy as np
 
     scores = np.asarray(reranker(retrieval), dtype=np.float64)
     if scores.shape != (len(retrieval.passages),) or np.isnan(scores).any():
         raise ValueError(
-            f"{reranker.name} gave scores of shape {scores.shape} for {len(retrieval.passages)} "
-            "passages, or some that are no numbers: one a passage is wanted"
+            f"{reranker.name} must return one number per passage, {len(retrieval.passages)} in all (got shape "
+            f"{scores.shape}, or NaN)"
         )
     best = np.argsort(-scores, kind="stable")[:k]
     passages: tuple[Retrieved, ...] = tuple(retrieval.passages[i] for i in best)

@@ -25,13 +25,13 @@ def test_a_missing_model_says_what_to_do(name: str) -> None:
 
 
 def test_a_folder_without_a_model_says_so(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderUnavailable, match="does not load"):
+    with pytest.raises(EmbedderUnavailable, match="cannot be loaded"):
         load(str(tmp_path))
 
 
 def test_damaged_weights_say_so(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text("[{")
-    with pytest.raises(EmbedderUnavailable, match="does not load"):
+    with pytest.raises(EmbedderUnavailable, match="cannot be loaded"):
         load(str(tmp_path))
 
 

@@ -209,7 +209,7 @@ def test_what_is_no_pair_and_what_is_no_cross_encoder_is_refused(
     with pytest.raises(ModelUnavailable, match="classifier"):
         cross.load(str(tiny.query))
     (tmp_path / "article" / "model.safetensors").write_bytes(b"broken")
-    with pytest.raises(EmbedderUnavailable, match="does not load"):
+    with pytest.raises(EmbedderUnavailable, match="cannot be loaded"):
         load(f"medcpt:{wide.query},{wide.article}")
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.index.search.fusion import fuse
+from posology.index.search.rankings import fuse
 from posology.types import Hit, Ranking
 
 ORDERS = st.lists(st.sampled_from("abcdefghij"), unique=True)

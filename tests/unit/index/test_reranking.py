@@ -112,7 +112,7 @@ async def test_scores_that_are_none_are_refused(
     filled: Index, embedder: HashEmbedder, scores: list[float]
 ) -> None:
     retriever = Retriever(filled, embedder, Scored(scores=lambda _: scores), 6)
-    with pytest.raises(ValueError, match="scored gave scores of shape"):
+    with pytest.raises(ValueError, match="scored must return"):
         await retriever.retrieve(QUERY, 2)
 
 

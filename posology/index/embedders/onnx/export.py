@@ -38,7 +38,7 @@ Batch = tuple["NDArray[np.int64]", "NDArray[np.int64]"]
 def make(
     model: SentenceTransformer, folder: Path, card: Card, *, arithmetic: Arithmetic, bits: int
 ) -> bytes:
-    """The ONNX model of an encoder, checked against it. Blocking, some seconds.
+    """Return the ONNX model of an encoder, checked against it. Blocking, some seconds.
 
     Args:
         model: float32, on the CPU.

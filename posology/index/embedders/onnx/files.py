@@ -76,7 +76,7 @@ def key(folder: Path, weights: str, *made_with: str) -> str:
 
 
 def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
-    """The export of that name, made if nobody has made it, or if its files are not as they were written.
+    """Return the export of that name, made if nobody has made it, or if its files are not as they were written.
 
     Of several processes one makes it and the others wait. That it cannot be made is remembered, until a library
     changes; the name changes with the model.

@@ -32,7 +32,7 @@ class NotExported(Exception):
 
 
 def pools(pooling: str) -> bool:
-    """Whether a model of this pooling can do without torch."""
+    """Return whether a model of this pooling can do without torch."""
     return pooling in POOLINGS
 
 
@@ -82,7 +82,7 @@ class OnnxForward:
 
 
 def open_session(model: Path | bytes, *, threads: int | None = None) -> Any:
-    """An inference session on the CPU, whose idle threads sleep."""
+    """Return an inference session on the CPU, whose idle threads sleep."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -76,7 +76,7 @@ def observe(model: bytes, feeds: Iterable[Mapping[str, NDArray[np.int64]]]) -> d
 
 
 def quantise(model: bytes, spans: Mapping[str, Span], *, bits: int = 8) -> bytes:
-    """The same encoder with its products in integers.
+    """Return the same encoder with its products in integers.
 
     Args:
         model: the exported encoder, float32.
