@@ -86,7 +86,7 @@ def test_its_name_tells_weights_apart(nsp: NextSentence, tmp_path: Path) -> None
 
 def test_a_model_without_the_head_is_refused(tmp_path: Path) -> None:
     bare = save_tiny_bert(tmp_path / "bare", heads=False)
-    with pytest.raises(ModelUnavailable, match="no head for next sentences") as caught:
+    with pytest.raises(ModelUnavailable, match="next-sentence head") as caught:
         load(str(bare))
     assert caught.value.model == str(bare)
 

@@ -82,7 +82,7 @@ def test_a_passage_of_millions_of_characters_keeps_its_offsets() -> None:
 
 @pytest.mark.parametrize("drawn", [(0, MAX_LENGTH + 1, 1), (0, 5, MAX_WORDS + 1)])
 def test_a_phrase_that_is_too_long_is_refused(drawn: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="at most 65535 characters and 255 words"):
+    with pytest.raises(ValueError, match="65535"):
         encode(make([(*drawn, 1.0, True, False)]))
 
 

@@ -117,7 +117,7 @@ async def test_scores_that_are_none_are_refused(
 
 
 def test_a_depth_below_one_is_refused(filled: Index, embedder: HashEmbedder) -> None:
-    with pytest.raises(ValueError, match="re-ranking 0 passages"):
+    with pytest.raises(ValueError, match="rerank_depth"):
         Retriever(filled, embedder, Scored(scores=_by_number), 0)
 
 
