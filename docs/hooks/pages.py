@@ -52,12 +52,9 @@ def cli_page() -> str:
                 yield f"| `{_argument(parameter)}` | {_cell(parameter.help)} |"
             yield ""
         if options:
-            yield "| option | | default |\n| --- | --- | --- |"
+            yield "| option | |\n| --- | --- |"
             for parameter in options:
-                yield (
-                    f"| {_option(parameter)} | {_cell(parameter.help)}{_limits(parameter)} "
-                    f"| {_default(parameter)} |"
-                )
+                yield f"| {_option(parameter)} | {_cell(_with_default(parameter))} |"
             yield ""
 
     command = typer.main.get_command(app)
@@ -73,18 +70,28 @@ def cli_page() -> str:
 def settings_page() -> str:
     """Return the page of all environment variables, in the order of ``Settings``."""
     from orchestrator.settings import Settings
+    from posology.llm.providers.table import PROVIDERS
 
     rows = []
+    for provider in PROVIDERS.values():
+        if provider.key_variable:
+            text = f"API key of {provider.title}. Default: none."
+            rows.append(f"| `{provider.key_variable}` | {text} |")
+        if provider.url_variable:
+            text = (
+                f"Base URL of a server that speaks the API of {provider.title}. Default: its own."
+            )
+            rows.append(f"| `{provider.url_variable}` | {text} |")
     for field in Settings.model_fields.values():
         aliases = getattr(field.validation_alias, "choices", None) or [field.alias]
         names = ", ".join(f"`{alias}`" for alias in aliases)
-        rows.append(f"| {names} | {_cell(field.description)} | {_value(field.default)} |")
-    rows.append("| `POSOLOGY_DEBUG` | Tracebacks instead of one-line errors. | off |")
+        rows.append(f"| {names} | {_cell(field.description)} |")
+    rows.append("| `POSOLOGY_DEBUG` | Tracebacks instead of one-line errors. Default: off. |")
     head = (
         "# Settings\n\nSettings are environment variables; options of commands come before them. "
         "An empty variable counts as not set. This page is generated from "
         "`orchestrator/settings.py`, the only reader of the environment.\n\n"
-        "| variable | meaning | default |\n| --- | --- | --- |\n"
+        "| variable | meaning |\n| --- | --- |\n"
     )
     return head + "\n".join(rows) + "\n"
 
@@ -161,6 +168,8 @@ def decisions() -> Iterator[tuple[Path, dict[str, Any], str]]:
         yield path, yaml.safe_load(front), re.sub(r"^\d+\. ", "", title)
 
 
+#: upper limits from here on are technical, and not shown
+_UNBOUNDED = 10**9
 #: generated page → its text
 PAGES: dict[str, Callable[[], str]] = {
     "reference/cli.md": cli_page,
@@ -195,29 +204,30 @@ def _option(parameter: Any) -> str:
 
 def _metavar(parameter: Any) -> str:
     if parameter.metavar:
-        return str(parameter.metavar).replace("|", "\\|")
+        return str(parameter.metavar)
     kind = parameter.type_descriptor.annotation
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return "\\|".join(str(choice.value) for choice in kind)
+        return "|".join(str(choice.value) for choice in kind)
     return {int: "INTEGER", float: "NUMBER"}.get(kind, "TEXT")
 
 
-def _limits(parameter: Any) -> str:
+def _with_default(parameter: Any) -> str:
+    """Return an option's help, with its default and limits where the help does not say them."""
+    text = (parameter.help or "").rstrip()
     low, high = parameter.min, parameter.max
-    if low is not None and high is not None:
-        return f" From {low} to {high}."
-    return "" if low is None else f" At least {low}."
-
-
-def _default(parameter: Any) -> str:
+    if low is not None and str(low) not in text:
+        bounded = high is not None and high < _UNBOUNDED
+        text += f" From {low} to {high}." if bounded else f" At least {low}."
     if parameter.required:
-        return "required"
-    return _value(parameter.default)
+        text += " Required."
+    elif "default" not in text.lower() and (default := _value(parameter.default)):
+        text += f" Default: {default}."
+    return text
 
 
 def _value(value: Any) -> str:
     if value is None or value == "" or value == () or callable(value):
-        return "–"
+        return ""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"`{getattr(value, 'value', value)}`"

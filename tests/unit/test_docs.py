@@ -17,6 +17,7 @@ import typer
 from orchestrator.cli.app import app
 from orchestrator.settings import Settings
 from posology import errors
+from posology.llm.providers.table import variables
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -102,6 +103,8 @@ def test_generated_pages_name_every_command_setting_and_error() -> None:
     for field in Settings.model_fields.values():
         assert f"`{field.alias}`" in pages["reference/settings.md"]
         assert field.description
+    for variable in variables():
+        assert f"`{variable}`" in pages["reference/settings.md"]
     for name in ("BudgetExhausted", "IndexMissing", "DriftFound"):
         assert f"| {getattr(errors, name).exit_code} |" in pages["reference/exit-status.md"]
         assert f"`{name}`" in pages["reference/exit-status.md"]
