@@ -30,6 +30,8 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
 demo: $(VENV)/.installed ## set up, then answer sample questions
 	$(BIN)/posology demo
 
+# compiled modules are kept: the tests start some hundred processes, each of which would compile all that it imports
+test test-rest test-all fuzz coverage: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: $(VENV)/.installed-dev ## set up, then run the tests: minutes
