@@ -1,11 +1,11 @@
-"""Does the bound on a call's input hold, and how far above the count is it?
+"""Checks that the bound on a call's input holds, and measures how loose it is.
 
 Usage: ``python -m evals.bounds [--data PATH] [--texts N]``.
 
-Byte-level BPE tokenizers are trained on half of the texts and count the other half. ``medical`` ones are
-trained on abstracts; ``everyday`` ones on general text and English words, so that they cut medical terms
-as providers' do (they make about 4.3 bytes a token of an abstract). OpenAI's own join in where
-``tiktoken`` is installed and has their files. Fails if a text's count exceeds its bound.
+Byte-level BPE tokenizers are trained on half of the texts and count the other half. ``medical`` ones are trained on
+abstracts; ``everyday`` ones on general text and English words, so that they cut medical terms as providers' do (about
+4.3 bytes a token of an abstract). OpenAI's own join in if ``tiktoken`` is installed and has their files. Fails if a
+text's count exceeds its bound.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     data: Path = arguments.data
     if missing := [name for name in FILES if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}: name the data sets' folder with --data")
+        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
     texts = Texts.read(data)
     held = _compare(texts, arguments.texts)
     _speed(texts)

@@ -1,4 +1,4 @@
-"""Byte-level BPE tokenizers, trained on the spot: stand-ins for providers' own, which are not at hand."""
+"""Byte-level BPE tokenizers, trained on the spot, as stand-ins for providers' own."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A batch under bad conditions: is every row answered, and is every call of the provider in the account?
+"""Checks that every row of a batch is answered and every provider call is in the ledger, under faults.
 
-A stack of real processes (Redis, workers), a stub provider that answers slowly and sometimes not at all, and
-``posology batch`` over sample questions. Meanwhile workers are killed with ``kill -9`` and Redis is restarted.
-Then the stub's own ledger is compared with the account, attempt by attempt: each carries an id that was chosen
-before it was sent. ``python -m evals.chaos``.
+A stack of real processes (Redis, workers), a stub provider that is slow and sometimes fails, and ``posology batch``
+over sample questions. Meanwhile workers are killed with ``kill -9`` and Redis is restarted. Then the stub's own books
+are compared with the ledger, attempt by attempt, by ids chosen before sending. ``python -m evals.chaos``.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class Outcomes:
     billed: int
     #: attempts of the account that a reply came to
     answered: int
-    #: attempts of the account of which nobody knows whether they were billed
+    #: attempts in the ledger with billing status unknown
     unknown: int
     #: requests that were billed and are among the unknown
     billed_unknown: int
@@ -241,7 +240,7 @@ async def _books(store: JobStore, attempts: list[AttemptOutput]) -> Books:
 
 
 async def _kill_a_worker(store: JobStore) -> bool:
-    """Kill the worker that told of itself last, which is none that was killed before."""
+    """Kill the worker with the latest heartbeat that was not killed before."""
     newest = cast("list[str]", await store.redis.zrevrange(keys.WORKERS, 0, -1))
     for name in newest:
         pid = int(name.rpartition(":")[2])

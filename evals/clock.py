@@ -1,4 +1,4 @@
-"""What benchmarks of retrieval share: an embedder without a model, and times of work."""
+"""Helpers of retrieval benchmarks: an embedder of precomputed vectors, and timers."""
 
 from __future__ import annotations
 

@@ -1,18 +1,16 @@
-"""Every compressor on the same questions: what it leaves, what that loses, and what it costs.
+"""Measures what each compressor leaves, loses and costs, on the same questions.
 
 Usage: ``python -m evals.compressors [--data PATH] [--questions N] [--claims N] [--only NAME …] [--again]``.
 
-400 SQuAD questions about articles that the pruner has not seen, 8 of 913 paragraphs retrieved for each,
-and 200 SciFact claims with rationales, each with its abstract and four that were retrieved. For every
-compressor of ``COMPRESSORS`` and some cascades, at several shares kept: the share of the passages'
-tokens that is left, the share of the words of gold-bearing sentences that is shown as it stands, whether
-the offline reader's answer over what is left holds the gold answer, seconds for each passage, and dollars
-at a shadow price. 95 % intervals are of a bootstrap over documents. What is measured is kept under
-the work folder, by compressor and question, so that a run that was cut short goes on where it was.
+400 SQuAD questions about articles that the pruner was not trained on, with 8 of 913 paragraphs retrieved for each,
+and 200 SciFact claims with rationales, each with its abstract and four retrieved ones. For every compressor of
+``COMPRESSORS`` and some cascades, at several shares: the share of the passages' tokens left, the share of the words of
+gold sentences shown, whether the offline reader's answer holds the gold answer, seconds a passage, and dollars at a
+shadow price. 95 % intervals are bootstrapped over documents. Results are kept under ``--work`` by compressor and
+question, so an interrupted run resumes.
 
-What this cannot show: how a language model reads fragments or writes summaries. Compressors that
-spend are asked of the offline model, which copies sentences; those that need weights which are not
-at hand are named as not measured.
+Not covered: how a language model reads fragments or writes summaries. Paid compressors are asked of the offline model,
+which copies sentences. Compressors whose weights are missing are listed as not measured.
 """
 
 from __future__ import annotations
@@ -97,7 +95,7 @@ def levels(name: str) -> Sequence[float | None]:
 
 
 def names(only: Sequence[str]) -> Iterator[str]:
-    """Of what is measured, in the order of the tables."""
+    """Yield the names to measure, in the order of the tables."""
     for name in ("whole", "chance", *COMPRESSORS, *CASCADES):
         if not only or name in only:
             yield name
@@ -256,7 +254,7 @@ def main(argv: list[str] | None = None) -> None:
     given = parser.parse_args(argv)
     for name in FILES:
         if not (given.data / name).exists():
-            sys.exit(f"{given.data} has no {name}: name the data sets' folder with --data")
+            sys.exit(f"{given.data} has no {name}. Pass --data with the folder of the data sets.")
     anyio.run(
         experiment,
         Given(

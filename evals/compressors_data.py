@@ -1,8 +1,8 @@
-"""What all compressors are measured on: the same questions, retrievals and gold sentences.
+"""Questions, retrievals and gold sentences that all compressors are measured on.
 
-SQuAD questions about articles that the pruner was neither trained nor chosen on, over all paragraphs;
-and SciFact's claims with rationales, each with its abstract and what is retrieved beside it. Of the
-200 claims 68 are about abstracts that the pruner has not seen; they are asked first, and told apart.
+SQuAD questions about articles that the pruner was neither trained nor tuned on, over all paragraphs; and SciFact's
+claims with rationales, each with its abstract and retrieved ones. Of the 200 claims, 68 are about abstracts that are
+new to the pruner; they come first and are reported separately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures what one compressor leaves of one question's context, and keeps it for the next run."""
+"""Measures what one compressor leaves of one question's context, and caches the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Row:
 
     id: str
     keep: float | None
-    #: tokens of the passages, and of what is shown of them, marks of omission and summaries included
+    #: tokens of the passages, and of their shown text, marks of omission and summaries included
     tokens: int
     left: int
     #: mean share of the words of the sentences that bear the answer that is shown, as they stand in the source;

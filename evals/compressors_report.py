@@ -1,4 +1,4 @@
-"""What was measured of compressors as tables, and the Pareto front as a figure."""
+"""Tables of measured compressors, and the Pareto front as a figure."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Whether BriefContext reports exactly the contradictions that stand in its sources.
+"""Checks that BriefContext reports exactly the contradictions in its sources.
 
 Usage: ``python -m evals.conflicts [--data PATH]``; exits with 1 unless everything is right.
 
-HealthVer: a claim with evidence that supports it, refutes it, or is neutral. RAMDocs: a question with
-documents that give a right answer, a wrong one or none; each wrong answer is a claim that its documents
-support and those with a right answer oppose. A scripted model plays the reader and the grouping from
-the gold labels, so this tests no model's judgement. It tests the structure around it: that partitions,
-quotes, labels and the reduce step lose no source, invent none, and put each on its side.
+HealthVer: a claim with evidence that supports it, refutes it, or is neutral. RAMDocs: a question with documents that
+give a right answer, a wrong one or none; each wrong answer is a claim that its documents support and those with a
+right answer oppose. A scripted model plays reader and grouping from the gold labels, so no model's judgement is
+tested. The structure around it is: partitions, quotes, labels and the reduce step must lose no source, invent none,
+and put each on its side.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     data = parser.parse_args(argv).data
     if missing := [name for name in FILES if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}: name the data sets' folder with --data")
+        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
     perfect = True
     for name, cases in (("healthver", healthver(data)), ("ramdocs", ramdocs(data))):
         counts = anyio.run(evaluate, cases)

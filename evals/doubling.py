@@ -1,4 +1,4 @@
-"""Compares doubling with fixed numbers of passages, as Adaptive RAG's experiment does.
+"""Compares doubling with fixed numbers of passages, as in Adaptive RAG's experiment.
 
 Usage: ``python -m evals.doubling [--data PATH] [--questions N] [--unanswerable N] [--plot PATH]``.
 
@@ -353,7 +353,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     for file in (FILE, UNANSWERABLE):
         if not (given.data / file).exists():
-            sys.exit(f"{given.data} has no {file}: name the data sets' folder with --data")
+            sys.exit(f"{given.data} has no {file}. Pass --data with the folder of the data sets.")
     pool = open_pool(given.data, given.work)
     asked = pool.sample("test", given.questions, given.seed)
     found = anyio.run(measure, pool, asked)

@@ -1,22 +1,19 @@
-"""How far off are estimates, and how fast are they made?
+"""Measures how far off cost estimates are, and how fast they are made.
 
 Usage: ``python -m evals.estimates [--data PATH --index DIR] [--questions N]``.
 
-The sample questions, and PubMedQA's with an index of the pool, are estimated and then answered by the
-offline reader, billed as if it were gpt-4o-mini. By each strategy, and as the default policy decides: what was
-expected and what it cost, each question's ratio, and how many cost between low and worst. Of the worst, how much
-more it is.
+The sample questions, and PubMedQA's with an index of the pool, are estimated and then answered by the offline reader,
+billed as gpt-4o-mini. For each strategy, and for the default policy: expected and actual cost, each question's
+ratio, the share between low and worst, and the ratio of worst to actual.
 
-The offline reader counts with the tokenizer that estimates count with, and its replies' lengths were
-measured on the sample questions. So the sample shows the arithmetic; PubMedQA also shows what other
-questions do to guessed lengths; and no run shows how far a provider's own count is off, of which
-``orchestrator/question/estimates/tokens.py`` has figures. Fails if a question costs more than its worst.
+The offline reader counts with the estimates' tokenizer, and its reply lengths were measured on the sample questions.
+So the sample tests the arithmetic, and PubMedQA also tests guessed lengths. No run tests a provider's own count; see
+``orchestrator/question/estimates/tokens.py``. Fails if a question costs more than its worst case.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import sys
 import tempfile
@@ -24,9 +21,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import anyio
 from anyio import to_thread
@@ -39,6 +34,7 @@ from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.rows import Estimated, Estimates, read_rows
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings, prepare_libraries
+from orchestrator.training.artefacts.gold import rows
 from posology.corpus import sample
 from posology.llm.accounting import Account
 from strategies import STRATEGIES
@@ -124,10 +120,11 @@ def _sample_lines() -> list[str]:
 def _pubmedqa_lines(data: Path, count: int) -> list[str]:
     path = data / _PUBMEDQA
     if not path.exists():
-        sys.exit(f"{data} has no {_PUBMEDQA}: name the data sets' folder with --data")
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows: list[dict[str, Any]] = [json.loads(line) for line in islice(lines, count)]
-    return [json.dumps({"question": r["question"], "form": "yes_no_maybe"}) for r in rows]
+        sys.exit(f"{data} has no {_PUBMEDQA}. Pass --data with the folder of the data sets.")
+    return [
+        json.dumps({"question": row["question"], "form": "yes_no_maybe"})
+        for row in rows(path)[:count]
+    ]
 
 
 async def _all(folder: Path, given: argparse.Namespace) -> int:
@@ -142,7 +139,7 @@ async def _all(folder: Path, given: argparse.Namespace) -> int:
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     over = await _run(Asked(name="sample", place=place, lines=_sample_lines()), settings)
     if given.index is None:
-        print("PubMedQA: skipped, needs an index of pool.jsonl.gz; say --index DIR")
+        print("PubMedQA: skipped, needs an index of pool.jsonl.gz. Pass --index with its folder.")
         return over
     lines = _pubmedqa_lines(given.data, given.questions)
     pool = Asked(name="PubMedQA", place=str(given.index), lines=lines)

@@ -1,8 +1,8 @@
-"""Whether one tenant's thousands of jobs slow down another's ten.
+"""Measures whether one tenant's thousands of jobs slow down another tenant's ten.
 
-A stack of one worker process over an index of a few sentences, with an encoder of random weights: what is measured is who
-waits for whom. The provider is a stub in a process of its own. One tenant (*many*) has thousands of jobs
-waiting, in four ways; another (*few*) submits ten and waits for them. ``python -m evals.fairness``.
+A stack with one worker process over an index of a few sentences, with an encoder of random weights. The provider is a
+stub in another process. One tenant (*many*) has thousands of jobs waiting, in four situations; another (*few*)
+submits ten and waits for them. ``python -m evals.fairness``.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ async def a_stack(folder: Path, stub: LoadStub, threads: int) -> AsyncIterator[J
 
 
 def a_request(number: int, *, strategy: str = "direct") -> JobRequest:
-    """A question that nobody asked before."""
+    """Return a new question."""
     asked = JobRequest(
         question=f"Does aspirin lower the risk of stroke in adults of group {number}?",
         model=MODEL,

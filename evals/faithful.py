@@ -1,18 +1,17 @@
-"""What does the check of summaries let pass, and what does it catch?
+"""Measures which sentences the check of summaries lets pass, and which wrong ones it catches.
 
 Usage: ``python -m evals.faithful [--data PATH] [--abstracts N]``.
 
-:func:`strategies.compression.checked.bears_out` decides of each sentence of a summary whether it is shown. Abstracts
-of PubMedQA whose authors wrote a conclusion apart from them:
+:func:`strategies.compression.checked.bears_out` decides for each sentence of a summary. The texts are abstracts of
+PubMedQA with separate conclusions of their authors:
 
-- let pass: sentences of the abstracts themselves, and of the authors' conclusions, which are summaries
-  in other words. A conclusion that says more than the abstract is left out rightly, so that its figure is a
-  lower bound;
-- caught: sentences of the abstracts that were made wrong, each in one place: a number that the abstract has
-  nowhere, the unit of a number, a comparison turned round, a denial taken out or put in, a drug exchanged.
+- let pass: sentences of the abstracts themselves, and of the conclusions, which are summaries in other words. A
+  conclusion that says more than the abstract is rightly dropped, so this figure is a lower bound;
+- caught: sentences of the abstracts with one error: a number that is nowhere in the abstract, another unit, a reversed
+  comparison, a negation removed or added, another drug.
 
-Each line has its 95 % bootstrap interval over sentences. The first 200 abstracts of the file are left out: what the
-check let pass of them was looked at while its rules were written.
+Each line has its 95 % bootstrap interval over sentences. The first 200 abstracts are skipped, because the rules were
+written with them.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
     if not (options.data / _FILE).exists():
-        sys.exit(f"{options.data} has no {_FILE}: name the data sets' folder with --data")
+        sys.exit(f"{options.data} has no {_FILE}. Pass --data with the folder of the data sets.")
     rng = random.Random(options.seed)
     passed: dict[str, list[float]] = {"abstract's own": [], "authors' conclusion": []}
     caught: dict[str, list[float]] = {kind: [] for kind in SPOILED}

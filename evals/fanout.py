@@ -1,7 +1,7 @@
-"""How much the queue adds: one BriefContext job over 16 partitions, through Celery and in process.
+"""Measures what the queue adds to one BriefContext job of 16 partitions, through Celery and in process.
 
-The ideal is two rounds of calls: 16 extractions at the same time, then the reduce. The index is a small one of
-the sample notes, the provider a stub of fixed latency in a process of its own. ``python -m evals.fanout``.
+The ideal is two rounds of calls: 16 extractions at once, then the reduce call. The index holds the sample notes; the
+provider is a stub of fixed latency in another process. ``python -m evals.fanout``.
 """
 
 from __future__ import annotations

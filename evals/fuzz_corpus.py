@@ -1,12 +1,11 @@
-"""Feeds damaged files to every reader of literature, and checks what holds of any file.
+"""Feeds damaged files to every reader of literature and checks invariants of any file.
 
 Usage: ``python -m evals.fuzz_corpus [--seconds N] [--kind NAME ...]``; the time is divided among the formats.
 
-atheris (libFuzzer, led by coverage) where it is installed, else hypothesis, over mutations of small valid
-files. Of every file: nothing is raised; every passage is whole and its sentences lie within it; places grow,
-one record each; only the end of a file is a ``BadFile``; a file that is read twice, or from a place on, gives
-the same; no file takes longer than 20 seconds. The exit status is 1 when any of it was violated: the file is
-kept, and named.
+It uses atheris (libFuzzer, guided by coverage) if installed, else hypothesis, on mutations of small valid files.
+Invariants: no exception; every passage is complete and its sentences lie within it; places ascend, one a record; only
+the end of a file is a ``BadFile``; reading twice, or from a place on, gives the same; no file takes longer than
+20 seconds. On a violation the file is kept and named, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def check(kind: Kind, path: Path) -> None:
     lines = [_line(item) for item in items]
     _must(lines == sorted(lines), "places do not grow")
     _must(min(lines, default=1) >= 1, "places begin before 1")
-    _must(not any(isinstance(item, BadFile) for item in items[:-1]), "goes on behind its end")
+    _must(not any(isinstance(item, BadFile) for item in items[:-1]), "items after its end")
     records = [item for item in items if isinstance(item, Record)]
     _must(len({record.line for record in records}) == len(records), "two records at one place")
     _must(len({record.row for record in records}) == len(records), "two records of one row")

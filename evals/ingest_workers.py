@@ -1,16 +1,15 @@
-"""How ingest grows with workers, and what a worker that is killed changes.
+"""Measures how ingest scales with workers, and checks that a killed worker changes no row.
 
 Usage: ``python -m evals.ingest_workers [--data PATH] [--abstracts N] [--workers 1,2] [--shard N]``.
 
-The first abstracts of the pool go into an index three times: encoded by one worker process, by two, and by two of which
-one is killed (SIGKILL) when a third of the abstracts is written. Every process has one thread for its model; workers
-have loaded it before the time begins, and the indices for searching are made after it ends. Printed are the wall time,
-the processor time of the workers and of the writer, and the bound of these: no run can be quicker than the workers'
-time divided by the number of workers, nor than all processor time divided by the number of cores. Where the machine has
-fewer free cores than processes, the measured ratio is to be read against that bound.
+The first abstracts of the pool are ingested three times: by one worker process, by two, and by two of which one is
+killed (SIGKILL) after a third of the abstracts. Each process has one model thread; models are loaded before the time
+starts, and search indices are built after it ends. Printed are wall time, CPU time of workers and writer, and the
+bound: no run can be faster than the workers' time divided by the workers, nor than all CPU time divided by the cores.
+Compare the measured ratio with that bound if the machine has fewer free cores than processes.
 
-The three indices must hold the same rows: ids, digests, sentences and phrases to the last bit; of the vectors the largest
-difference is printed.
+The three indices must hold the same rows: ids, digests, sentences and phrases exactly; the largest difference of vectors
+is printed.
 """
 
 from __future__ import annotations
@@ -190,7 +189,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--shard", type=int, default=SHARD, help="abstracts a shard")
     arguments = parser.parse_args(argv)
     if not (arguments.data / _FILE).exists():
-        sys.exit(f"{arguments.data} has no {_FILE}: name the data sets' folder with --data")
+        sys.exit(f"{arguments.data} has no {_FILE}. Pass --data with the folder of the data sets.")
     prepare_libraries()
     cores, n = len(os.sched_getaffinity(0)), arguments.abstracts
     counts = [int(count) for count in arguments.workers.split(",")]

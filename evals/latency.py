@@ -1,4 +1,4 @@
-"""How long warm retrieval takes: ``python -m evals.latency --index DIR --data DIR``.
+"""Measures warm retrieval: ``python -m evals.latency --index DIR --data DIR``.
 
 Retrieval here is all that comes after the query's vector: both searches, the fusion, the BM25
 re-ranking, and fetching 16 passages with their sentences and vectors. Encoding is timed apart.

@@ -176,7 +176,7 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     for name in (_POOL, _VECTORS, _ASKED):
         if not (given.data / name).exists():
-            sys.exit(f"{given.data} has no {name}: name the data sets' folder with --data")
+            sys.exit(f"{given.data} has no {name}. Pass --data with the folder of the data sets.")
     return 0 if latency(given.data, load(), given.timed) else 1
 
 

@@ -1,7 +1,7 @@
-"""What the ledger costs: how long a call waits for it, how many calls it keeps up with, and how it grows.
+"""Measures the ledger: latency of a pair, pairs a second, and growth with tenants and entries.
 
-A Redis of its own, which keeps what it is told as a real one does (append-only file, written out every
-second). A pair is a reservation under limits of day, month and total, and its settlement. ``python -m evals.ledger``.
+It starts its own Redis with an append-only file, written every second. A pair is a reservation under limits of day,
+month and total, and its settlement. ``python -m evals.ledger``.
 """
 
 from __future__ import annotations

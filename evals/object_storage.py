@@ -1,14 +1,12 @@
-"""What an index on object storage costs at question time: ``python -m evals.object_storage --data DIR``.
+"""Measures what an index on object storage costs at question time: ``python -m evals.object_storage --data DIR``.
 
-The same passages go into a folder and onto a server that speaks S3, in one run: moto's, on this machine, which has
-no network before it. So what a real bucket adds is told apart: how many requests a question makes there, each of
-which takes a round trip of the network, several of them at once.
+The same passages go into a folder and to moto, an S3 server on this machine, in one run. A real bucket adds network
+round trips, so the requests of a question are counted, with how many run at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import logging
 import tempfile
@@ -17,13 +15,13 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import anyio
 import numpy as np
 
 from orchestrator.training.artefacts.gold import pubmedqa
+from orchestrator.training.artefacts.gold import rows as read
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.places import Place, s3_options
@@ -160,8 +158,7 @@ def main() -> None:
     questions = [one.text for one in pubmedqa(given.data)][: given.questions + 6]
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes.jsonl"
-        with gzip.open(given.data / "pool.jsonl.gz", "rt", encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in islice(lines, given.rows)]
+        rows = read(given.data / "pool.jsonl.gz")[: given.rows]
         # its first passages are all older: every second one is made recent, so that k match
         rows = [{**row, "year": 2000 + 15 * (number % 2)} for number, row in enumerate(rows)]
         notes.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

@@ -1,34 +1,31 @@
-"""How far is a budget overrun when everybody calls at once? ``python -m evals.overshoot``.
+"""Measures how far a budget is overrun when 64 calls start at once. ``python -m evals.overshoot``.
 
-64 calls start together against a cap of $0.45, at a stub of a provider that replies after 0.7 s, and whose own
-books are the truth: what it finished times its list price. Four stories:
+The cap is $0.45. The stub provider replies after 0.7 s; its own books are the truth: finished requests times list price.
+Four stories:
 
-* ``full``: each reply is as long as ``max_tokens`` allows, so a call costs what it was bounded by. The cap pays 25.
-* ``short``: replies are a tenth as long, so that the cap pays for all 64, though not for their bounds.
-* ``lost``: as ``full``, but every fourth request is done, billed, and its reply lost with the connection. Each side
-  makes up to three attempts at a call, as both do if nobody says otherwise.
+* ``full``: each reply is as long as ``max_tokens`` allows, so a call costs its bound. The cap pays 25.
+* ``short``: replies are a tenth as long, so the cap pays all 64, though not their bounds.
+* ``lost``: as ``full``, but every fourth request is done and billed, and its reply is lost with the connection. Each
+  side makes up to three attempts a call, the default of both.
 * ``long``: prompts of 300,000 tokens to a model with a higher price from 272,000 on. The cap pays 3.
 
-LiteLLM is the published package in an environment of its own (``--env``), by its strongest means:
+LiteLLM is the published package in an environment of its own (``--env``), with its strictest options:
 
-* ``router``: ``provider_budget_config`` of its Router, spend shared by Redis. It compares what was spent with the
-  limit, and reserves nothing.
-* ``proxy``: a key with ``max_budget``. The proxy reserves input by its own count, and ``max_tokens``, at the
-  deployment's price in a counter in Redis before a call, and puts it right after. ``closed`` adds
-  ``fail_closed_budget_enforcement``, the strictest setting: a call whose estimate does not fit is refused. ``again``
-  has clients whose call was refused for the budget ask again every half second, as the proxy has no queue, until
-  nothing has moved for eight seconds.
+* ``router``: ``provider_budget_config`` of its Router, spending shared by Redis. It compares spending with the limit
+  and reserves nothing.
+* ``proxy``: a key with ``max_budget``. Before a call, the proxy reserves its own count of input and ``max_tokens`` at the
+  deployment's price in Redis, and corrects it after. ``closed`` adds ``fail_closed_budget_enforcement``: a call whose
+  estimate does not fit is refused. ``again`` has clients retry refused calls every half second, as the proxy has no
+  queue, until nothing changes for eight seconds.
 
-The proxy does its books only with a Postgres, through Prisma, whose engine is a binary that is fetched when it first
-starts. So that none is needed here, the key comes from its ``custom_auth``, with
-``custom_auth_run_common_checks``, and the hook that puts reservations right after a call, which it would start with
-the database, is started by its ``callbacks``. Without that hook every call would stay charged at its estimate. One
-worker, Redis beside it, no retries but its router's: what several workers and a slow Redis add is not shown.
-The stub bills no more input than LiteLLM counts, so that its estimate is a bound, but in ``long``, where its
-reservation passes over the step that its price list holds.
+The proxy's own books need Postgres through Prisma, which fetches a binary when it first starts. To avoid that, the key
+comes from ``custom_auth`` with ``custom_auth_run_common_checks``, and its ``callbacks`` start the hook that corrects
+reservations after a call; without it each call would stay charged at its estimate. One worker, Redis beside it, only
+the router's retries: several workers and a slow Redis are not covered. The stub bills no more input than LiteLLM
+counts, so that its estimate is a bound, except in ``long``, where its reservation ignores the price step.
 
-Ours: the real stack over the OpenAI adapter, the cap as the tenant's limit in the same Redis. A call for which there
-is no room but for what others hold waits; one that the money does not pay for is refused.
+Posology: the real stack over the OpenAI adapter, the cap as the tenant's limit in the same Redis. A call waits if only
+in-flight reservations block it, and is refused if the budget cannot pay for it.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ CALLS = 64
 CAP = Decimal("0.45")
 #: seconds until a reply
 LATENCY = 0.7
-#: at a call, on both sides: what LiteLLM's router makes if nobody says otherwise
+#: Attempts a call, on both sides: the default of LiteLLM's router.
 ATTEMPTS = 3
 #: seconds, for a process that was started to answer
 START = 120.0

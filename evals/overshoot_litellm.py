@@ -215,7 +215,7 @@ class ByProxy:
         self._moved = 0.0
 
     def __call__(self, story: Story, _stub: StubProvider) -> Outcome:
-        """Make the calls with a key that nobody has used before."""
+        """Make the calls with a new key."""
         key = f"sk-{time.time_ns()}"
         started = time.perf_counter()
         ends = asyncio.run(self._calls(story, key))

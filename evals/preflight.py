@@ -1,4 +1,4 @@
-"""How well preflight predicts that the key document is lost in the middle, on real gold.
+"""Measures how well preflight predicts that the key document is beyond the third place.
 
 Usage: ``python -m evals.preflight [--data PATH] [--index DIR] [--repeats N] [--write]``.
 

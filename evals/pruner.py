@@ -1,4 +1,4 @@
-"""How good the pruner is on documents kept aside: shares of gold sentences, one threshold, passages' ranks.
+"""Measures the pruner on held-out documents: shares of gold sentences, its threshold, ranks of passages.
 
 ``python -m evals.pruner --data DIR --work DIR``. Encodes what :mod:`orchestrator.training.artefacts.pruner` has not encoded yet, a
 quarter to half an hour on two cores. Figures: ``strategies/compression/models/MODEL_CARD.md``.

@@ -1,4 +1,4 @@
-"""How long the pruner takes for 16 passages at question time, and what it would take to encode them then.
+"""Measures the pruner's time for 16 passages at question time, and the time to encode them then.
 
 ``python -m evals.pruner_latency [--data DIR]``. Abstracts drawn from the pool, with token codes as ingest makes
 them. Each draw is pruned many times; wall time on a busy machine says more about the machine, so processor

@@ -1,4 +1,4 @@
-"""What the Q-table of LeanContext saves, and what it costs in answers.
+"""Measures what LeanContext's Q-table saves and what it costs in answers.
 
 Usage: ``python -m evals.qtable [--data PATH] [--questions N] [--k K] [--work DIR]``.
 
@@ -241,7 +241,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, default=WORK)
     given = parser.parse_args(argv)
     if not (given.data / pooled.FILE).exists():
-        sys.exit(f"{given.data} has no {pooled.FILE}: name the data sets' folder with --data")
+        sys.exit(
+            f"{given.data} has no {pooled.FILE}. Pass --data with the folder of the data sets."
+        )
     anyio.run(_run, given)
     return 0
 

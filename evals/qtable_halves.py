@@ -1,4 +1,4 @@
-"""Explores every action on SQuAD's pooled questions by the code of ``posology policy train``, for ``evals.qtable``."""
+"""Explores every action on SQuAD's pooled questions with the code of ``posology policy train``."""
 
 from __future__ import annotations
 

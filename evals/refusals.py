@@ -1,11 +1,10 @@
-"""Precision and recall of refusal detection on written examples.
+"""Measures precision and recall of refusal detection on written examples.
 
 Usage: ``python -m evals.refusals [--misses]``.
 
-``evals/data/refusals.jsonl`` holds replies with a label. The detector was written against the
-split ``dev``; the split ``test`` was written after the detector was fixed, and the detector has
-not been changed since. ``dev`` holds four earlier splits that were held aside in the same way; on
-first sight they gave precision and recall 0.97/0.79, 0.97/0.74, 0.86/0.74 and 0.92/0.83.
+``evals/data/refusals.jsonl`` holds labelled replies. The detector was written against the split ``dev``; ``test`` was
+written afterwards, and the detector has not changed since. ``dev`` holds four earlier held-out splits; on first sight
+they gave precision and recall 0.97/0.79, 0.97/0.74, 0.86/0.74 and 0.92/0.83.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Are decisions made the same again? 500 jobs through the store, and ``policy replay`` over all of them.
+"""Checks that ``policy replay`` repeats the decisions of 500 jobs from their records.
 
 Usage: ``python -m evals.replay [--data PATH] [--jobs N]``.
 

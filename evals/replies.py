@@ -1,22 +1,21 @@
-"""How long are replies? Sets the bound on a call's output for each stage.
+"""Measures how long replies are, for the bound on a call's output at each stage.
 
 Usage: ``python -m evals.replies [--data PATH]``.
 
-Replies in each stage's form are put together from what experts wrote, and counted by byte-level BPE
-tokenizers that are trained on the spot (the larger count stands):
+Replies in each stage's schema are put together from experts' texts, and counted by two byte-level BPE tokenizers
+trained on the spot; the larger count is used:
 
-- answer: an ideal answer of BioASQ with its snippets as quotes, one and two a passage for up to eight
-  passages, or a long answer of PubMedQA with a sentence of every section of its abstract;
-- extract: BioASQ snippets of three documents, up to two findings each, each with the sentence that
-  states it and the quotes that carry it; or PubMedQA's abstract, a finding for every section;
-- reduce: an ideal answer, the labels of up to sixteen findings, and a claim with its reason for each of
-  the answer's sentences, at most four.
+- answer: an ideal answer of BioASQ with its snippets as quotes, one and two a passage for up to eight passages, or a
+  long answer of PubMedQA with a sentence of every section of its abstract;
+- extract: BioASQ snippets of three documents, up to two findings each, with the stating sentence and its quotes; or
+  PubMedQA's abstract, a finding for every section;
+- reduce: an ideal answer, the labels of up to sixteen findings, and a claim with its reason for each of the answer's
+  sentences, at most four.
 
-What writes passages anew has a bound of its own, for the words that it is asked for: printed are the tokens that a
-word of PubMedQA's abstracts has.
+Rewriters have a bound that depends on the words asked for: printed are the tokens a word of PubMedQA's abstracts.
 
-The built-in bound is a quarter more than the 99th percentile, in steps of 256; what is longer is cut,
-and so refused as truncated. Fails if a built-in bound is not above the 99th percentile.
+The built-in bound is a quarter more than the 99th percentile, in steps of 256; a longer reply is cut and refused as
+truncated. Fails if a built-in bound is not above the 99th percentile.
 """
 
 from __future__ import annotations
@@ -157,7 +156,7 @@ def main(argv: list[str] | None = None) -> int:
     data: Path = parser.parse_args(argv).data
     needed = (*FILES, _QUESTIONS, _ABSTRACTS)
     if missing := [name for name in needed if not (data / name).exists()]:
-        sys.exit(f"{data} has no {missing[0]}: name the data sets' folder with --data")
+        sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
     texts = Texts.read(data)
     tokenizers = [train(made(texts), size=size, pattern="cl100k") for made, size in _TRAINED]
     enough = True

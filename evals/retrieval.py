@@ -1,4 +1,4 @@
-"""How often the gold passage is found: dense, BM25 and fused, on two sets of questions.
+"""Measures how often the gold passage is found: dense, BM25 and fused, on two sets of questions.
 
 ``python -m evals.retrieval --index DIR --data DIR`` with an index of ``pool.jsonl.gz``.
 

@@ -1,4 +1,4 @@
-"""What a right answer costs: the router beside one dose for all questions.
+"""Measures the cost of a right answer by the router and by one dose for all questions.
 
 Usage: ``python -m evals.router [--data PATH] [--questions N] [--part router|test] [--qtable FILE] [--least SCORE]``.
 
@@ -344,7 +344,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--least", type=float, default=THRESHOLD, help="refuse below this score")
     given = parser.parse_args(argv)
     if not (given.data / FILE).exists():
-        sys.exit(f"{given.data} has no {FILE}: name the data sets' folder with --data")
+        sys.exit(f"{given.data} has no {FILE}. Pass --data with the folder of the data sets.")
     pool = open_pool(given.data, given.work)
     table = None if given.no_qtable else _table(pool, given)
     asked = pool.sample(given.part, given.questions, given.seed)

@@ -1,15 +1,15 @@
-"""How the index grows from 10,000 to a million passages: ``python -m evals.scale --data ../shared/data``.
+"""Measures how the index grows from 10,000 to a million passages: ``python -m evals.scale --data DIR``.
 
-Each size is built and measured in processes of its own, and its figures are kept under ``--work``: a run that was broken
-off goes on with the size that is missing. Time of building (writing, files, columns, words, vectors, measuring recall),
-disk, recall of the 16 nearest to real questions against an exact search, time of whole retrievals and of their parts,
-with filters and without, and the memory of the building process and of one that reads.
+Each size is built and measured in its own processes. Figures are kept under ``--work``, so an interrupted run resumes
+with the missing size. Measured: build time (writing, files, columns, words, vectors, recall), disk, recall of the 16
+nearest to real questions against an exact search, time of whole retrievals and of their parts, with and without
+filters, and the memory of the builder and of a reader.
 
-The passages are synthetic (:mod:`evals.scale_corpus`); their vectors and sentence vectors are filled, token codes and
-phrases are not. ``--likeness`` shows that finding these vectors is no easier than finding the pool's own.
+The passages are synthetic (:mod:`evals.scale_corpus`), with vectors and sentence vectors, without token codes and
+phrases. ``--likeness`` shows that their vectors are no easier to find than the pool's.
 
-``--report`` prints the table and how each figure grows, and writes ``docs/figures/scale.json``, ``docs/figures/scale.png``
-and the tables of ``docs/concepts/sizing.md`` from them.
+``--report`` prints the table and the growth of each figure, and writes ``docs/figures/scale.json``,
+``docs/figures/scale.png`` and the tables of the sizing page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds one size of :mod:`evals.scale` and measures what it takes: the builder's half."""
+"""Builder of :mod:`evals.scale`: builds one size and measures it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def build(corpus: Corpus, rows: int, where_to: Path, **thresholds: int) -> dict[
         seconds["write"] = writing
         index.finish(step=_clock(seconds), **thresholds)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that nobody may read what is removed: nobody does
+        warnings.simplefilter("ignore")  # it warns of readers of removed versions; there are none
         index.connection.open_table(TABLE).optimize(cleanup_older_than=timedelta(0))
     index = Index.open(where_to)
     info = index.info()
@@ -153,7 +153,7 @@ def _clock(seconds: dict[str, float]) -> Callable[[str], None]:
 
 
 def _disk(where_to: Path) -> dict[str, float]:
-    """Megabytes by what they hold; indices are told by the names of their files."""
+    """Return megabytes by kind of content; indices are identified by their file names."""
     table = where_to / f"{TABLE}.lance"
     found = {"data": _bytes(table / "data"), "words": 0, "vectors": 0, "columns": 0}
     for index in (table / "_indices").iterdir():

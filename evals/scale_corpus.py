@@ -3,7 +3,7 @@
 **Vectors.** Each is of two abstracts of the pool that are near neighbours (one of 16), at a random place in the first
 half of the way from the one to the other, plus half the difference of two other abstracts' vectors drawn at random:
 noise with the covariance of real texts, not with that of none. Of 44,581 of these, as of the pool itself, the median
-cosine to the first, 4th, 16th and 64th neighbour is told by ``python -m evals.scale --likeness``, and how many of the
+cosine to the first, 4th, 16th and 64th neighbour is printed by ``python -m evals.scale --likeness``, and how many of the
 nearest to real questions are found. At 44,581 these lie further apart than the real ones, which are in clusters, and by 16
 to 64 partitions about a point more is found of them: recall at larger sizes may be that much too high. At a million the
 real ones would lie closer, which their growth from 3,000 to 44,581 foretells, and so do these.
@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.training.artefacts.gold import pubmedqa, scifact
+from orchestrator.training.artefacts.gold import rows as read
 from posology.index.embedders import load
 from posology.index.schema import Row, digest
 from posology.text.sentences import split
@@ -175,8 +176,7 @@ class Corpus:
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
-        with gzip.open(self.data / "pool.jsonl.gz", "rt", encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+        return read(self.data / "pool.jsonl.gz")
 
     @cached_property
     def _titles(self) -> list[str]:

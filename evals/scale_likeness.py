@@ -1,4 +1,4 @@
-"""Whether the vectors of :mod:`evals.scale_corpus` are as hard to find as real ones: both indexed alike, at one size."""
+"""Compares the vectors of :mod:`evals.scale_corpus` with real ones: both indexed alike, at one size."""
 
 from __future__ import annotations
 

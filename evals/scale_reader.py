@@ -1,6 +1,6 @@
-"""A process that opens an index and answers from it: time and memory of a worker, for :mod:`evals.scale`.
+"""Reader process of :mod:`evals.scale`: opens an index and measures retrieval time and memory.
 
-The questions' vectors are made beforehand: no model is loaded here. Prints one line of JSON.
+The questions' vectors are made beforehand, so no model is loaded. Prints one line of JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What :mod:`evals.scale` has measured: a table, how each figure grows, a picture, and the tables of docs/concepts/sizing.md."""
+"""Report of :mod:`evals.scale`: table, growth, figure, and the tables of the sizing page."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ def report(work: Path, figures: Path) -> str:
         return "nothing is measured yet"
     kept.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     plot(sizes, figures / "scale.png")
-    write_page(known, figures)
-    return table(sizes)
+    growth = table(sizes)
+    write_page(known, figures, growth)
+    return growth
 
 
 def table(sizes: Sequence[dict[str, Any]], cell: Callable[[Any], str] | None = None) -> str:

@@ -1,7 +1,7 @@
-"""The tables of ``docs/concepts/sizing.md``, from the figures of :mod:`evals.scale`.
+"""Tables of ``docs/concepts/sizing.md``, from the figures of :mod:`evals.scale`.
 
-Between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` the page is written by this; the rest of it by people. What else
-the estimates need, and was measured elsewhere or is assumed, stands in ``docs/figures/sizing.json``: change it there.
+This writes the text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``. Figures measured elsewhere, and
+assumptions, are in ``docs/figures/sizing.json``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from evals.scale_build import exponent
 
 #: abstracts in PubMed that have one, and all of PubMed's records
 TARGETS = (24_000_000, 38_000_000)
@@ -39,23 +41,22 @@ class Law:
         return f"{constant}{self.value:,.3g} · (n / {self.size:,.0f})^{self.exponent:.2f}"
 
 
-def write_page(known: dict[str, Any], figures: Path) -> None:
-    """Fill in ``docs/concepts/sizing.md`` beside the folder of figures, if it is there.
+def write_page(known: dict[str, Any], figures: Path, growth: str) -> None:
+    """Fill in the tables of ``docs/concepts/sizing.md``, if the page exists.
 
     Args:
-        known: what :mod:`evals.scale` has measured.
-        figures: the folder that ``sizing.json`` lies in.
+        known: figures of :mod:`evals.scale`.
+        figures: folder of ``sizing.json``.
+        growth: table of all sizes.
     """
     page = figures.parent / "concepts" / "sizing.md"
     if not page.exists():
         return
-    from evals.scale_report import table
-
     given = json.loads((figures / "sizing.json").read_text(encoding="utf-8"))
     sizes = known["sizes"]
     text = page.read_text(encoding="utf-8")
     tables = {
-        "growth": table(sizes),
+        "growth": growth,
         "sizing": sizing(sizes, given),
         "encoding": encoding(given),
         "likeness": likeness(known.get("likeness")),
@@ -165,8 +166,6 @@ def likeness(compared: dict[str, Any] | None) -> str:
 
 def _exponent(sizes: Sequence[dict[str, Any]], key: str, *, least: float) -> float:
     """Fitted over the sizes that are indexed approximately, and no less than theory says."""
-    from evals.scale_build import exponent
-
     points = [(one["rows"], one[key]) for one in sizes if one.get(key)]
     if len(points) < 2:
         return least

@@ -10,14 +10,14 @@ PubMed id: rules were tuned on ``dev`` only.
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
+from orchestrator.training.artefacts.gold import rows
 from posology.text.sentences import split
 
 FILE = "genia_sentences.jsonl.gz"
@@ -68,19 +68,13 @@ def half_of(pmid: str) -> str:
 
 def read(path: Path) -> Iterator[Abstract]:
     """Read gold abstracts from gzipped JSON lines."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            ends: list[int] = []
-            at = -1
-            for sentence in row["sentences"]:
-                at += 1 + len(sentence)
-                ends.append(at)
-            yield Abstract(
-                text=" ".join(row["sentences"]),
-                boundaries=frozenset(ends[:-1]),
-                half=half_of(row["pmid"]),
-            )
+    for row in rows(path):
+        ends = [length - 1 for length in accumulate(1 + len(one) for one in row["sentences"])]
+        yield Abstract(
+            text=" ".join(row["sentences"]),
+            boundaries=frozenset(ends[:-1]),
+            half=half_of(row["pmid"]),
+        )
 
 
 def ours(text: str) -> set[int]:

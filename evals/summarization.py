@@ -12,8 +12,6 @@ Fine-tuned mT5 is not at hand here, so nothing below measures its summaries.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import random
 import re
 from collections import Counter
@@ -23,6 +21,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from evals.pooled import prices, shown
+from orchestrator.training.artefacts.gold import rows
 from posology.text._edges import NEGATIONS
 from posology.text.sentences import split
 from posology.types import Passage, Usage
@@ -139,13 +138,11 @@ def _costs() -> None:
 
 def _conclusions(data: Path) -> Iterator[tuple[Passage, str]]:
     """Abstracts without their conclusion, and the conclusion."""
-    with gzip.open(data / "pubmedqa_train.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            passage = Passage(
-                id=f"pmid:{row['pmid']}", text=" ".join(row["contexts"]), title=row["question"]
-            )
-            yield passage, row["long_answer"]
+    for row in rows(data / "pubmedqa_train.jsonl.gz"):
+        passage = Passage(
+            id=f"pmid:{row['pmid']}", text=" ".join(row["contexts"]), title=row["question"]
+        )
+        yield passage, row["long_answer"]
 
 
 def _drugs(text: str) -> list[str]:

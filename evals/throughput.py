@@ -1,8 +1,8 @@
-"""How many model calls a second one worker process sustains, and what each costs it in CPU time.
+"""Measures model calls a second of one worker process, and the CPU time of each.
 
-BriefContext jobs of 48 partitions, so 49 calls each, through Redis and one Celery worker on its thread pool,
-against a stub provider of 0.2 s in a process of its own. The jobs have many partitions so that calls are
-measured, and not retrieval, which costs tens of milliseconds a job. ``python -m evals.throughput``.
+BriefContext jobs of 48 partitions (49 calls each) go through Redis and one Celery worker on its thread pool, against
+a stub provider of 0.2 s in another process. Many partitions a job keep the share of retrieval small; it costs tens of
+milliseconds a job. ``python -m evals.throughput``.
 """
 
 from __future__ import annotations
