@@ -68,7 +68,7 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
     if url is None:
         yield Budget(ledger=MemoryLedger(tenant=name, lease=lease), meter=None)
         return
-    redis = connect(url, patience=_TRIES)
+    redis = connect(url, tries=_TRIES)
     try:
         yield Budget(
             ledger=RedisLedger(redis, url, tenant=name, lease=lease),

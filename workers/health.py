@@ -30,7 +30,7 @@ async def healthy(url: str, *, within: float) -> bool:
         StoreUnavailable: Redis is out of reach.
     """
     with translated(url):
-        async with connect(url, patience=0) as redis:
+        async with connect(url, tries=0) as redis:
             seconds, _ = await redis.time()
             since = (int(seconds) - within) * 1000
             found = await redis.zrangebyscore(keys.WORKERS, since, "+inf")

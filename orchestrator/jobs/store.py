@@ -17,7 +17,7 @@ from orchestrator.jobs.events import check_event, entries
 from orchestrator.jobs.scripts import source
 from orchestrator.question.request import JobRequest
 from posology.budget.ledger.base import nano
-from posology.budget.ledger.refusals import refuse_at_the_door
+from posology.budget.ledger.refusals import raise_if_not_admitted
 from posology.errors import (
     BatchNotFound,
     IdempotencyConflict,
@@ -141,7 +141,7 @@ class JobStore:
             "" if request.max_cost_usd is None else nano(request.max_cost_usd),
         )
         if said == "refused":
-            refuse_at_the_door([found, *rest], model, self.least(model), tenant)
+            raise_if_not_admitted([found, *rest], model, self.least(model), tenant)
         if said == "conflict":
             raise IdempotencyConflict(
                 f"the idempotency key {key!r} was used for another request, job {found}: use a new key",
@@ -170,11 +170,11 @@ class JobStore:
             said = await self.run("admit", keys.prefix(tenant), model, nano(least))
             if said[0] != "model":
                 # what does not pay for this one pays for no dearer one
-                refuse_at_the_door(said, model, least, tenant)
+                raise_if_not_admitted(said, model, least, tenant)
                 return
             refused = refused or (model, least)
         if refused is not None:
-            refuse_at_the_door(["model"], *refused, tenant)
+            raise_if_not_admitted(["model"], *refused, tenant)
 
     def least(self, model: str) -> Decimal:
         """Dollars that a call to a model costs in any case; 0 without prices.
@@ -370,7 +370,7 @@ async def open_store(
     Raises:
         ConfigurationError: the address cannot be one.
     """
-    redis = connect(url, patience=patience)
+    redis = connect(url, tries=patience)
     try:
         yield JobStore(redis, url, retention=retention, prices=prices)
     finally:

@@ -26,7 +26,7 @@ async def ping(url: str) -> Ping:
     Raises:
         ConfigurationError: the URL cannot be read, or the password is wrong.
     """
-    client = connect(url, patience=0)
+    client = connect(url, tries=0)
     try:
         await client.ping()
     except AuthenticationError:

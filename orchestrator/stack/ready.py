@@ -18,7 +18,7 @@ async def workers_announced(info: StackInfo, workers: tuple[Child, ...]) -> bool
 
     By host and process id: what an earlier process left there does not count.
     """
-    async with connect(info.redis_url, patience=0) as client:
+    async with connect(info.redis_url, tries=0) as client:
         try:
             announced = set(await client.zrange(keys.WORKERS, 0, -1))
         except (RedisError, OSError):

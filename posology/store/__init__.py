@@ -1,1 +1,1 @@
-"""Redis: the connection, the names of what stands there, and the scripts that change it."""
+"""Redis: the connection, the names of keys, and the scripts. Also the persistent cache."""

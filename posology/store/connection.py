@@ -1,4 +1,4 @@
-"""The connection to Redis: patient for a while, then a typed error."""
+"""The connection to Redis: retries for a while, then a typed error."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from redis.exceptions import TimeoutError as RedisTimeout
 
 from posology.errors import ConfigurationError, StoreUnavailable
 
-#: seconds between tries are at most this long
+#: maximum seconds between two tries
 _CAP = 1.0
-#: tries; with the waits above, about twenty seconds: longer than a restart takes, shorter than a lease
-#: and a deadline would want to wait
+#: tries of a command; with the waits about twenty seconds: longer than a restart of Redis, shorter than
+#: a lease or a deadline
 TRIES = 24
-#: A full store, one that is a replica now, or one that is busy may serve again; nothing was written. The
-#: client takes the code off the text of those that it has a class for; a script puts words before it.
+#: Errors of a store that is full, busy or a replica now: nothing was written, and it may recover. The client
+#: removes the code from the text of errors with a class of their own; a script prefixes the text.
 _LATER = (OutOfMemoryError, ReadOnlyError, ClusterDownError, TryAgainError)
 _SAYS_LATER = re.compile(
     r"(?:^|-|\s)(?:OOM|READONLY|MISCONF|LOADING|CLUSTERDOWN|NOREPLICAS|BUSY|MASTERDOWN|TRYAGAIN)\b"
 )
 
 
-def connect(url: str, *, patience: int = TRIES) -> Redis:
-    """A client that reconnects, and repeats a command that found no server.
+def connect(url: str, *, tries: int = TRIES) -> Redis:
+    """Return a client that reconnects, and repeats a command that found no server.
 
-    Every script of ours may be repeated: what was done already is recognised.
+    Every script of ours is idempotent.
 
     Args:
-        url: ``redis://``, ``rediss://`` or ``unix://``; Celery's ``redis+socket://`` is understood, too.
-        patience: tries at a command before it fails.
+        url: ``redis://``, ``rediss://`` or ``unix://``; Celery's ``redis+socket://`` works as well.
+        tries: tries of a command before it fails.
 
     Raises:
-        ConfigurationError: the address cannot be one.
+        ConfigurationError: the address is malformed.
     """
     if _readable(url) is None:
         raise _no_address()
@@ -54,7 +54,7 @@ def connect(url: str, *, patience: int = TRIES) -> Redis:
         return Redis.from_url(
             url.replace("redis+socket://", "unix://", 1),
             decode_responses=True,
-            retry=Retry(ExponentialWithJitterBackoff(base=0.02, cap=_CAP), patience),
+            retry=Retry(ExponentialWithJitterBackoff(base=0.02, cap=_CAP), tries),
             retry_on_error=[RedisUnreachable, RedisTimeout, BusyLoadingError],
             socket_timeout=10.0,
             socket_connect_timeout=5.0,
@@ -62,12 +62,12 @@ def connect(url: str, *, patience: int = TRIES) -> Redis:
             max_connections=512,
         )
     except ValueError:
-        # what it says may be a piece of the password
+        # its message may contain a part of the password
         raise _no_address() from None
 
 
 def shown(url: str) -> str:
-    """The address without its password: nothing of one in which the password's end is in doubt."""
+    """Return an address without its password; nothing of it if the end of the password is in doubt."""
     parts = _readable(url)
     if parts is None or not (parts.hostname or parts.scheme in ("unix", "redis+socket")):
         return "an address that cannot be read"
@@ -77,24 +77,24 @@ def shown(url: str) -> str:
 
 def _no_address() -> ConfigurationError:
     return ConfigurationError(
-        "POSOLOGY_REDIS_URL is no Redis address, such as redis://:PASSWORD@HOST:6379/0: "
-        "write / # ? @ in the password as %2F %23 %3F %40"
+        "POSOLOGY_REDIS_URL is not a Redis address: use redis://:PASSWORD@HOST:6379/0, and write / # ? @ "
+        "in the password as %2F %23 %3F %40"
     )
 
 
 def _readable(url: str) -> SplitResult | None:
-    """The parts of an address; ``None`` where a piece of the password may be taken for another part."""
+    """Return the parts of an address; ``None``: a part of the password may be taken for another part."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises
     except ValueError:
         return None
-    # a sign that belongs into the password has ended the host before its time
+    # an unescaped character of the password has ended the host part too early
     return None if "@" in f"{parts.path}{parts.query}{parts.fragment}" else parts
 
 
 async def evicts(redis: Redis) -> str | None:
-    """The policy by which a full Redis would throw jobs away; ``None``: it refuses instead."""
+    """Return the policy by which a full Redis evicts keys; ``None``: it refuses writes instead."""
     info = await redis.info("memory")
     policy = str(info.get("maxmemory_policy", "noeviction"))
     return None if policy == "noeviction" or not int(info.get("maxmemory", 0)) else policy
@@ -102,17 +102,17 @@ async def evicts(redis: Redis) -> str | None:
 
 @contextmanager
 def translated(url: str) -> Iterator[None]:
-    """Redis's errors as ours.
+    """Translate Redis's errors to ours.
 
     Raises:
-        StoreUnavailable: there is no Redis, or it cannot serve now.
+        StoreUnavailable: Redis is unreachable, or cannot serve now.
     """
     try:
         yield
     except (RedisUnreachable, RedisTimeout, OSError) as error:
         address = shown(url)
         raise StoreUnavailable(
-            f"Redis at {address} is out of reach ({type(error).__name__}): start it, or run "
+            f"Redis at {address} is unreachable ({type(error).__name__}): start it, or run "
             "`posology up`",
             address=address,
         ) from error
@@ -120,6 +120,6 @@ def translated(url: str) -> Iterator[None]:
         if isinstance(error, _LATER) or _SAYS_LATER.search(str(error)):
             address = shown(url)
             raise StoreUnavailable(
-                f"Redis at {address} does not serve: {error}", address=address
+                f"Redis at {address} cannot serve now: {error}", address=address
             ) from error
         raise

@@ -1,7 +1,7 @@
-"""The names under which things stand in Redis.
+"""Names of keys in Redis.
 
-All keys of a tenant carry its name as hash tag, so that they share one slot of a cluster and one script
-can change them together.
+All keys of a tenant have its name as hash tag: they share one slot of a cluster, so one script can change
+them together.
 """
 
 from __future__ import annotations
@@ -14,67 +14,67 @@ from datetime import UTC, datetime
 
 from posology.errors import InvalidQuery
 
-#: tenants that were created, and names of which somebody tried to
+#: created tenants, and names whose creation was tried
 REGISTERED = "posology:tenants:registered"
-#: tenants that may have records, by when they last submitted, milliseconds
+#: tenants that may have records, by the time of their last submission, milliseconds
 TENANTS = "posology:tenants:listed"
-#: tenants that were taken off that list at some time
+#: tenants removed from that list
 PAST = "posology:tenants:past"
-#: tenants that have spent by runs that are no jobs
+#: tenants that have spent by runs in process
 SPENDERS = "posology:tenants:spenders"
 #: tenants that may have waiting jobs
 WAITING = "posology:tenants:waiting"
-#: a token for whoever waits for jobs
+#: a token that wakes a waiting worker
 WAKE = "posology:wake"
-#: worker processes by when they last told of themselves, milliseconds
+#: worker processes by their last heartbeat, milliseconds
 WORKERS = "posology:workers"
-#: when a worker last swept, milliseconds
+#: time of the last sweep, milliseconds
 SWEPT = "posology:swept"
-#: there while an ended lease tells nothing
+#: present while an expired lease is ignored
 AMNESTY = "posology:amnesty"
 DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def prefix(tenant: str) -> str:
-    """What every key of a tenant starts with.
+    """Return the prefix of every key of a tenant.
 
     Raises:
-        InvalidQuery: no tenant can have that name.
+        InvalidQuery: the name is malformed.
     """
     if not _TENANT.fullmatch(tenant):
         raise InvalidQuery(
-            f"no tenant can be called {tenant!r}: up to 64 letters, digits, '_', '.' and '-'",
+            f"{tenant!r} is not a tenant's name: use up to 64 letters, digits, '_', '.' and '-', a letter or digit first",
             field="tenant",
         )
     return f"posology:{{{tenant}}}:"
 
 
-def purse(tenant: str, job: str) -> str:
-    """Where a job's counters of money stand, or those of a run that is none.
+def budget(tenant: str, job: str) -> str:
+    """Return the key of the counters of a job's budget, or of a run's in process.
 
     Raises:
-        InvalidQuery: no tenant can have that name.
+        InvalidQuery: the name is malformed.
     """
     kind = "job" if job.startswith("job_") else "run"
     return f"{prefix(tenant)}{kind}:{job}"
 
 
 def api_key(key_id: str) -> str:
-    """Where it stands whose an API key is; it is looked up before the tenant is known."""
+    """Return the key of the record that maps an API key to its tenant."""
     return f"posology:key:{key_id}"
 
 
 def worker(pid: int) -> str:
-    """The name of a worker process of this machine."""
+    """Return the name of a worker process of this machine."""
     return f"{socket.gethostname()}:{pid}"
 
 
 def new_id(kind: str) -> str:
-    """An id that sorts by the time it was made, e.g. ``job_0199…``."""
+    """Return an id that sorts by its time, e.g. ``job_0199…``."""
     return f"{kind}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
 
 
 def at(milliseconds: str | float) -> datetime:
-    """The time of a number of milliseconds since 1970, UTC."""
+    """Return the time of POSIX milliseconds, UTC."""
     return datetime.fromtimestamp(float(milliseconds) / 1000, UTC)

@@ -1,4 +1,4 @@
-"""What was computed once, kept for good: in a file that threads and processes share, or in a process."""
+"""Persistent cache: in a file that threads and processes share, or in a process."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from posology.errors import ConfigurationError
 
 log = logging.getLogger(__name__)
 
-#: seconds that a writer waits for another
+#: seconds that a writer waits for another writer
 PATIENCE = 10.0
-#: seconds between two trials of what SQLite does not wait for itself
+#: seconds between two tries where SQLite itself does not wait
 _PAUSE = 0.01
-#: keys of one statement, fewer than the variables that any SQLite takes
+#: keys of one statement, below SQLite's limit of variables
 _BATCH = 500
-#: says that a file is one of these, and in which form; 1 had no checksums
+#: version of the file's format; 1 had no checksums
 _FORMAT, _WITHOUT_SUMS = 2, 1
 #: bytes of an entry's checksum
 _SUM = 8
-#: of an error's code, the part that says which kind it is
+#: mask of the kind in an error's code
 _PRIMARY = 0xFF
-#: what SQLite says of a file whose own structure is damaged
+#: SQLite's codes for a damaged file
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-#: what SQLite raises, and Python where a message quotes a part of the file that is no text any more
+#: errors of SQLite, and of Python for a message with damaged text
 _FAULTS = (sqlite3.Error, UnicodeDecodeError)
-#: of what type a damaged entry's fields are, nobody knows
+#: casts, since a damaged entry's fields may have any type
 _READ = (
     "SELECT CAST(key AS BLOB), CAST(value AS BLOB), CAST(sum AS BLOB) FROM kept WHERE key IN ({})"
 )
-#: unless another has put it right meanwhile
+#: unless another process has repaired it
 _REMOVE = "DELETE FROM kept WHERE key = ? AND CAST(value AS BLOB) IS ? AND CAST(sum AS BLOB) IS ?"
-#: what to do about a file that is damaged
+#: advice for a damaged file
 _SET_ASIDE = (
-    "it is damaged, or no memory at all. What it holds can be computed anew: move it away, or set POSOLOGY_MEMORY to "
+    "it is damaged, or not a memory file. Move it away, and its content is recomputed; or set POSOLOGY_MEMORY to "
     "another file"
 )
 
@@ -49,48 +49,47 @@ _SET_ASIDE = (
 class SqliteMemory:
     """A :class:`~posology.seams.Memory` in an SQLite file, whose readers do not wait for its writer (WAL).
 
-    It saves time, and no question fails for a file that is busy, full, damaged or gone: what cannot be read counts
-    as not there, what cannot be written is not kept, and the log says so once. Each entry has a checksum, since SQLite
-    has none of what it stores: an entry that is damaged counts as not there and is removed, so that it is
-    computed anew and kept; the log says so once. Nothing else is ever removed; delete the file to begin anew. The
-    file must be on a disk of this machine, as WAL needs.
+    No question fails because the file is busy, full, damaged or gone: entries that cannot be read count as
+    missing, entries that cannot be written are dropped, and each is logged once. Each entry has a checksum, since
+    SQLite has none: a damaged entry is removed and recomputed, logged once. No other entry is ever removed; delete
+    the file to start anew. The file must be on a local disk, as WAL requires.
 
     Raises:
-        ConfigurationError: the file cannot be opened, is something else, or its beginning is damaged.
+        ConfigurationError: the file cannot be opened, has another format, or its header is damaged.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        #: a connection a thread, and none that was made before a fork
+        #: one connection for each thread, not shared across a fork
         self._local = threading.local()
-        #: what the log has said
-        self._told: set[str] = set()
+        #: events that were logged
+        self._logged: set[str] = set()
         try:
             self._make()
         except _FAULTS as error:
             wanted = (
                 _SET_ASIDE
                 if _damaged(error)
-                else "set POSOLOGY_MEMORY to a file on a disk of this machine that can be written"
+                else "set POSOLOGY_MEMORY to a writable file on a local disk"
             )
             raise ConfigurationError(
-                f"{path} cannot serve as memory ({error}): {wanted}"
+                f"{path} cannot be used as memory ({error}): {wanted}"
             ) from error
 
     def _make(self) -> None:
-        """Make the file, or find that it is one of these; whoever opens it at the same time waits."""
+        """Create the file, or check its format; other processes that open it wait."""
         with closing(self._connect()) as connection:
-            # in one piece: who looks in between would find a table of an unknown form
+            # in one transaction: others must not see a table of another format
             connection.execute("BEGIN IMMEDIATE")
             (made,) = connection.execute("PRAGMA user_version").fetchone()
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if made not in (0, _WITHOUT_SUMS, _FORMAT) or (made == 0 and tables):
                 raise ConfigurationError(
-                    f"{self._path} is no memory of this version: move it away, or set POSOLOGY_MEMORY to "
+                    f"{self._path} is not a memory file of this version: move it away, or set POSOLOGY_MEMORY to "
                     "another file"
                 )
             if made == _WITHOUT_SUMS:
-                # what it holds is taken as it is: whether it was damaged before, nobody can tell
+                # entries are accepted as they are: earlier damage cannot be detected
                 connection.create_function("checksum", 2, _checksum, deterministic=True)
                 connection.execute("ALTER TABLE kept ADD COLUMN sum BLOB NOT NULL DEFAULT x''")
                 connection.execute(
@@ -104,7 +103,7 @@ class SqliteMemory:
             connection.commit()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is kept of these keys."""
+        """Return the values of the keys that are present."""
         found: dict[bytes, bytes] = {}
         damaged = []
         try:
@@ -123,7 +122,7 @@ class SqliteMemory:
         return found
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep; what is there already stays as it is."""
+        """Store values; present keys keep theirs."""
         if not values:
             return
         entries = [(key, value, _checksum(key, value)) for key, value in values.items()]
@@ -134,11 +133,10 @@ class SqliteMemory:
             self._complain("written", error)
 
     def _remove(self, damaged: Sequence[tuple[bytes | None, bytes | None, bytes | None]]) -> None:
-        """Make room for what is computed anew."""
+        """Remove damaged entries, so that they are recomputed."""
         if self._is_new("damaged entries"):
             log.warning(
-                "%s holds entries that are damaged: they are computed anew, and nothing more is said of them. See "
-                "to the disk",
+                "memory has damaged entries path=%s: they are recomputed, and this is logged once. Check the disk",
                 self._path,
             )
         try:
@@ -148,7 +146,7 @@ class SqliteMemory:
             self._complain("written", error)
 
     def close(self) -> None:
-        """Close the connection of this thread; it is opened again when it is needed."""
+        """Close the connection of this thread; the next use reopens it."""
         if (connection := getattr(self._local, "connection", None)) is not None:
             connection.close()
             del self._local.connection
@@ -166,7 +164,7 @@ class SqliteMemory:
         connection = sqlite3.connect(self._path, timeout=PATIENCE)
         try:
             _write_ahead(connection)
-            # the last writes may be lost when the machine dies, not when the process does: no harm
+            # the last writes may be lost if the machine fails, not if the process does: harmless
             connection.execute("PRAGMA synchronous = NORMAL")
         except _FAULTS:
             connection.close()
@@ -175,29 +173,27 @@ class SqliteMemory:
 
     def _complain(self, done: str, error: Exception) -> None:
         if _damaged(error):
-            # somebody must see to it, also where the file was only busy or full before
+            # needs attention, also after warnings that the file was busy or full
             if self._is_new("damaged file"):
-                log.error(
-                    "%s cannot be used, and saves nothing (%s): %s", self._path, error, _SET_ASIDE
-                )
+                log.error("memory not used path=%s error=%s: %s", self._path, error, _SET_ASIDE)
         elif self._is_new("unusable file"):
-            log.warning("%s cannot be %s, and saves nothing: %s", self._path, done, error)
+            log.warning("memory not used path=%s: cannot be %s: %s", self._path, done, error)
 
     def _is_new(self, told: str) -> bool:
-        """Whether the log has not said it yet; from now on it has."""
-        new = told not in self._told
-        self._told.add(told)
+        """Return whether an event is not logged yet, and mark it as logged."""
+        new = told not in self._logged
+        self._logged.add(told)
         return new
 
 
 def _damaged(error: Exception) -> bool:
-    """Whether the file itself is, not an entry of it."""
+    """Whether an error means that the file itself is damaged, not an entry."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
     return isinstance(error, UnicodeDecodeError) or code & _PRIMARY in _DAMAGED
 
 
 class ProcessMemory:
-    """A :class:`~posology.seams.Memory` for as long as the process lives; what was used longest ago goes first.
+    """A :class:`~posology.seams.Memory` in this process; the least recently used entries are dropped first.
 
     Args:
         entries: kept at most.
@@ -209,7 +205,7 @@ class ProcessMemory:
         self._lock = threading.Lock()
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """What is kept of these keys."""
+        """Return the values of the keys that are present."""
         with self._lock:
             found = {key: self._kept[key] for key in keys if key in self._kept}
             for key in found:
@@ -217,7 +213,7 @@ class ProcessMemory:
         return found
 
     def put(self, values: Mapping[bytes, bytes]) -> None:
-        """Keep; what is there already stays as it is."""
+        """Store values; present keys keep theirs."""
         with self._lock:
             for key, value in values.items():
                 self._kept.setdefault(key, value)
@@ -226,7 +222,7 @@ class ProcessMemory:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn on write-ahead logging, which fails at once, whatever the patience, where another does the same."""
+    """Turn on write-ahead logging, with retries: SQLite does not wait if another process does the same."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -240,12 +236,12 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 
 def _checksum(key: bytes, value: bytes) -> bytes:
-    """Of an entry: its value under another key is damage, too."""
+    """Return the checksum of an entry: a value under another key is damage, too."""
     return blake2b(value, digest_size=_SUM, key=blake2b(key).digest()).digest()
 
 
 def _sound(key: bytes | None, value: bytes | None, made: bytes | None) -> bool:
-    """Whether an entry is what was put, or anything else that a damaged record may hold."""
+    """Whether an entry is intact."""
     return key is not None and value is not None and made == _checksum(key, value)
 
 

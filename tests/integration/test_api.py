@@ -34,7 +34,7 @@ async def api(
     url: str, tenant: str, limits: Limits | None = None, patience: int = 8
 ) -> AsyncIterator[tuple[httpx2.AsyncClient, JobStore]]:
     """A client of an app on that Redis; it buffers responses, so streams are tested over a socket."""
-    redis = connect(url, patience=patience)
+    redis = connect(url, tries=patience)
     store = JobStore(redis, url)
     app = create_app(Settings(), store, limits=limits)
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)

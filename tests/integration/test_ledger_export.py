@@ -191,7 +191,7 @@ async def test_what_cannot_be_written_leaves_what_was_there(
 ) -> None:
     path = tmp_path / "export.jsonl"
     path.write_text("old")
-    gone = connect("redis://127.0.0.1:1/0", patience=0)
+    gone = connect("redis://127.0.0.1:1/0", tries=0)
     with pytest.raises(StoreUnavailable):
         await export(gone, "redis://127.0.0.1:1/0", path, [traffic.tenant], ALL)
     await gone.aclose()

@@ -97,12 +97,12 @@ async def test_an_attempt_of_a_job_tells_its_unit(bench: Bench, tmp_path: Path) 
 async def test_archived_entries_count_in_their_jobs(bench: Bench, tmp_path: Path) -> None:
     job, other = await all_ends(bench)
     await anyio.sleep(0.01)
-    before = [await hash_of(bench.redis, keys.purse(bench.tenant, one)) for one in (job, other)]
+    before = [await hash_of(bench.redis, keys.budget(bench.tenant, one)) for one in (job, other)]
     (done,) = await Archive(bench.redis, bench.url, tenant=bench.tenant, folder=tmp_path)(
         datetime.now(UTC)
     )
     assert done.removed == 12
-    after = [await hash_of(bench.redis, keys.purse(bench.tenant, one)) for one in (job, other)]
+    after = [await hash_of(bench.redis, keys.budget(bench.tenant, one)) for one in (job, other)]
     for old, new in zip(before, after, strict=True):
         assert new["base_spent_nano"] == new["spent_nano"] == old["spent_nano"]
         assert old.items() <= new.items()
@@ -110,7 +110,7 @@ async def test_archived_entries_count_in_their_jobs(bench: Bench, tmp_path: Path
     out = await bench.store.get(job, tenant=bench.tenant)
     assert out.charged_usd == Decimal("0.001") + BOUND + 2 * BOUND
     assert (await audit(bench)).right
-    await bench.redis.hincrby(keys.purse(bench.tenant, job), "spent_nano", 3)
+    await bench.redis.hincrby(keys.budget(bench.tenant, job), "spent_nano", 3)
     wrong = (await audit(bench)).differences
     assert [(one.key, one.field, one.counted, one.summed) for one in wrong] == [
         (f"job:{job}", "spent_nano", 7_000_003, 7_000_000)

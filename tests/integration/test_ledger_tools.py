@@ -50,7 +50,7 @@ async def counters(traffic: Traffic) -> dict[str, dict[str, str]]:
     """All counters of the tenant, but for what stands at 0 and what the base holds."""
     prefix, found = keys.prefix(traffic.tenant), dict[str, dict[str, str]]()
     names = [name async for name in traffic.redis.scan_iter(f"{prefix}money*", count=1000)]
-    names += [keys.purse(traffic.tenant, job) for job in traffic.jobs]
+    names += [keys.budget(traffic.tenant, job) for job in traffic.jobs]
     for name in names:
         if await traffic.redis.type(name) == "hash" and ":base" not in name and ":lost" not in name:
             values = await hash_of(traffic.redis, name)
@@ -154,7 +154,7 @@ async def test_counters_that_are_gone_come_back(traffic: Traffic) -> None:
 
 async def test_records_that_are_gone_do_not_come_back(traffic: Traffic) -> None:
     await traffic.spend(200)
-    gone = keys.purse(traffic.tenant, traffic.jobs[0])
+    gone = keys.budget(traffic.tenant, traffic.jobs[0])
     await traffic.redis.delete(gone)
     rebuilt = await auditor(traffic).rebuild()
     assert rebuilt.audit.right

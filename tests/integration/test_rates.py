@@ -325,7 +325,7 @@ async def test_calls_are_served_in_the_order_in_which_they_came(
 
 async def test_a_store_that_is_away_lets_nothing_pass(tenant: str) -> None:
     sent = ScriptedModel(lambda _: "yes")
-    async with connect("redis://127.0.0.1:1/0", patience=0) as away:
+    async with connect("redis://127.0.0.1:1/0", tries=0) as away:
         with pytest.raises(StoreUnavailable):
             await rates(away, "redis://127.0.0.1:1/0", tenant, sent)(a_call(), CallState())
     assert sent.calls == []
@@ -337,7 +337,7 @@ async def test_a_store_that_goes_away_between_limits_and_take_lets_nothing_pass(
     await limit(redis, tenant, rpm=10)
     sent = ScriptedModel(lambda _: "yes")
 
-    async with connect("redis://127.0.0.1:1/0", patience=0) as away:
+    async with connect("redis://127.0.0.1:1/0", tries=0) as away:
 
         class HalfAway(RedisMeter):
             async def limits(self) -> Any:

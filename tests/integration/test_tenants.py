@@ -349,7 +349,7 @@ async def test_a_script_that_runs_twice_does_nothing_more(
 
 async def test_without_redis_nothing_is_known(tenant: str) -> None:
     url = "redis://:secret@127.0.0.1:1/0"
-    client = connect(url, patience=0)
+    client = connect(url, tries=0)
     store = TenantStore(client, url)
     try:
         for work in (

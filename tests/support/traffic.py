@@ -63,7 +63,7 @@ class Traffic:
         """Make records of jobs; runs have theirs from their first call on."""
         self.jobs = [keys.new_id("job") for _ in range(jobs)]
         for job in self.jobs:
-            await self.redis.hset(keys.purse(self.tenant, job), "id", job)
+            await self.redis.hset(keys.budget(self.tenant, job), "id", job)
         self.jobs = [*self.jobs, *(keys.new_id("run") for _ in range(runs))]
 
     async def spend(self, steps: int) -> None:

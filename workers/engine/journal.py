@@ -7,8 +7,8 @@ from dataclasses import fields
 
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
-from posology.budget.ledger.journal import until_told
-from posology.budget.ledger.redis import GONE, forgotten
+from posology.budget.ledger.journal import until_recorded
+from posology.budget.ledger.redis import GONE, log_missing
 from posology.budget.ledger.refusals import refuse as refuse_to_pay
 from posology.store import keys
 from posology.store.connection import translated
@@ -60,7 +60,7 @@ class JobJournal:
         """Write down how an attempt ended.
 
         Raises:
-            StoreUnavailable: Redis was out of reach for :data:`~posology.budget.ledger.journal.PATIENCE` seconds. The attempt stands
+            StoreUnavailable: Redis was out of reach for :data:`~posology.budget.ledger.journal.SETTLE_TIMEOUT` seconds. The attempt stands
                 as opened, and will be taken for billed, amount unknown.
         """
         usage = attempt.usage or Usage()
@@ -75,11 +75,11 @@ class JobJournal:
             round(attempt.latency * 1000),
             "" if completion is None else _reply(completion),
         )
-        said = await until_told(
+        said = await until_recorded(
             lambda: self._work.store.run("close_attempt", self._prefix, *arguments)
         )
         if said == [GONE, GONE]:
-            forgotten(attempt)
+            log_missing(attempt)
 
     async def recall(self, key: str, /) -> Completion | None:
         """The reply that a call of the same content had earlier in this job.

@@ -138,7 +138,7 @@ async def _standing(settings: Settings, tenant: str) -> Standing | None:
     url = known_store(settings)
     if url is None:
         return None
-    redis = connect(url, patience=_TRIES)
+    redis = connect(url, tries=_TRIES)
     try:
         return await read_standing(redis, url, tenant)
     except StoreUnavailable as error:

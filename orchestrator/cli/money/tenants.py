@@ -215,7 +215,7 @@ def _with_tenants(work: Callable[[TenantStore, _Balances], Awaitable[_Found]]) -
     url = store_url(load_settings())
 
     async def opened() -> _Found:
-        redis = connect(url, patience=_TRIES)
+        redis = connect(url, tries=_TRIES)
         try:
 
             async def balances(name: str) -> tuple[Balance, ...]:

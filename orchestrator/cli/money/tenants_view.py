@@ -18,7 +18,7 @@ from orchestrator.cli.money.tenants_form import (
 )
 from orchestrator.cli.terminal import plain_table, safe
 from orchestrator.spending import balance_fields
-from posology.budget.ledger.refusals import shown
+from posology.budget.ledger.refusals import plain
 from posology.budget.tenants.limits import FIELDS
 from posology.budget.tenants.store import Tenant
 from posology.published.money import BalanceOutput
@@ -90,7 +90,7 @@ def show_tenants(console: Console, tenants: Sequence[Tenant]) -> None:
         table.add_row(
             Text(safe(tenant.name)),
             _state(disabled=tenant.disabled),
-            *(_NONE if cap is None else shown(cap) for cap in caps),
+            *(_NONE if cap is None else plain(cap) for cap in caps),
             str(len(tenant.keys)),
         )
     console.print(table, soft_wrap=True)
@@ -117,7 +117,7 @@ def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -
         amounts = (one.cap, one.spent, one.reserved, one.left)
         money.add_row(
             one.scope.value,
-            *(_NONE if amount is None else f"${shown(amount)}" for amount in amounts),
+            *(_NONE if amount is None else f"${plain(amount)}" for amount in amounts),
             _NONE if one.resets is None else f"{one.resets:%Y-%m-%d %H:%M} UTC",
         )
     console.print(money, soft_wrap=True)
@@ -129,9 +129,9 @@ def exhausted(balances: Sequence[Balance]) -> list[str]:
     for one in balances:
         if one.cap is not None and one.left == 0:
             until = "" if one.resets is None else f" until {one.resets:%Y-%m-%d %H:%M} UTC"
-            reserved = f" and ${shown(one.reserved)} reserved" if one.reserved else ""
+            reserved = f" and ${plain(one.reserved)} reserved" if one.reserved else ""
             found.append(
-                f"{one.scope} budget of ${shown(one.cap)}: ${shown(one.spent)} spent{reserved}. "
+                f"{one.scope} budget of ${plain(one.cap)}: ${plain(one.spent)} spent{reserved}. "
                 f"Paid calls fail{until}."
             )
     return found
@@ -146,7 +146,7 @@ def _limit(limits: Limits, name: str) -> Text:
     if value is None:
         return Text("no limit" if name != "models" else "all", style="dim")
     if isinstance(value, Decimal):
-        return Text(f"${shown(value)}")
+        return Text(f"${plain(value)}")
     return Text(safe(", ".join(value)) if name == "models" else f"{value:,}")
 
 

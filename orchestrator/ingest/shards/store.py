@@ -182,7 +182,7 @@ class ShardStore:
 @asynccontextmanager
 async def open_shards(url: str, *, patience: int = TRIES) -> AsyncIterator[ShardStore]:
     """Open the store of shards at an address."""
-    async with connect(url, patience=patience) as redis:
+    async with connect(url, tries=patience) as redis:
         yield ShardStore(redis, url)
 
 

@@ -129,7 +129,7 @@ class Comparison:
                 return
 
     async def _purses(self, jobs: Sequence[str]) -> list[Compared]:
-        names = [keys.purse(self._reader.tenant, job).removeprefix(self._prefix) for job in jobs]
+        names = [keys.budget(self._reader.tenant, job).removeprefix(self._prefix) for job in jobs]
         fields = [*_OWN, *(f"base_{name}" for name in _OWN)]
         asked = [
             command for name in names for command in (("EXISTS", name), ("HMGET", name, *fields))
@@ -155,7 +155,7 @@ class Comparison:
             with translated(self._url):
                 async with self._redis.pipeline(transaction=False) as pipe:
                     for job in some:
-                        pipe.exists(keys.purse(self._reader.tenant, job))
+                        pipe.exists(keys.budget(self._reader.tenant, job))
                     there = await pipe.execute()
             for job, still in zip(some, there, strict=True):
                 if not still:

@@ -1,1 +1,1 @@
-"""Money that is set aside, settled and written down."""
+"""The ledger: reservations, settlements, and their entries."""

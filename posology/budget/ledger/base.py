@@ -1,4 +1,4 @@
-"""The ledger: nothing is sent before its worst case is reserved, and nothing that was sent is forgotten."""
+"""The interface of ledgers: reserve the maximum cost before sending, settle after."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from decimal import Decimal
 
 from posology.types import Attempt, Balance, Reservation
 
-#: nano-dollars in a dollar: what counters count
+#: nano-dollars per dollar: the unit of counters
 NANO = 1_000_000_000
-#: the highest limit, dollars: above it a Lua number does not hold every nano-dollar
+#: maximum limit, dollars: above it a Lua number cannot represent every nano-dollar
 MAX_CAP = Decimal(9_000_000)
-#: seconds for which a reservation holds without being extended
+#: seconds until a reservation expires without an extension
 LEASE = 120.0
 
 
 class Ledger(ABC):
-    """The money of one tenant.
+    """The ledger of one tenant.
 
-    At every instant and in every scope (day, month, total, job) ``spent + reserved <= cap``, as long
-    as no call costs more than its bound.
+    Invariant in every scope (day, month, total, job): ``spent + reserved <= cap``, as long as no call
+    costs more than its bound.
     """
 
     @abstractmethod
     async def reserve(self, asked: Reservation) -> None:
-        """Set the bound of an attempt aside in all scopes, or in none.
+        """Reserve the bound of an attempt in all scopes, or in none.
 
-        The windows of day and month are those of the time of the reservation, whenever it is settled.
-        To repeat it with the same id changes nothing.
+        The windows of day and month are those of the time of the reservation, not of the settlement.
+        It is idempotent by id.
 
         Raises:
-            BudgetExhausted: what is spent leaves too little in some scope.
-            HeadroomReserved: there would be room if what is under way cost nothing; ask again with the
-                same ticket within five seconds to keep the place in the queue.
+            BudgetExhausted: the remaining budget of a scope is too small.
+            HeadroomReserved: in-flight calls have reserved the rest; retry with the same ticket within five
+                seconds to keep the place in the queue.
             ModelNotAllowed: the tenant may not use the model.
-            TenantDisabled: nothing is spent for the tenant.
-            StoreUnavailable: it is not known; nothing may be sent.
+            TenantDisabled: the tenant is disabled.
+            StoreUnavailable: the store did not answer; nothing may be sent.
         """
 
     @abstractmethod
     async def settle(self, attempt: Attempt) -> None:
-        """Charge what an attempt came to, and free the rest; its bound where the cost is unknown.
+        """Charge the cost of an attempt and free the rest of its reservation; an unknown cost is charged at the bound.
 
-        What was taken for lost meanwhile is put right. To repeat it changes nothing.
+        An attempt that was swept as orphaned is corrected. It is idempotent.
 
         Raises:
-            StoreUnavailable: it is not known whether it was written down.
+            StoreUnavailable: it is unknown whether it was recorded.
         """
 
     @abstractmethod
     async def release(self, attempt: str) -> None:
-        """Free a reservation of which nothing was sent.
+        """Free the reservation of an attempt that was not sent.
 
         Args:
             attempt: its id.
@@ -59,15 +59,15 @@ class Ledger(ABC):
 
     @abstractmethod
     async def leave(self, ticket: str, job: str) -> None:
-        """Give up waiting for headroom."""
+        """Remove a ticket from the queue for headroom."""
 
     @abstractmethod
     async def extend(self, attempts: Sequence[str]) -> int:
-        """Hold reservations for another lease; returns how many are open still."""
+        """Extend reservations by another lease; return how many are still open."""
 
     @abstractmethod
     async def sweep(self) -> list[str]:
-        """Charge the bounds of reservations whose leases are over: billed or not, nobody knows.
+        """Settle orphaned reservations, whose leases have expired, at their bounds: billing status unknown.
 
         Returns:
             The ids of the attempts.
@@ -75,20 +75,20 @@ class Ledger(ABC):
 
     @abstractmethod
     async def job_limit(self) -> Decimal | None:
-        """Dollars that the tenant allows one job or run, at most; ``None``: no limit."""
+        """Return the tenant's maximum dollars for one job or run; ``None``: no limit."""
 
     @abstractmethod
     async def balances(self, job: str | None = None) -> tuple[Balance, ...]:
-        """How day, month, total and, where asked for, a job stand."""
+        """Return the balances of day, month and total, and of a job if one is given."""
 
 
 def nano(dollars: Decimal) -> int:
-    """Nano-dollars, rounded up: a counter may say too much by less than one, never too little."""
+    """Return dollars as nano-dollars, rounded up: a counter is never too low."""
     # exact: a Decimal's own arithmetic rounds to 28 digits first
     numerator, denominator = dollars.as_integer_ratio()
     return -(-numerator * NANO // denominator)
 
 
 def dollars(nano_dollars: int | str) -> Decimal:
-    """Dollars as a counter's nano-dollars stand for."""
+    """Return a counter's nano-dollars as dollars."""
     return Decimal(int(nano_dollars)) / NANO

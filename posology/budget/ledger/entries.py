@@ -1,6 +1,6 @@
-"""Attempts as the ledger and job records hold them, JSON.
+"""Attempts as JSON, for the ledger and the records of jobs.
 
-Written out and not by `asdict`, which copies every value deeply, at every call of every job.
+It does not use `asdict`, which copies every value deeply, at every call of every job.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from posology.types import Attempt, Opening, Usage
 
 _OPENING, _USAGE = (tuple(field.name for field in fields(kind)) for kind in (Opening, Usage))
 _ATTEMPT = tuple(field.name for field in fields(Attempt))
-#: what an attempt that nobody closed does not have
+#: fields that an open attempt lacks
 _UNKNOWN = dict.fromkeys(("error", "usage", "cost", "request_id"))
 _attempt = TypeAdapter(Attempt)
 
 
 def opened(opening: Opening) -> dict[str, Any]:
-    """What is known before an attempt is sent."""
+    """Return the fields of an attempt before it is sent."""
     prompt = {"name": opening.prompt.name, "digest": opening.prompt.digest}
     return {name: getattr(opening, name) for name in _OPENING} | {
         "prompt": prompt,
@@ -30,7 +30,7 @@ def opened(opening: Opening) -> dict[str, Any]:
 
 
 def closing(attempt: Attempt) -> dict[str, Any]:
-    """What comes to it when it has ended."""
+    """Return the fields that its end adds."""
     return {
         "outcome": attempt.outcome,
         "error": attempt.error,
@@ -42,19 +42,19 @@ def closing(attempt: Attempt) -> dict[str, Any]:
 
 
 def ended(attempt: Attempt) -> dict[str, Any]:
-    """All of it."""
+    """Return all fields of an attempt that has ended."""
     prompt = {"name": attempt.prompt.name, "digest": attempt.prompt.digest}
     plain = {name: getattr(attempt, name) for name in _ATTEMPT}
     return plain | {"prompt": prompt, "reserved": f"{attempt.reserved:f}"} | closing(attempt)
 
 
 def usage(found: Usage | None) -> dict[str, int] | None:
-    """Tokens by bucket."""
+    """Return tokens by bucket."""
     return None if found is None else {name: getattr(found, name) for name in _USAGE}
 
 
 def attempt(entry: Mapping[str, Any]) -> Attempt:
-    """The attempt that an entry of one that has ended stands for."""
+    """Return the attempt of an entry that has ended."""
     return _attempt.validate_python(
         _UNKNOWN | {name: entry[name] for name in _ATTEMPT if name in entry}
     )

@@ -1,4 +1,4 @@
-"""The account of a run that is no job: every attempt reserved, settled and listed."""
+"""The journal of a run in process: it reserves, settles and lists every attempt."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from posology.seams import Journal
 from posology.store import keys
 from posology.types import Attempt, Completion, Opening, Reservation
 
-#: seconds for which the end of an attempt is told again and again to a store that is out of reach: what
-#: was spent must not be forgotten
-PATIENCE = 300.0
-_Said = TypeVar("_Said")
+#: seconds for which a settlement is retried while the store is unreachable: no charge may be lost
+SETTLE_TIMEOUT = 300.0
+_Reply = TypeVar("_Reply")
 
 
 class LedgerJournal:
-    """A :class:`~posology.seams.Journal` that spends a tenant's money.
+    """A :class:`~posology.seams.Journal` that spends a tenant's budget.
 
     Args:
-        ledger: the tenant's money.
+        ledger: of the tenant.
         inner: lists the attempts, and numbers the calls.
         cap: dollars for the run as a whole; ``None``: the tenant's limits alone.
         run: the run's id; ``None``: a new one.
@@ -39,10 +38,10 @@ class LedgerJournal:
         self.run = run or keys.new_id("run")
 
     async def open(self, opening: Opening) -> int:
-        """Reserve, then write down.
+        """Reserve, then record.
 
         Raises:
-            BudgetError: the tenant's limits do not allow it, or not yet.
+            BudgetError: the tenant's limits refuse the attempt, for good or for now.
             StoreUnavailable: nothing may be sent.
         """
         ticket = f"{self.run}|{opening.key}"
@@ -54,26 +53,26 @@ class LedgerJournal:
         return await self._inner.open(opening)
 
     async def close(self, attempt: Attempt, completion: Completion | None) -> None:
-        """Settle, and write down how it ended.
+        """Record the end of an attempt, and settle it.
 
         Raises:
-            StoreUnavailable: the store was out of reach for :data:`PATIENCE` seconds; the attempt will
-                be taken for billed at its bound.
+            StoreUnavailable: the store was unreachable for :data:`SETTLE_TIMEOUT` seconds; the attempt will
+                be charged at its bound.
         """
         await self._inner.close(attempt, completion)
-        await until_told(lambda: self._ledger.settle(attempt))
+        await until_recorded(lambda: self._ledger.settle(attempt))
 
 
-async def until_told(tell: Callable[[], Awaitable[_Said]]) -> _Said:
-    """Tell the store of what was spent, again and again where it is out of reach.
+async def until_recorded(write: Callable[[], Awaitable[_Reply]]) -> _Reply:
+    """Write a charge to the store, with retries while it is unreachable.
 
     Raises:
-        StoreUnavailable: it was for :data:`PATIENCE` seconds.
+        StoreUnavailable: it was unreachable for :data:`SETTLE_TIMEOUT` seconds.
     """
-    give_up = anyio.current_time() + PATIENCE
+    give_up = anyio.current_time() + SETTLE_TIMEOUT
     while True:
         try:
-            return await tell()
+            return await write()
         except StoreUnavailable:
             if anyio.current_time() >= give_up:
                 raise

@@ -1,4 +1,4 @@
-"""The ledger of one process: the same rules as in Redis, and nothing of it outlives the process."""
+"""The ledger in memory: the same rules as in Redis, until the process ends."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from posology.store.keys import DEFAULT_TENANT
 from posology.types import Attempt, Balance, Limits, Outcome, Reservation, Scope, Usage
 
 _WINDOWS = (Scope.TOTAL, Scope.MONTH, Scope.DAY)
-#: a word, and where money is short the numbers that :func:`posology.budget.ledger.refusals.refuse` reads
-_Said = list[str | int]
+#: a word, and for a refusal the numbers that :func:`posology.budget.ledger.refusals.refuse` reads
+_Reply = list[str | int]
 
 
 @dataclass(slots=True)
 class _Counter:
-    """What is spent and what is reserved in one window or run, nano-dollars."""
+    """Spent and reserved nano-dollars of one window or run."""
 
     spent: int = 0
     reserved: int = 0
-    #: of a run; the caps of windows are the tenant's
+    #: cap of a run; the caps of windows are the tenant's
     cap: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Scope:
-    """How a scope that has a cap stands, nano-dollars."""
+    """The balance of a capped scope, nano-dollars."""
 
     name: str
     cap: int
@@ -50,11 +50,11 @@ class _Scope:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Held:
-    """A reservation that is open, or one that was lost."""
+class _Reserved:
+    """A reservation that is open or orphaned."""
 
     nano: int
-    #: when its lease ends, or when it was lost, ms
+    #: end of its lease, or time when it was swept, ms
     at: int
     day: str
     job: str
@@ -68,7 +68,7 @@ class _Held:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _End:
-    """How an attempt ended, or what is assumed of it."""
+    """The end of an attempt, reported or assumed."""
 
     kind: str
     outcome: str
@@ -76,21 +76,21 @@ class _End:
     cost: int | None = None
     input: int = 0
     output: int = 0
-    #: the attempt, JSON; ``None``: nothing more than its opening is known
+    #: the attempt, JSON; ``None``: only its opening is known
     entry: str | None = None
 
 
 class MemoryLedger(Ledger):
-    """One tenant's money, where one process is all that spends it.
+    """The ledger of a tenant whose only spender is this process.
 
-    Nothing is awaited between a check and what it allows, so that no lock is needed in one event
-    loop. It keeps all entries, so it is for a command and for tests, not for a service.
+    No await stands between a check and its effect, so one event loop needs no lock. It keeps all entries:
+    use it for a command or a test, not for a service.
 
     Args:
-        limits: the tenant's.
-        tenant: whose money, for messages.
-        disabled: nothing is spent for the tenant.
-        lease: seconds for which a reservation holds without being extended.
+        limits: of the tenant.
+        tenant: name of the tenant, for messages.
+        disabled: whether the tenant is disabled.
+        lease: seconds until a reservation expires without an extension.
         clock: POSIX milliseconds.
     """
 
@@ -106,14 +106,14 @@ class MemoryLedger(Ledger):
         self.limits = limits
         self.tenant = tenant
         self.disabled = disabled
-        #: calls that cost more than their bound
+        #: number of calls that cost more than their bound
         self.over = 0
         self._lease = int(lease * 1000)
         self._clock = clock
         self._windows: dict[str, _Counter] = {}
         self._runs: dict[str, _Counter] = {}
-        self._open: dict[str, _Held] = {}
-        self._lost: dict[str, _Held] = {}
+        self._open: dict[str, _Reserved] = {}
+        self._lost: dict[str, _Reserved] = {}
         self._models: set[str] = set()
         self._queue = Tickets()
         self._queues: dict[str, Tickets] = {}
@@ -183,7 +183,7 @@ class MemoryLedger(Ledger):
             found.append(_balance(Scope.JOB, own.cap, own, None))
         return tuple(found)
 
-    def _reserve(self, asked: Reservation, now: int) -> _Said:
+    def _reserve(self, asked: Reservation, now: int) -> _Reply:
         opening, n, own = asked.opening, nano(asked.opening.reserved), self._run(asked)
         if opening.id in self._open or opening.id in self._lost:
             return ["reserved"]
@@ -195,7 +195,7 @@ class MemoryLedger(Ledger):
         if busy is not None:
             return busy
         self._leave(asked.ticket, asked.job)
-        held = _Held(
+        held = _Reserved(
             nano=n,
             at=now + self._lease,
             day=day_of(clock.at(now)),
@@ -211,8 +211,8 @@ class MemoryLedger(Ledger):
         self._enter("reserve", opening.id, held, now, n, 0)
         return ["reserved"]
 
-    def _refused(self, model: str, n: int, own: _Counter, now: int) -> _Said | None:
-        """Why an amount will not be reserved, whatever becomes of the calls under way."""
+    def _refused(self, model: str, n: int, own: _Counter, now: int) -> _Reply | None:
+        """Return the refusal that no end of an in-flight call can lift; ``None``: there is none."""
         if self.disabled:
             return ["disabled"]
         allowed = self.limits.models
@@ -223,13 +223,13 @@ class MemoryLedger(Ledger):
                 return ["exhausted", *_numbers(short, now)]
         return None
 
-    def _busy(self, asked: Reservation, n: int, own: _Counter, now: int) -> _Said | None:
-        """What calls under way hold, or others who came first; the ticket is in its queue then."""
+    def _busy(self, asked: Reservation, n: int, own: _Counter, now: int) -> _Reply | None:
+        """Return the refusal while in-flight calls or earlier tickets hold the rest, and queue the ticket."""
         ticket, theirs = asked.ticket, self._of(asked.job)
         for mine in _of_the_run(n, own):
             if mine.taken + n > mine.cap or theirs.behind(ticket, now):
                 self._queue.leave(ticket)
-                return ["busy", *_numbers(mine, now), theirs.line_up(ticket, now)]
+                return ["busy", *_numbers(mine, now), theirs.enqueue(ticket, now)]
         scopes, calls, said = self._scopes(n, now), self.limits.calls, None
         short = next((scope for scope in scopes if scope.taken + n > scope.cap), None)
         if short is not None:
@@ -241,12 +241,12 @@ class MemoryLedger(Ledger):
         if said is None:
             return None
         theirs.leave(ticket)
-        return ["busy", *said, self._queue.line_up(ticket, now)]
+        return ["busy", *said, self._queue.enqueue(ticket, now)]
 
     def _scopes(self, n: int, now: int) -> list[_Scope]:
-        """The tenant's scopes that limit an amount."""
+        """Return the tenant's scopes that limit an amount."""
         if n == 0:
-            return []  # what is free waits for no money
+            return []  # a free call waits for no budget
         day = day_of(clock.at(now))
         found = ((s, self._cap(s), self._windows.get(window(s, day))) for s in _WINDOWS)
         return [_Scope.of(s, cap, at or _Counter()) for s, cap, at in found if cap is not None]
@@ -294,7 +294,7 @@ class MemoryLedger(Ledger):
         self,
         kind: str,
         id_: str,
-        held: _Held,
+        held: _Reserved,
         now: int,
         reserved: int,
         spent: int,
@@ -304,7 +304,7 @@ class MemoryLedger(Ledger):
         known = {"kind": kind, "id": id_, "at": now, "job": held.job, "day": held.day}
         self._entries.append({k: str(v) for k, v in (known | changed | more).items()})
 
-    def _count(self, held: _Held, reserved: int, spent: int) -> None:
+    def _count(self, held: _Reserved, reserved: int, spent: int) -> None:
         counters = [self._windows.setdefault(window(s, held.day), _Counter()) for s in _WINDOWS]
         for counter in (*counters, self._runs[held.job]):
             counter.reserved += reserved
@@ -337,7 +337,7 @@ def _of_the_run(n: int, own: _Counter) -> list[_Scope]:
     return [] if n == 0 or own.cap is None else [_Scope.of(Scope.JOB, own.cap, own)]
 
 
-def _numbers(scope: _Scope, now: int) -> _Said:
+def _numbers(scope: _Scope, now: int) -> _Reply:
     at = resets(scope.name, clock.at(now))
     over = "" if at is None else round(at.timestamp() * 1000)
     return [scope.name, scope.cap, scope.spent, scope.taken - scope.spent, over]

@@ -1,4 +1,4 @@
-"""The ledger in Redis: one script a step, which changes counters and writes the entry."""
+"""The ledger in Redis: one script for each operation changes the counters and writes the entry."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from posology.types import Attempt, Balance, Reservation, Scope, Usage
 
 logger = logging.getLogger(__name__)
 
-#: what the script says of an attempt that nothing is reserved for
+#: reply of the script for an attempt without a reservation
 GONE = "gone"
-#: seconds between two looks at what earlier processes left reserved, while calls wait
+#: seconds between two sweeps of orphaned reservations, while calls wait
 _SWEEP = 5.0
-#: seconds for which the counters of a run that is no job are kept
+#: seconds for which the counters of a run in process are kept
 _RUN = 90 * 86_400
 
 
 class RedisLedger(Ledger):
-    """One tenant's money, shared by all processes.
+    """The ledger of one tenant, shared by all processes.
 
     Args:
         redis: the connection.
         url: for messages.
-        tenant: whose money.
-        lease: seconds for which a reservation holds without being extended.
+        tenant: name of the tenant.
+        lease: seconds until a reservation expires without an extension.
         clock: milliseconds; ``None``: the server's own, which all processes share.
     """
 
@@ -88,9 +88,9 @@ class RedisLedger(Ledger):
             "" if asked.cap is None else nano(asked.cap),
             _RUN * 1000,
         )
-        own_clock = self._clock is not None  # then whoever drives it sweeps
+        own_clock = self._clock is not None  # then the owner of the clock sweeps
         if said[0] == "busy" and not own_clock and time.monotonic() - self._swept > _SWEEP:
-            # what holds the headroom may be of a process that is gone
+            # the headroom may be reserved by a process that is gone
             self._swept = time.monotonic()
             await self.sweep()
         refuse(said, opening, self.tenant)
@@ -109,7 +109,7 @@ class RedisLedger(Ledger):
             json.dumps(entries.ended(attempt)),
         )
         if said == GONE:
-            forgotten(attempt)
+            log_missing(attempt)
 
     async def release(self, attempt: str) -> None:
         """See :meth:`Ledger.release`."""
@@ -143,7 +143,7 @@ class RedisLedger(Ledger):
                 pipe.hmget(f"{self._prefix}tenant", [str(scope) for scope in WINDOWS])
                 pipe.hmget(f"{self._prefix}money", fields)
                 pipe.hmget(
-                    keys.purse(self.tenant, job or "run_"),
+                    keys.budget(self.tenant, job or "run_"),
                     ["cap_nano", "spent_nano", "reserved_nano"],
                 )
                 caps, counters, own = await pipe.execute()
@@ -176,14 +176,14 @@ class RedisLedger(Ledger):
         return datetime.fromtimestamp(seconds + micros / 1e6, UTC)
 
 
-def forgotten(attempt: Attempt) -> None:
-    """Tell of an attempt that ended, and that the ledger knows no reservation of.
+def log_missing(attempt: Attempt) -> None:
+    """Log an ended attempt without a reservation in the ledger.
 
-    It was told before and the reply was lost, or Redis has lost what it acknowledged: then the cost is
-    in no ledger, and only the provider's own account has it.
+    It was settled before and the reply got lost, or Redis lost an acknowledged write: then only the
+    provider's own account has the cost.
     """
     logger.warning(
-        "attempt %s at %s came to $%s, and Redis has no reservation of it: settled before, or forgotten",
+        "attempt without reservation attempt=%s model=%s charged_usd=%s: settled before, or lost by Redis",
         attempt.id,
         attempt.model,
         attempt.charged,

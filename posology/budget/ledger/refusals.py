@@ -1,4 +1,4 @@
-"""From the word of a script, or of the ledger in memory, to the error that it means."""
+"""Errors for the refusals of the ledger's scripts and of the ledger in memory."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _NAMES = {
     "total": "the tenant's budget",
     "job": "the job's budget",
 }
-#: what is held that is no money
-_HELD = {
-    "calls": "all places that the tenant has",
-    "turn": "what others wait for who came first",
+#: limits that are not budgets
+_OTHERS = {
+    "calls": "the tenant's concurrent calls",
+    "turn": "the turn: earlier calls wait",
 }
 
 
-def refuse(said: Sequence[str | int], opening: Opening, tenant: str) -> None:
-    """Raise what a refusal of an attempt means; any other word means nothing here.
+def refuse(reply: Sequence[str | int], opening: Opening, tenant: str) -> None:
+    """Raise the error of a refused attempt; other replies are ignored.
 
     Args:
-        said: a word, and where money is short: scope, cap, spent and reserved in nano-dollars, when the
-            window is over in milliseconds or empty, and the place in the queue.
-        opening: what was to be sent.
-        tenant: whose money it is.
+        reply: a word; for a refusal also scope, cap, spent and reserved in nano-dollars, the end of the
+            window in milliseconds or empty, and the place in the queue.
+        opening: the attempt.
+        tenant: name of the tenant.
 
     Raises:
         BudgetExhausted: see :meth:`~posology.budget.ledger.base.Ledger.reserve`, as for the others.
@@ -38,47 +38,49 @@ def refuse(said: Sequence[str | int], opening: Opening, tenant: str) -> None:
         ModelNotAllowed: see there.
         TenantDisabled: see there.
     """
-    refuse_at_the_door(said, opening.model, opening.reserved, tenant)
-    if said[0] == "busy":
-        raise busy(said[1:], opening.reserved)
+    raise_if_not_admitted(reply, opening.model, opening.reserved, tenant)
+    if reply[0] == "busy":
+        raise busy(reply[1:], opening.reserved)
 
 
-def refuse_at_the_door(said: Sequence[str | int], model: str, asked: Decimal, tenant: str) -> None:
-    """Raise what a refusal of a whole piece of work means; any other word means nothing here.
+def raise_if_not_admitted(
+    reply: Sequence[str | int], model: str, asked: Decimal, tenant: str
+) -> None:
+    """Raise the error of a job that is not admitted; other replies are ignored.
 
     Args:
-        said: as for :func:`refuse`.
-        model: that is to be used.
-        asked: dollars that a call may cost.
-        tenant: whose money it is.
+        reply: as for :func:`refuse`.
+        model: the job's model.
+        asked: maximum cost of a call, dollars.
+        tenant: name of the tenant.
 
     Raises:
-        BudgetExhausted: what is spent leaves too little.
+        BudgetExhausted: the remaining budget is too small.
         ModelNotAllowed: the tenant may not use the model.
-        TenantDisabled: nothing is spent for the tenant.
+        TenantDisabled: the tenant is disabled.
     """
-    match said[0]:
+    match reply[0]:
         case "exhausted":
-            raise exhausted(said[1:], asked)
+            raise exhausted(reply[1:], asked)
         case "model":
             raise ModelNotAllowed(
-                f"the tenant {tenant} may not use {model}: choose an allowed model, or have it allowed",
+                f"the tenant {tenant} may not use {model}: choose an allowed model, or ask to allow it",
                 model=model,
             )
         case "disabled":
             raise TenantDisabled(
-                f"the tenant {tenant} is disabled: nothing is spent for it", tenant=tenant
+                f"the tenant {tenant} is disabled: ask to enable it", tenant=tenant
             )
 
 
-def exhausted(said: Sequence[str | int], asked: Decimal) -> BudgetExhausted:
-    """The error of a scope that does not pay for a call any more."""
-    scope, cap, spent, reserved = str(said[0]), *(dollars(str(n)) for n in said[1:4])
-    resets = at(said[4]) if said[4] else None
+def exhausted(reply: Sequence[str | int], asked: Decimal) -> BudgetExhausted:
+    """Return the error of a scope whose remaining budget is too small."""
+    scope, cap, spent, reserved = str(reply[0]), *(dollars(str(n)) for n in reply[1:4])
+    resets = at(reply[4]) if reply[4] else None
     later = f", or wait until {resets:%Y-%m-%d %H:%M} UTC" if resets else ""
     return BudgetExhausted(
-        f"{_NAMES[scope]} of ${shown(cap)} has ${shown(max(Decimal(0), cap - spent))} left, and this "
-        f"call may cost ${shown(asked)}: raise the limit{later}",
+        f"{_NAMES[scope]} of ${plain(cap)} has ${plain(max(Decimal(0), cap - spent))} left, and this "
+        f"call may cost ${plain(asked)}: raise the limit{later}",
         scope=scope,
         cap=cap,
         spent=spent,
@@ -88,11 +90,11 @@ def exhausted(said: Sequence[str | int], asked: Decimal) -> BudgetExhausted:
     )
 
 
-def busy(said: Sequence[str | int], asked: Decimal) -> HeadroomReserved:
-    """The error of a scope that calls under way hold."""
-    scope, place = str(said[0]), int(said[5])
+def busy(reply: Sequence[str | int], asked: Decimal) -> HeadroomReserved:
+    """Return the error of a scope whose rest is reserved by in-flight calls."""
+    scope, place = str(reply[0]), int(reply[5])
     return HeadroomReserved(
-        f"calls under way hold {_HELD.get(scope) or _NAMES[scope]}: it may be tried again when they "
+        f"in-flight calls have reserved {_OTHERS.get(scope) or f'the rest of {_NAMES[scope]}'}: retry when they "
         "have ended",
         scope=scope,
         asked=asked,
@@ -100,7 +102,7 @@ def busy(said: Sequence[str | int], asked: Decimal) -> HeadroomReserved:
     )
 
 
-def shown(amount: Decimal) -> str:
-    """Dollars without trailing zeros, and never as a power of ten."""
+def plain(amount: Decimal) -> str:
+    """Return dollars without trailing zeros or an exponent."""
     text = f"{amount:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

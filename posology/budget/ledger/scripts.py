@@ -1,4 +1,4 @@
-"""The Lua scripts of money: files under ``lua``, each with the same beginning."""
+"""The ledger's Lua scripts: files under ``lua``, each with the same beginning."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from functools import cache
 from posology.store.lua import lua
 
 _PACKAGE = "posology.budget.ledger"
-#: models of a tenant that have figures of their own
+#: maximum models of a tenant with figures of their own
 MODELS = 200
-#: stands for all others
+#: name for all other models
 OTHER = "other"
-#: milliseconds after which somebody who waits and does not ask again has left
+#: milliseconds after which a waiting ticket without a new request is removed
 QUEUED = 5_000
-#: milliseconds for which the late truth about a lost call is waited for
+#: milliseconds for which an orphaned reservation can still be settled
 REMEMBERED = 86_400_000
 
 
 @cache
 def library() -> str:
-    """What every script that touches money begins with, other packages' too."""
+    """Return the beginning of every script that changes budgets, also in other packages."""
     constants = (
         f"local MODELS, OTHER, QUEUED, REMEMBERED = {MODELS}, '{OTHER}', {QUEUED}, {REMEMBERED}\n"
     )
@@ -28,5 +28,5 @@ def library() -> str:
 
 @cache
 def source(name: str) -> str:
-    """The whole text of a script."""
+    """Return the whole text of a script."""
     return library() + lua(_PACKAGE, name)

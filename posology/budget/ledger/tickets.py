@@ -1,4 +1,4 @@
-"""Who waits for headroom, in one process, each in turn."""
+"""Queue of calls that wait for headroom, in one process."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from posology.budget.ledger.scripts import QUEUED
 
 
 class Tickets:
-    """Tickets in their order. Who has not asked again for :data:`QUEUED` ms has left."""
+    """Tickets in order. A ticket without a request for :data:`QUEUED` ms is removed."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
         self._asked = 0
 
     def leave(self, ticket: str) -> None:
-        """Take a ticket out."""
+        """Remove a ticket."""
         self._seen.pop(ticket, None)
 
-    def line_up(self, ticket: str, now: int) -> int:
-        """How many stand before a ticket, after it has been put last if it was not there."""
+    def enqueue(self, ticket: str, now: int) -> int:
+        """Return the number of tickets before a ticket; append it if it is new."""
         self._expire(now)
         self._asked = self._seen[ticket] = now
         return list(self._seen).index(ticket)
 
     def behind(self, ticket: str, now: int) -> bool:
-        """Whether somebody else who still waits is to be served first."""
+        """Whether an earlier ticket still waits."""
         self._expire(now)
         while self._seen:
             first, seen = next(iter(self._seen.items()))

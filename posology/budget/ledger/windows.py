@@ -6,27 +6,27 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from posology.types import Scope
 
-#: the scopes of a tenant's money
+#: scopes of a tenant's budgets
 WINDOWS = (Scope.DAY, Scope.MONTH, Scope.TOTAL)
 
 
 def day_of(at: datetime) -> str:
-    """The day of a time, e.g. ``2026-01-15``."""
+    """Return the day of a time, e.g. ``2026-01-15``."""
     return f"{at.astimezone(UTC):%Y-%m-%d}"
 
 
 def month_of(at: datetime) -> str:
-    """The month of a time, e.g. ``2026-01``."""
+    """Return the month of a time, e.g. ``2026-01``."""
     return f"{at.astimezone(UTC):%Y-%m}"
 
 
 def midnight(day: date) -> datetime:
-    """When a day begins."""
+    """Return the beginning of a day."""
     return datetime.combine(day, time(), UTC)
 
 
 def resets(scope: Scope | str, at: datetime) -> datetime | None:
-    """When the window that holds a time is over; ``None``: it never is."""
+    """Return the end of the window that contains a time; ``None``: it has none."""
     midnight = at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     match scope:
         case Scope.DAY:
@@ -38,7 +38,7 @@ def resets(scope: Scope | str, at: datetime) -> datetime | None:
 
 
 def window(scope: Scope, day: str) -> str:
-    """The name under which the counters of a scope stand, for what was reserved on a day."""
+    """Return the name of a scope's counters, for reservations of a day."""
     match scope:
         case Scope.DAY:
             return f"day:{day}"

@@ -1,1 +1,1 @@
-"""Who spends: limits, API keys, and the share of a minute."""
+"""Tenants: limits, API keys, and rate limits."""

@@ -1,4 +1,4 @@
-"""What tenants may do, read now and then and kept for a moment."""
+"""Tenants' limits, cached for a second."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Limits
 
-#: seconds after which a tenant's limits are read again: as long may a change take to count
+#: seconds until a tenant's limits are read again, and a change takes effect
 KEPT = 1.0
-#: tenants whose limits are kept at once
+#: maximum tenants in the cache
 _TENANTS = 1_000
 
 
@@ -27,14 +27,14 @@ class _Kept:
 
 
 class TenantLimits:
-    """Reads limits of tenants for whoever asks at every call.
+    """Reads tenants' limits, with a cache.
 
-    For limits whose change may take a second: those of money are read by the script that reserves.
+    Only rate limits are read here: the script that reserves reads the budgets itself.
 
     Args:
         redis: the connection.
         url: for messages.
-        kept: seconds after which limits are read again.
+        kept: seconds until limits are read again.
         clock: seconds, from any origin.
     """
 
@@ -53,11 +53,11 @@ class TenantLimits:
         self._known: dict[str, _Kept] = {}
 
     async def __call__(self, tenant: str) -> Limits:
-        """The limits of a tenant; one that nobody created has none.
+        """Return the limits of a tenant; a tenant without a record has none.
 
         Raises:
-            InvalidQuery: no tenant can have that name.
-            StoreUnavailable: it is not known what the tenant may do.
+            InvalidQuery: the name is malformed.
+            StoreUnavailable: the limits are unknown.
         """
         now = self._clock()
         found = self._known.get(tenant)

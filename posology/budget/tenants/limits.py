@@ -1,4 +1,4 @@
-"""A tenant's limits: checked, and as its record in Redis holds them."""
+"""A tenant's limits: validation, and their form in Redis."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from posology.llm.models import parse
 from posology.llm.providers.table import PROVIDERS
 from posology.types import Limits
 
-#: calls, requests or tokens; more is a mistake
+#: maximum of a limit on calls, requests or tokens
 MAX_COUNT = 1_000_000_000
 MAX_MODELS = 100
-#: characters of a model's name
+#: maximum characters of a model's name
 MAX_NAME = 200
-#: the names of all limits
+#: names of all limits
 FIELDS = tuple(field.name for field in fields(Limits))
 _MONEY = ("day", "month", "total", "job")
 #: limit → its field in the record
@@ -32,10 +32,10 @@ _COUNT = re.compile(r"[0-9]{1,12}", re.ASCII)
 
 
 def amount(text: str, field: str) -> Decimal:
-    """Dollars as somebody writes them: digits, and at most nine after a point.
+    """Parse dollars: digits, with at most nine decimals.
 
     Raises:
-        InvalidLimit: it is something else.
+        InvalidLimit: the text has another form.
     """
     if not _AMOUNT.fullmatch(text):
         raise _no_amount(text, field)
@@ -43,10 +43,10 @@ def amount(text: str, field: str) -> Decimal:
 
 
 def number(text: str, field: str) -> int:
-    """A count as somebody writes it.
+    """Parse a count.
 
     Raises:
-        InvalidLimit: it is something else.
+        InvalidLimit: the text has another form.
     """
     if not _COUNT.fullmatch(text):
         raise _no_count(text, field)
@@ -54,14 +54,14 @@ def number(text: str, field: str) -> int:
 
 
 def check(limits: Limits) -> None:
-    """See whether limits can be such.
+    """Validate limits.
 
-    A limit of 0 dollars lets nothing be spent that costs anything. 0 calls at once would keep every call
-    waiting for ever, so that is no limit: a tenant is disabled instead.
+    A limit of 0 dollars allows free calls only. 0 concurrent calls would block every call for ever, so it is
+    not allowed: disable the tenant instead.
 
     Raises:
-        InvalidLimit: naming the first that cannot be.
-        UnknownModel: a model that nobody has is allowed.
+        InvalidLimit: naming the first wrong limit.
+        UnknownModel: an allowed model is unknown.
     """
     for name in _MONEY:
         cap = getattr(limits, name)
@@ -76,7 +76,7 @@ def check(limits: Limits) -> None:
 
 
 def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
-    """The fields of the record for some limits; empty: no limit."""
+    """Return the fields of the record for some limits; an empty field: no limit."""
     found = {}
     for name in names:
         value = getattr(limits, name)
@@ -91,7 +91,7 @@ def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
 
 
 def read(record: Mapping[str, str]) -> Limits:
-    """The limits that a record holds."""
+    """Return the limits of a record."""
     found: dict[str, Any] = {}
     for name in FIELDS:
         text = record.get(_COUNTS.get(name, name))
@@ -105,7 +105,7 @@ def read(record: Mapping[str, str]) -> Limits:
 
 
 def _sound(cap: object) -> bool:
-    """Whether an amount is one that counters hold exactly."""
+    """Whether counters can represent an amount exactly."""
     if not isinstance(cap, Decimal) or not cap.is_finite() or not 0 <= cap <= MAX_CAP:
         return False
     return cap * NANO == nano(cap)
@@ -114,7 +114,7 @@ def _sound(cap: object) -> bool:
 def _check_models(models: Collection[str]) -> None:
     if not 1 <= len(models) <= MAX_MODELS:
         raise InvalidLimit(
-            f"models: allow 1 to {MAX_MODELS}; to let nothing be spent, disable the tenant",
+            f"models: allow 1 to {MAX_MODELS} (got {len(models)}); to forbid all, disable the tenant",
             field="models",
         )
     for model in models:
@@ -122,7 +122,7 @@ def _check_models(models: Collection[str]) -> None:
         # the record separates them by bars
         if "|" in model or len(model) > MAX_NAME or not model.isprintable() or " " in model:
             raise InvalidLimit(
-                f"models: {model[:MAX_NAME]!r} is no model's name: write provider:name, or provider:*",
+                f"models: {model[:MAX_NAME]!r} is not a model's name: use provider:name, or provider:*",
                 field="models",
             )
         if name != "*":
@@ -135,13 +135,10 @@ def _check_models(models: Collection[str]) -> None:
 
 def _no_amount(text: str, field: str) -> InvalidLimit:
     return InvalidLimit(
-        f"{field}: {text[:50]!r} is no limit: write dollars from 0 to {MAX_CAP:,}, with at most 9 digits "
-        "after the point",
+        f"{field} must be 0 to {MAX_CAP:,} dollars with at most 9 decimals (got {text[:50]!r})",
         field=field,
     )
 
 
 def _no_count(text: str, field: str) -> InvalidLimit:
-    return InvalidLimit(
-        f"{field}: {text[:50]!r} is no limit: write a number from 1 to {MAX_COUNT:,}", field=field
-    )
+    return InvalidLimit(f"{field} must be 1 to {MAX_COUNT:,} (got {text[:50]!r})", field=field)

@@ -1,14 +1,14 @@
-"""A tenant's minute in Redis: requests and tokens, counted by the ``limits`` library for all processes together.
+"""Rate limits of a tenant in Redis: requests and tokens per minute, for all processes, by the ``limits`` library.
 
-Requests are counted by a *moving window*, which keeps the time of each: in no minute are there more than the limit. It costs
-an entry a request. Tokens are counted by a *sliding window counter*, which keeps two numbers: an entry a token would be
-megabytes a tenant. It takes the last window's tokens for spread evenly, so that a burst at the end of one and a steady use
-of the next can come to almost twice the limit within one minute, as with the token buckets of providers.
+Requests use a *moving window* with the time of each request: no minute has more than the limit. It needs an entry for each
+request. Tokens use a *sliding window counter* with two numbers: an entry for each token would take megabytes for each
+tenant. It assumes that the last window's tokens were spread evenly. A burst at the end of one window and steady use of the
+next can therefore reach almost twice the limit within one minute, as with the token buckets of providers.
 
 The keys are ``posology:{TENANT}:rates:requests`` and ``posology:{TENANT}:rates:{tokens}``, the latter with ``/-1`` for the
-window before: a cluster hashes what stands in the first braces, so they share the tenant's slot. They do not hold
-the limit, as the library's own do: a limit that is changed counts what was taken before. The moving window goes by the clocks of the
-processes, so these must agree to a second or so; the counter goes by the server's.
+window before. A cluster hashes the text in the first braces, so they share the tenant's slot. Unlike the library's own
+keys they do not contain the limit, so a changed limit counts earlier use. The moving window uses the clocks of the
+processes, which must agree to about a second; the counter uses the server's clock.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from posology.types import Limits, Scope, Taken
 
 #: seconds
 MINUTE = 60.0
-#: tenants whose meters are kept
+#: maximum tenants in the cache
 _TENANTS = 1_000
 
 
 class Meters:
-    """The meters of all tenants of one Redis, made when they are first asked for.
+    """The meters of all tenants of one Redis, created on first use.
 
     Args:
         redis: the connection.
@@ -56,10 +56,10 @@ class Meters:
         self._known: dict[str, RedisMeter] = {}
 
     def of(self, tenant: str) -> RedisMeter:
-        """The meter of a tenant.
+        """Return the meter of a tenant.
 
         Raises:
-            InvalidQuery: no tenant can have that name.
+            InvalidQuery: the name is malformed.
         """
         if tenant not in self._known:
             if len(self._known) >= _TENANTS:
@@ -76,12 +76,12 @@ class RedisMeter:
     Args:
         redis: the connection.
         url: for messages.
-        tenant: whose minute.
+        tenant: name of the tenant.
         limits: reads the tenant's limits; ``None``: a reader of its own.
-        scripts: runs those of the ledger; ``None``: on this connection.
+        scripts: runs the ledger's scripts; ``None``: on this connection.
 
     Raises:
-        InvalidQuery: no tenant can have that name.
+        InvalidQuery: the name is malformed.
     """
 
     def __init__(
@@ -140,10 +140,10 @@ class RedisMeter:
     async def _hit(
         self, wanted: Mapping[Scope, int], limits: Limits
     ) -> tuple[list[Scope], Scope | None]:
-        """Take one scope after the other.
+        """Take from one scope after the other.
 
-        The library gives nothing back. So where there are two, it looks before it takes, one call of this process
-        after the other: only another process can come between, and what was taken then is kept for the call.
+        The library cannot return a grant. With two scopes it therefore tests before it takes, one call of this
+        process at a time. Only another process can interfere, and its effect is kept for the call.
         """
         if len(wanted) == 1:
             return await self._hit_each(wanted, limits)
@@ -166,7 +166,7 @@ class RedisMeter:
         return granted, None
 
     async def _after(self, scope: Scope, cost: int, limits: Limits) -> float:
-        """Seconds until there is room, if nobody else takes any."""
+        """Return the seconds until there is room, without further requests."""
         item = _item(scope, limits)
         if scope is Scope.REQUESTS:
             stats = await self._strategies[scope].get_window_stats(item)
@@ -186,17 +186,17 @@ class RedisMeter:
 def until_room(
     cost: int, limit: int, previous: int, expires: float, current: int, ends: float
 ) -> float:
-    """Seconds until a sliding window counter has room for a cost; the library tells of a cost of 1 only.
+    """Return the seconds until a sliding window counter has room for a cost; the library supports a cost of 1 only.
 
-    A window's count weighs in full while it runs and falls to nothing in the minute after it.
+    A window's count has full weight while it runs, and falls to 0 in the minute after it.
 
     Args:
-        cost: not above the limit.
+        cost: at most the limit.
         limit: of the window.
-        previous: what the last window took.
-        expires: seconds until that counts no more.
-        current: what this window took.
-        ends: seconds until *that* counts no more: a minute after its end.
+        previous: count of the last window.
+        expires: seconds until that has no weight.
+        current: count of this window.
+        ends: seconds until *that* has no weight: a minute after its end.
     """
     room = limit - cost
     if current > room:
@@ -207,7 +207,7 @@ def until_room(
 
 
 class _Minute(RateLimitItemPerMinute):
-    """A limit whose key says nothing of its amount."""
+    """A limit whose key does not contain its amount."""
 
     def key_for(self, *_: object) -> str:
         return self.namespace

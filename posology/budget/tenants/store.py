@@ -1,4 +1,4 @@
-"""Tenants: who may spend, how much, and with which API keys."""
+"""The store of tenants: limits and API keys."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from posology.store.keys import at
 from posology.store.scripts import Scripts
 from posology.types import Limits
 
-#: seconds for which ended keys may go on at most
+#: maximum seconds for which replaced keys stay valid
 MAX_GRACE = 30 * 86_400
-#: seconds after which a key is forgotten that was made and never given to its tenant
+#: seconds until an unassigned key is deleted
 _STRAY = 3_600
-#: tenants that are asked for in one round trip
+#: maximum tenants of one round trip
 _AT_ONCE = 100
 _NO_LIMITS = Limits()
 
@@ -36,31 +36,31 @@ class TenantKey:
 
     id: str
     created: datetime
-    #: ``None``: it goes on until another one takes its place
+    #: ``None``: valid until it is replaced
     expires: datetime | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tenant:
-    """A tenant that was created."""
+    """A tenant."""
 
     name: str
     limits: Limits
-    #: nothing is spent for it, and its keys are refused
+    #: whether its calls and keys are refused
     disabled: bool
     created: datetime
-    #: when its limits were last changed, or whether it is disabled
+    #: last change of its limits, or of ``disabled``
     changed: datetime
-    #: those that are accepted, the oldest first
+    #: valid keys, oldest first
     keys: tuple[TenantKey, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Issued:
-    """A tenant with a key that it was just given."""
+    """A tenant with its new key."""
 
     tenant: Tenant
-    #: it is nowhere kept: whoever loses it needs another
+    #: not stored anywhere: a lost key must be rotated
     key: str = field(repr=False)
 
 
@@ -83,35 +83,38 @@ class TenantStore:
         self._run = Scripts(redis, url, source, clock)
 
     async def create(self, name: str, given: Limits = _NO_LIMITS) -> Issued:
-        """Create a tenant, and give it a key. What it spent before it was created counts.
+        """Create a tenant with a key. Its earlier spending counts.
 
         Raises:
-            TenantExists: there is one of that name.
-            InvalidQuery: no tenant can have that name.
-            InvalidLimit: a limit cannot be one.
-            UnknownModel: likewise.
-            StoreUnavailable: it is not known whether it was created; if so, rotate its key.
+            TenantExists: a tenant has that name already.
+            InvalidQuery: the name is malformed.
+            InvalidLimit: a limit is wrong.
+            UnknownModel: an allowed model is unknown.
+            StoreUnavailable: it is unknown whether it was created; if it was, rotate its key.
         """
         prefix = keys.prefix(name)
         limits.check(given)
         key = await self._prepared(name)
         with translated(self._url):
-            # before the tenant is there: none is ever without a place in the list
+            # before the tenant is created: every tenant is in the list
             await self._redis.sadd(keys.REGISTERED, name)
         record = json.dumps(limits.written(given))
         if await self._run("create_tenant", prefix, key.id, record) == "exists":
             await self._forget([key.id])
-            raise TenantExists(f"there is a tenant {name} already: change it with set", tenant=name)
+            raise TenantExists(
+                f"the tenant {name} exists already: change it with `posology tenants set {name}`",
+                tenant=name,
+            )
         await self._keep(key.id)
         return Issued(tenant=await self.get(name), key=key.text)
 
     async def get(self, name: str) -> Tenant:
-        """A tenant as it is now.
+        """Return a tenant.
 
         Raises:
-            TenantNotFound: it was not created.
-            InvalidQuery: no tenant can have that name.
-            StoreUnavailable: Redis is out of reach.
+            TenantNotFound: no tenant has that name.
+            InvalidQuery: the name is malformed.
+            StoreUnavailable: Redis is unreachable.
         """
         found = await self._read([name])
         if not found:
@@ -119,10 +122,10 @@ class TenantStore:
         return found[0]
 
     async def all(self) -> list[Tenant]:
-        """All tenants, sorted by their names.
+        """Return all tenants, sorted by name.
 
         Raises:
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         with translated(self._url):
             members = await cast("Awaitable[set[str]]", self._redis.smembers(keys.REGISTERED))
@@ -132,62 +135,62 @@ class TenantStore:
         return found
 
     async def limit(self, name: str, to: Limits, *, only: Collection[str] = FIELDS) -> Tenant:
-        """Change limits; calls that are under way go on.
+        """Change limits; in-flight calls continue.
 
         A limit below what is spent lets nothing more be spent in its scope.
 
         Args:
-            name: the tenant's.
+            name: name of the tenant.
             to: the limits.
-            only: names of those that are changed; the others stay as they are, whoever changes them meanwhile.
+            only: names of the limits to change; the others keep their values.
 
         Raises:
-            TenantNotFound: it was not created.
-            InvalidQuery: no tenant can have that name.
-            InvalidLimit: a limit cannot be one.
-            UnknownModel: likewise.
-            StoreUnavailable: it is not known whether they were changed; to repeat it does no harm.
+            TenantNotFound: no tenant has that name.
+            InvalidQuery: the name is malformed.
+            InvalidLimit: a limit is wrong.
+            UnknownModel: an allowed model is unknown.
+            StoreUnavailable: the result is unknown; repeat it.
         """
         limits.check(to)
         return await self._change(name, limits.written(to, only))
 
     async def disable(self, name: str) -> Tenant:
-        """Refuse a tenant's keys, and let nothing more be spent for it; calls under way settle.
+        """Refuse a tenant's keys and calls; in-flight calls settle.
 
         Raises:
-            TenantNotFound: it was not created.
-            InvalidQuery: no tenant can have that name.
-            StoreUnavailable: it is not known whether it was done; to repeat it does no harm.
+            TenantNotFound: no tenant has that name.
+            InvalidQuery: the name is malformed.
+            StoreUnavailable: the result is unknown; repeat it.
         """
         return await self._change(name, {"disabled": "1"})
 
     async def enable(self, name: str) -> Tenant:
-        """Take :meth:`disable` back.
+        """Enable a disabled tenant.
 
         Raises:
-            TenantNotFound: it was not created.
-            InvalidQuery: no tenant can have that name.
-            StoreUnavailable: it is not known whether it was done; to repeat it does no harm.
+            TenantNotFound: no tenant has that name.
+            InvalidQuery: the name is malformed.
+            StoreUnavailable: the result is unknown; repeat it.
         """
         return await self._change(name, {"disabled": ""})
 
     async def rotate(self, name: str, *, grace: float = 0.0) -> Issued:
-        """Give a tenant another key, and end those that it has.
+        """Create a new key for a tenant, and end its other keys.
 
         Args:
-            name: the tenant's.
-            grace: seconds for which those go on to be accepted.
+            name: name of the tenant.
+            grace: seconds for which the old keys stay valid.
 
         Raises:
-            TenantNotFound: it was not created.
-            InvalidQuery: no tenant can have that name.
+            TenantNotFound: no tenant has that name.
+            InvalidQuery: the name is malformed.
             InvalidLimit: ``grace`` is negative, or longer than :data:`MAX_GRACE`.
-            StoreUnavailable: it is not known whether the old keys were ended; rotate again.
+            StoreUnavailable: it is unknown whether the old keys were ended; rotate again.
         """
         prefix = keys.prefix(name)
         if not (math.isfinite(grace) and 0 <= grace <= MAX_GRACE):
             raise InvalidLimit(
-                f"grace: {grace:g} is no time to go on: write 0 to {MAX_GRACE} seconds",
+                f"grace must be 0 to {MAX_GRACE} seconds (got {grace:g})",
                 field="grace",
             )
         key = await self._prepared(name)
@@ -202,12 +205,12 @@ class TenantStore:
         return Issued(tenant=await self.get(name), key=key.text)
 
     async def of_key(self, text: str) -> str:
-        """The tenant whose key that is, by what stands in Redis at this moment.
+        """Return the tenant of a key, read from Redis now.
 
         Raises:
-            KeyRefused: it is nobody's, or no longer; the message does not tell which.
-            TenantDisabled: it is its tenant's, who is disabled.
-            StoreUnavailable: Redis is out of reach.
+            KeyRefused: the key is unknown or expired; the message does not say which.
+            TenantDisabled: the tenant is disabled.
+            StoreUnavailable: Redis is unreachable.
         """
         own = api_keys.id_of(text)
         if own is None:
@@ -222,7 +225,8 @@ class TenantStore:
                 return tenant
             case "disabled":
                 raise TenantDisabled(
-                    f"the tenant {tenant} is disabled: ask whoever runs this service", tenant=tenant
+                    f"the tenant {tenant} is disabled: ask the operator of this service",
+                    tenant=tenant,
                 )
             case _:
                 raise refused()
@@ -233,7 +237,7 @@ class TenantStore:
         return await self.get(name)
 
     async def _read(self, names: Collection[str]) -> list[Tenant]:
-        """Those of the names that are tenants."""
+        """Return the names that are tenants."""
         with translated(self._url):
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.time()
@@ -249,7 +253,7 @@ class TenantStore:
         ]
 
     async def _prepared(self, name: str) -> api_keys.NewKey:
-        """A key of which is written down whose it is to be. It is none until a script has given it to the tenant."""
+        """Return a new key with a record of its tenant. It is valid once a script has assigned it."""
         key = api_keys.make()
         with translated(self._url):
             async with self._redis.pipeline(transaction=True) as pipe:
@@ -266,7 +270,7 @@ class TenantStore:
             await self._redis.persist(keys.api_key(key))
 
     async def _forget(self, ids: Collection[str], until: Collection[str] = ()) -> None:
-        """Forget whose keys were that are none any more, or will not be: nothing depends on it."""
+        """Delete the records of keys that have ended, or will; they have no other use."""
         with translated(self._url):
             async with self._redis.pipeline(transaction=False) as pipe:
                 for place, own in enumerate(ids):
@@ -277,15 +281,13 @@ class TenantStore:
 
 
 def refused() -> KeyRefused:
-    """One error for a key that is missing, malformed, unknown, wrong or ended: it tells nothing of keys that there are."""
-    return KeyRefused(
-        "the API key is missing or not valid: send it as `Authorization: Bearer psl_…`"
-    )
+    """Return one error for a missing, malformed, unknown, wrong or expired key, so that it reveals nothing."""
+    return KeyRefused("the API key is missing or invalid: send it as `Authorization: Bearer psl_…`")
 
 
 def _missing(name: str) -> TenantNotFound:
     return TenantNotFound(
-        f"there is no tenant {name}: create it with `posology tenants create {name}`", tenant=name
+        f"no tenant is called {name}: create it with `posology tenants create {name}`", tenant=name
     )
 
 
@@ -304,7 +306,7 @@ def _tenant(name: str, record: Mapping[str, str], own: Mapping[str, str], now: i
 
 
 def _age(key: TenantKey) -> tuple[datetime, datetime, str]:
-    # of two of one millisecond the older is the one that ends first
+    # of two in one millisecond the older is the one that ends first
     return key.created, key.expires or datetime.max.replace(tzinfo=UTC), key.id
 
 

@@ -152,7 +152,7 @@ async def counters(redis: Redis, tenant: str, *runs: str) -> Counter[str]:
     async with redis.pipeline(transaction=True) as pipe:
         pipe.hgetall(f"{keys.prefix(tenant)}money")
         for run in runs:
-            pipe.hmget(keys.purse(tenant, run), ["spent_nano", "reserved_nano"])
+            pipe.hmget(keys.budget(tenant, run), ["spent_nano", "reserved_nano"])
         money, *purses = await pipe.execute()
     found = {name: int(n) for name, n in money.items()}
     for run, purse in zip(runs, purses, strict=True):
