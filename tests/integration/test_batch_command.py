@@ -228,7 +228,7 @@ def test_compressed_input_standard_input_and_standard_output(
         (["q.jsonl", "-o", "a", "--model", "x"], {}, 4, "openai:NAME"),
         (["q.jsonl", "-o", "a", "--tenant", "a b"], {}, 3, "tenant"),
         (["q.jsonl", "-o", "a"], {"POSOLOGY_REDIS_URL": ""}, 4, "posology up"),
-        (["q.jsonl", "-o", "a"], {"POSOLOGY_REDIS_URL": "unix:///nowhere"}, 9, "out of reach"),
+        (["q.jsonl", "-o", "a"], {"POSOLOGY_REDIS_URL": "unix:///nowhere"}, 9, "unreachable"),
         (["q.jsonl"], {}, 2, ""),
         (["q.jsonl", "-o", "-", "--json"], {}, 2, ""),
     ],

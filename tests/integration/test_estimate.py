@@ -223,7 +223,7 @@ def test_a_store_that_is_away_is_told_and_the_estimate_goes_on(cli: Cli, tmp_pat
     result = cli(source, "--json", POSOLOGY_REDIS_URL="redis://127.0.0.1:1/0")
     assert result.exit_code == 0, result.stderr
     assert published(result).balances is None
-    assert "out of reach" in result.stderr
+    assert "unreachable" in result.stderr
 
 
 def answer(index: Path, encoder: Path, prices: Path, strategy: str) -> str:
