@@ -53,8 +53,8 @@ class OfferOutput(Published):
     """Whether the remaining budget paid for it."""
 
 
-class DecisionOutput(Published):
-    """The dose of a question and the reasons for it: enough to make the same decision again."""
+class Decided(Published):
+    """A dose and the reasons for it."""
 
     dose: DoseOutput
     """The chosen dose."""
@@ -72,10 +72,22 @@ class DecisionOutput(Published):
     """Doses that were priced, in the order of consideration."""
     versions: Mapping[str, str] = {}
     """Versions of policy, index, prompts, prices and other inputs."""
-    then: DecisionOutput | None = None
-    """Decision after the last step of the ladder was refused; null: none was needed."""
 
     @property
     def strategy(self) -> str:
         """The strategy that answers."""
         return self.dose.strategy
+
+
+class EscalationOutput(Decided):
+    """The decision after the last step of a ladder was refused."""
+
+    then: None = None
+    """Always null: the policy decides again only once."""
+
+
+class DecisionOutput(Decided):
+    """The dose of a question and the reasons for it: enough to make the same decision again."""
+
+    then: EscalationOutput | None = None
+    """Decision after the last step of the ladder was refused; null: none was needed."""

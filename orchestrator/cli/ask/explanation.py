@@ -17,7 +17,7 @@ from policies.savings import dollars
 from posology.index.search.filters import describe as describe_filters
 from posology.published.answers import AskOutput, CompressionOutput
 from posology.published.calls import Spending
-from posology.published.decisions import DecisionOutput, OfferOutput, StepOutput
+from posology.published.decisions import Decided, DecisionOutput, OfferOutput, StepOutput
 from posology.published.jobs import JobOutput
 from posology.types import DECLINE, Dose, Filters
 
@@ -117,9 +117,7 @@ def _rows(story: _Story) -> Iterator[tuple[str, RenderableType]]:
     yield "versions", "\n".join(versions) or "not in the record"
 
 
-def _decided(
-    decision: DecisionOutput, *, found: bool = True
-) -> Iterator[tuple[str, RenderableType]]:
+def _decided(decision: Decided, *, found: bool = True) -> Iterator[tuple[str, RenderableType]]:
     if found:
         yield "found", _retrieved(decision)
     steps = decision.steps or (decision.reason,)
@@ -141,7 +139,7 @@ def _decided(
         yield "decided", Text(safe(said), style="bold")
 
 
-def _retrieved(decision: DecisionOutput) -> str:
+def _retrieved(decision: Decided) -> str:
     passages = decision.features.get("passages")
     if passages is None:
         return "The record does not say what was found."

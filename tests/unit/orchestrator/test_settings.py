@@ -69,7 +69,7 @@ def test_a_policy_that_there_is_not_is_refused_before_anything_starts(
     monkeypatch.setenv("POSOLOGY_POLICY", "router:qtable=off")
     assert load_settings().policy == "router:qtable=off"
     monkeypatch.setenv("POSOLOGY_POLICY", "routre")
-    with pytest.raises(ConfigurationError, match="POSOLOGY_POLICY: no policy 'routre': choose one"):
+    with pytest.raises(ConfigurationError, match=r"POSOLOGY_POLICY: .*'routre'"):
         load_settings()
 
 
