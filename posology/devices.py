@@ -1,4 +1,4 @@
-"""Where torch runs a model."""
+"""Devices that torch runs models on."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ CPU: Final = "cpu"
 
 
 def find_device(wanted: str | None = AUTO) -> str:
-    """Torch's name of the device that is meant, after a number was written there and read back. Blocking.
+    """Return torch's name of a device, after writing a number to it and reading it back. Blocking.
 
-    Encoders, MedCPT's cross-encoder, Provence, and summarisers are put where this function says. What predicts the next
-    sentence, and the causal models of self-information, run on the CPU.
+    Encoders, MedCPT's cross-encoder, Provence and summarisers use this device. Next-sentence models and the causal models
+    of self-information run on the CPU.
 
     Args:
         wanted: ``cpu``; another device by torch's name, such as ``cuda`` or ``cuda:1``; ``auto`` or ``None``:
-            ``cuda`` where there is one, else ``cpu``.
+            ``cuda`` if there is one, else ``cpu``.
 
     Raises:
         DeviceUnavailable: torch knows no such device, or this machine has none that answers.
@@ -33,7 +33,7 @@ def find_device(wanted: str | None = AUTO) -> str:
     try:
         found = torch.device(wanted)
         torch.ones(1, device=found).item()
-    # each kind of device says in its own way that it is not there
+    # each kind of device raises its own error
     except Exception as error:
         reason = str(error).partition("\n")[0]
         raise DeviceUnavailable(

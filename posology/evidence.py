@@ -1,8 +1,8 @@
-"""How far a kind of publication carries: MEDLINE publication types to levels of evidence.
+"""Levels of evidence of MEDLINE publication types.
 
-The order is that of therapy questions (systematic review, trial, cohort, case report), and the type
-says what a publication is, not how well it was done. A type that names no study design (Multicenter
-Study, Comparative Study, Practice Guideline) says nothing here.
+The order is that of therapy questions (systematic review, trial, cohort, case report). A type describes the design of a
+study, not its quality. Types without a study design (Multicenter Study, Comparative Study, Practice Guideline) have no
+level.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAMES: Mapping[Level, tuple[str, ...]] = MappingProxyType(
             "randomized controlled trial",
             "randomised controlled trial",
         ),
-        # MEDLINE has one type for them all; other collections name the design
+        # MEDLINE has one type for all of these; other collections name the design
         Level.COHORT: (
             "case-control studies",
             "case-control study",

@@ -1,4 +1,4 @@
-"""Models of Hugging Face on this machine: where their files are, which weights they hold, how they load quietly."""
+"""Hugging Face models on this machine: their folders, digests of their weights, and quiet loading."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def locate(model: str, *, kind: str = "model") -> Path:
 
     Args:
         model: as :func:`find` takes it.
-        kind: what it is, for whoever is told that it is missing.
+        kind: kind of model, for the error message.
 
     Raises:
-        ModelUnavailable: there is none.
+        ModelUnavailable: the files are missing.
     """
     folder = find(model)
     if folder is None:
         raise ModelUnavailable(
-            f"no {kind} {model!r} on this machine: give the folder of one, or fetch it once with "
+            f"no {kind} {model!r} on this machine: give its folder, or fetch it once with "
             f"`hf download {model}`",
             model=model,
         )
@@ -73,7 +73,7 @@ def digest(folder: Path) -> str:
 
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
-    """A progress bar over a load of half a second would end up in workers' logs."""
+    """Suppress transformers' progress bars, which would fill workers' logs."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -87,7 +87,7 @@ def without_progress_bars() -> Iterator[None]:
 
 @contextmanager
 def without_reports() -> Iterator[None]:
-    """What a checkpoint has besides, or lacks, is looked at by whoever loads it, and told where it matters."""
+    """Suppress transformers' reports of missing or extra weights; the caller checks them."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()

@@ -1,4 +1,4 @@
-"""The one place where a question from outside becomes a :class:`~posology.types.Query`."""
+"""Validation of questions: text to a :class:`~posology.types.Query`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from posology.errors import InvalidQuery
 from posology.types import Form, Option, Query
 
-#: code points; a longer 'question' is a document, and would crowd out the evidence
+#: maximum number of code points; a longer 'question' would displace the evidence
 MAX_QUESTION = 4_000
-#: code points; a longer option is no option either
+#: maximum number of code points of an option
 MAX_OPTION = 1_000
 _LABELS = "ABCDE"
 
@@ -25,14 +25,14 @@ def make_query(
         options: label (A to E, in order, at least two) to wording.
 
     Raises:
-        InvalidQuery: naming the field that is wrong.
+        InvalidQuery: a field is invalid; the error names it.
     """
     question = text.strip()
     if not question:
-        raise InvalidQuery("the question is empty: give it some words", field="text")
+        raise InvalidQuery("the question is empty", field="text")
     if len(question) > MAX_QUESTION:
         raise InvalidQuery(
-            f"the question has {len(question)} characters: at most {MAX_QUESTION} are accepted",
+            f"the question must have <= {MAX_QUESTION} characters (got {len(question)})",
             field="text",
         )
     try:
@@ -43,17 +43,17 @@ def make_query(
         wanted = Form(form)
     except ValueError:
         known = ", ".join(Form)
-        raise InvalidQuery(f"no form {form!r}: choose one of {known}", field="form") from None
+        raise InvalidQuery(f"unknown form {form!r}: choose one of {known}", field="form") from None
     if not options:
         if wanted is Form.CHOICE:
-            raise InvalidQuery("a choice question needs its options", field="options")
+            raise InvalidQuery("a choice question needs options", field="options")
         return Query(text=question, form=wanted)
     if wanted not in (Form.FREE, Form.CHOICE):
         raise InvalidQuery(f"a {wanted} question takes no options", field="options")
     if list(options) != list(_LABELS[: len(options)]) or len(options) < 2:
         raise InvalidQuery(
-            f"options are labelled {', '.join(_LABELS)} in order, two to five of them; "
-            f"these are {', '.join(map(repr, options))}",
+            f"options must be 2 to 5, labelled {', '.join(_LABELS)} in order "
+            f"(got {', '.join(map(repr, options))})",
             field="options",
         )
     chosen = tuple(Option(label=k, text=v.strip()) for k, v in options.items())
@@ -61,7 +61,7 @@ def make_query(
         raise InvalidQuery(f"option {empty[0]} is empty", field="options")
     if long := [option.label for option in chosen if len(option.text) > MAX_OPTION]:
         raise InvalidQuery(
-            f"option {long[0]} is too long: at most {MAX_OPTION} characters are accepted",
+            f"option {long[0]} must have <= {MAX_OPTION} characters",
             field="options",
         )
     return Query(text=question, form=Form.CHOICE, options=chosen)

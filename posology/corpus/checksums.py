@@ -1,4 +1,4 @@
-"""Checksums that are published beside files: ``NAME.md5``, as NLM does for every file of PubMed."""
+"""Checksums published beside files: ``NAME.md5``, as NLM does for every PubMed file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = 1 << 20
 #: bytes; a longer one is no file of checksums
 _LONGEST = 1_000_000
 _HEX = r"(?P<hex>[0-9A-Fa-f]{32})"
-#: as openssl, as md5sum and as nobody in particular writes it
+#: formats of openssl, of md5sum, and a bare digest
 _FORMS = (
     re.compile(rf"MD5\s*\((?P<name>.*)\)\s*=\s*{_HEX}"),
     re.compile(rf"\\?{_HEX}\s+\*?(?P<name>\S.*)"),
@@ -24,31 +24,31 @@ _FORMS = (
 
 
 def check(path: Path) -> BadFile | None:
-    """Return whether a file is what the checksum beside it says.
+    """Check a file against the checksum beside it.
 
     Returns:
-        ``None`` if it is, or if there is no checksum; else what is wrong: another checksum is in the file's
-        ``.md5``, or none that can be read, or one of another file.
+        ``None`` if it matches, or if there is no checksum; else the fault: the ``.md5`` holds another checksum, none, or
+        that of another file.
     """
     try:
-        told = _told(path)
-        if told is None:
+        published = _published(path)
+        if published is None:
             return None
         found = md5(path)
     except OSError as error:
         return BadFile(sentence(error.strerror or str(error)), path=str(path))
     except ValueError as error:
         return BadFile(str(error), path=str(path))
-    if found == told:
+    if found == published:
         return None
     return BadFile(
-        f"its MD5 is {found}, and should be {told} as {path.name}{SUFFIX} says: fetch it again",
+        f"MD5 is {found}, but {path.name}{SUFFIX} has {published}: fetch the file again",
         path=str(path),
     )
 
 
 def beside(path: Path) -> Path:
-    """Where a file's checksum would be."""
+    """Return the path of a file's checksum."""
     return path.with_name(path.name + SUFFIX)
 
 
@@ -65,7 +65,7 @@ def md5(path: Path) -> str:
     return total.hexdigest()
 
 
-def _told(path: Path) -> str | None:
+def _published(path: Path) -> str | None:
     place = beside(path)
     if not place.is_file():
         return None
@@ -73,8 +73,8 @@ def _told(path: Path) -> str | None:
         lines = stream.read(_LONGEST).decode("utf-8", errors="replace").splitlines()
     found = [match for line in lines for form in _FORMS if (match := form.fullmatch(line.strip()))]
     if not found:
-        raise ValueError(f"{place.name} holds no MD5")
+        raise ValueError(f"{place.name} has no MD5")
     for match in found:
         if Path(match["name"].strip()).name in {"", path.name}:
             return match["hex"].lower()
-    raise ValueError(f"{place.name} holds no MD5 of this file")
+    raise ValueError(f"{place.name} has no MD5 of this file")

@@ -1,7 +1,7 @@
-"""What is common to the readers of articles: drafts become items with places.
+"""Drafts: items without places, which readers of articles yield.
 
-Such a reader yields drafts in the order of the file; :func:`placed` numbers them, every one of them, so that a file
-that is read again from a place gives exactly what came after it.
+A reader yields drafts in the order of the file, and :func:`placed` numbers all of them. So reading a file again from a
+place yields exactly the later items.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ class Wrong:
     """An article, or a part of a file, that cannot be read."""
 
     reason: str
-    #: its id, if it has one that can be read
+    #: its id, if readable
     record: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Broken:
-    """The file ends here although it does not."""
+    """The file cannot be read any further."""
 
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Whole:
-    """All parts of an article have come."""
+    """End of an article's parts."""
 
     id: str
     count: int
@@ -47,11 +47,11 @@ class Whole:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Warned:
-    """What the next draft's article says of another."""
+    """A notice that the next draft's article gives of another."""
 
     target: str
     kind: NoticeKind
-    #: id of the article's first part, with which it is read again and taken back
+    #: id of the article's first part, which is the source of its notices
     by: str
 
 
@@ -59,7 +59,7 @@ Draft: TypeAlias = Passage | Warned | Whole | Wrong | Broken
 
 
 def placed(drafts: Iterable[Draft], *, path: Path, after: int) -> Iterator[Item]:
-    """Items with places 1, 2, 3, …, from the place after ``after``; notices have the place of what they stand before."""
+    """Yield items with places 1, 2, 3, …, after the place ``after``; a notice has the place of the next item."""
     row = place = 0
     for draft in drafts:
         if isinstance(draft, Broken):
@@ -72,16 +72,16 @@ def placed(drafts: Iterable[Draft], *, path: Path, after: int) -> Iterator[Item]
 
 
 def counted(drafts: Iterable[Draft]) -> int:
-    """How many passages there are, those that cannot be read among them."""
+    """Return the number of passages, unreadable ones included."""
     return sum(isinstance(draft, Passage | Wrong) for draft in drafts)
 
 
 def parts(pieces: Iterable[Piece], *, of: Passage) -> Iterator[Draft]:
-    """Yield the parts of an article, and then how many they are; nothing for an article without any.
+    """Yield the parts of an article, then their end; nothing for an article without parts.
 
     Args:
-        pieces: its passages' texts, in order.
-        of: the article: its id becomes the parent, and its other fields, but for text and section, the parts'.
+        pieces: texts of the passages, in order.
+        of: the article. Its id becomes the parent; the parts take its other fields, except text and section.
     """
     count = 0
     for piece in pieces:

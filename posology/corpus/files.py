@@ -1,11 +1,13 @@
-"""Files of literature of every known format: which there are, and how each is read.
+"""Formats of literature files, and their readers.
 
-A new format is a module with ``read(path, *, after=0)`` and a row in :data:`KINDS`. Formats that share a
-suffix, as all that are XML do, are told apart by the files' root element.
+A new format is a module with ``read(path, *, after=0)`` and a row in :data:`KINDS`. XML formats share a suffix, and are
+distinguished by the root element.
 """
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,13 @@ from typing import Protocol
 
 from posology.corpus import jats, jsonl, pdf, plain, pubmed
 from posology.corpus.items import Item, sentence
-from posology.corpus.xml_kind import root_of
 from posology.errors import BadFile
+
+#: bytes in which the root element must begin: a declaration, a document type and comments come before it
+WITHIN = 1_000_000
+
+_CHUNK = 8_192
+_GZIP = b"\x1f\x8b"
 
 
 class Read(Protocol):
@@ -28,17 +35,16 @@ class Kind:
     """A format of files."""
 
     name: str
-    #: how names of such files end, in lower case
+    #: suffixes of file names, in lower case
     suffixes: tuple[str, ...]
     read: Read
-    #: how many items the file holds, bad ones among them, without making them; for a progress bar
+    #: counts the items of a file, bad ones included, for a progress bar
     count: Callable[[Path], int]
-    #: of XML: names of the root elements by which such files are told from others with the same suffix
+    #: XML only: names of the root elements
     roots: tuple[str, ...] = ()
 
 
-#: every format; the first whose suffix, and root element, fits is taken, and the first of all where no
-#: suffix does
+#: all formats; the first with a matching suffix and root element is used, and the first of all if no suffix matches
 KINDS: tuple[Kind, ...] = (
     Kind(
         name="jsonl",
@@ -71,19 +77,19 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-#: how names begin of files that tell of a folder's others and are no literature; read if they are named themselves
+#: prefixes of file names that are skipped in a folder, since they are not literature; such a file is read if it is named
 ABOUT = ("readme", "license", "licence", "copying", "changelog", "oa_file_list", "manifest")
 
 
 def known_suffixes() -> tuple[str, ...]:
-    """How names of files of a known format end, sorted."""
+    """Return the suffixes of all formats, sorted."""
     return tuple(sorted({suffix for kind in KINDS for suffix in kind.suffixes}))
 
 
 def kind_of(path: Path) -> Kind | None:
-    """Return the format that a file's name says, of XML its root element; ``None``: none that is known.
+    """Return a file's format by its name and, for XML, its root element; ``None``: unknown.
 
-    XML whose root element cannot be read is of the first format of its suffix, which says what is wrong.
+    XML without a readable root element gets the first format of its suffix, whose reader reports the fault.
     """
     fitting = _by_name(path)
     if not any(kind.roots for kind in fitting):
@@ -95,21 +101,19 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """Return the items of one file, by the format that its name says; see :mod:`posology.corpus.items`."""
+    """Return the items of a file; see :mod:`posology.corpus.items`."""
     kind = kind_of(path)
     if kind is not None:
         return kind.read(path, after=after)
     if fitting := _by_name(path):
         known = ", ".join(root for kind in fitting for root in kind.roots)
-        reason = (
-            f"its root element is {root_of(path)}: literature in XML begins with one of {known}"
-        )
+        reason = f"unknown root element {root_of(path)}: literature in XML has one of {known}"
         return iter((BadFile(reason, path=str(path)),))
     return KINDS[0].read(path, after=after)
 
 
 def count_rows(path: Path) -> int:
-    """How many items a file holds, up to where it can be read."""
+    """Return the number of items in a file, up to where it can be read."""
     kind = kind_of(path)
     if kind is not None:
         return kind.count(path)
@@ -128,11 +132,10 @@ def _by_name(path: Path) -> list[Kind]:
 
 
 def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
-    """Yield the files that ``paths`` name, in order; of a folder, sorted, those that are of a known format.
+    """Yield the files of ``paths``, in order; of a folder, its files of known formats, sorted.
 
-    Files that only tell of a folder's others, see :data:`ABOUT`, are passed over in it.
-
-    A file named twice comes once; what is not there or cannot be read is a ``BadFile``.
+    Files of a folder with a prefix of :data:`ABOUT` are skipped. A file named twice is yielded once; a missing or
+    unreadable one is a ``BadFile``.
     """
     seen: set[Path] = set()
     for path in paths:
@@ -155,9 +158,45 @@ def _named(path: Path) -> list[Path]:
         files = sorted(p for p in path.iterdir() if _is_literature(p) and p.is_file())
         if not files:
             known = ", ".join(known_suffixes())
-            reason = f"the folder holds no file of {known}; of XML, PubMed's sets and JATS count"
+            reason = (
+                f"no literature in the folder: files must be {known} (XML: PubMed sets or JATS)"
+            )
             raise BadFile(reason, path=str(path))
         return files
     if not path.exists():
         raise BadFile("no such file or folder", path=str(path))
     return [path]
+
+
+def root_of(path: Path) -> str | None:
+    """Return the name of a file's root element, without its namespace; ``None``: none can be read.
+
+    Args:
+        path: XML, plain or gzipped (detected by content). Only its beginning is read; no entity is expanded and
+            nothing is fetched.
+    """
+    from lxml import etree
+
+    parser = etree.XMLPullParser(
+        events=("start",), resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False
+    )
+    try:
+        for chunk in _beginning(path):
+            parser.feed(chunk)
+            for _, element in parser.read_events():
+                if isinstance(element, etree._Element):  # noqa: SLF001 - lxml's name of its class
+                    return etree.QName(element).localname
+    except (OSError, EOFError, zlib.error, etree.XMLSyntaxError, ValueError):
+        return None
+    return None
+
+
+def _beginning(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as raw:
+        packed = raw.read(2) == _GZIP
+        raw.seek(0)
+        with gzip.open(raw, "rb") if packed else raw as stream:
+            for _ in range(0, WITHIN, _CHUNK):
+                if not (chunk := stream.read(_CHUNK)):
+                    return
+                yield chunk

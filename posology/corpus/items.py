@@ -1,12 +1,12 @@
-"""What a reader of the literature yields, one after the other, in the order of the file.
+"""Items that a reader of literature yields, in the order of the file.
 
-Every reader is ``read(path, *, after=0)``: it raises nothing for what a file holds, uses constant memory, and
-passes over the items up to the place ``after``. A file that is read twice yields the same places.
+Every reader is ``read(path, *, after=0)``: it raises nothing for a file's content, uses constant memory, and skips the
+items up to the place ``after``. Reading a file twice yields the same places.
 
 An article of several passages is read as its passages, ``ID#1`` to ``ID#n``, each with ``parent=ID``, and then one
-:class:`Parts` that says how many they are. A part that has not changed is then recognised by its digest and left
-alone, and what an earlier version had beyond them is removed: deleting the article first would compute it all anew
-at every reading. Without a ``Parts``, as when the file ends early, nothing is removed.
+:class:`Parts` with their number. Unchanged parts are recognised by their digests and kept, and surplus parts of an
+earlier version are removed; deleting the article first would encode all parts again at every reading. Without a
+``Parts``, e.g. when the file ends early, nothing is removed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import TypeAlias
 from posology.errors import BadFile, BadRecord
 from posology.types import Passage
 
-#: between an article's id and the number of a part of it
+#: separator between an article's id and the number of a part
 PART = "#"
 
 
 def part_id(article: str, number: int) -> str:
     """Return the id of an article's part, e.g. ``pmcid:PMC3395386#4``, counted from 1 in the order of reading.
 
-    A number, because neither headings nor the identifiers of sections are unique in an article or always there.
+    Numbers are used because headings and section identifiers may be missing or repeated in an article.
     """
     return f"{article}{PART}{number}"
 
@@ -37,44 +37,44 @@ class Record:
 
     passage: Passage
     path: Path
-    #: its place in the file, counted from 1: the line of a file of lines, else the how-manieth item; of the
-    #: several passages of one article each has its own
+    #: place in the file, counted from 1: the line number in a file of lines, else the number of the item; each passage of
+    #: an article has its own
     line: int
-    #: which of the file's lines that are not blank, counted from 0: the row of the passage's
-    #: vector in an array of vectors; bad records count, so that they shift nothing
+    #: number of the non-blank line, counted from 0: the row of the passage's vector in an array of vectors; bad records
+    #: count, too
     row: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deletion:
-    """A record that its publisher has withdrawn: whatever the index has of it goes."""
+    """A withdrawn record: all its passages are removed from the index."""
 
-    #: of the passage, or of the article whose parts the passages are
+    #: id of the passage, or of the article
     id: str
     path: Path
-    #: its place in the file, counted from 1
+    #: place in the file, counted from 1
     line: int
 
     @property
     def silenced(self) -> tuple[str, str]:
-        """Whose notices go with it: a passage's are by its own id, an article's by its first part's."""
+        """Return the sources whose notices are withdrawn: the passage's id, and the id of the article's first part."""
         return self.id, part_id(self.id, 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """All parts of an article have been read: whatever else the index has of it goes.
+    """End of an article's parts: its other passages are removed from the index.
 
-    That is every passage whose ``parent`` is :attr:`id` and which :meth:`keep` does not keep. It comes after the
-    parts; the rows that it speaks of are those of this file or of earlier ones.
+    These are the passages whose ``parent`` is :attr:`id` and which :meth:`keep` rejects. It comes after the parts, and
+    applies to rows of this file and of earlier ones.
     """
 
-    #: of the article, the ``parent`` of its parts
+    #: id of the article, the ``parent`` of its parts
     id: str
-    #: how many there are, 1 or more
+    #: number of parts, 1 or more
     count: int
     path: Path
-    #: its place in the file, counted from 1, after its last part's
+    #: place in the file, counted from 1, after the last part
     line: int
 
     def keep(self, passage_id: str) -> bool:
@@ -86,7 +86,7 @@ class Parts:
 
 
 class NoticeKind(StrEnum):
-    """What was published about a passage."""
+    """Kind of a notice about a passage."""
 
     RETRACTION = "retraction"
     CONCERN = "concern"
@@ -94,22 +94,22 @@ class NoticeKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Notice:
-    """One record says of another that it is retracted, or that there is concern about it.
+    """A record's statement that another one is retracted, or of concern.
 
-    Or of itself: copies of it that do not know of it may be in the index. A record's notices come
-    before it, with its place, so that a place that is done with has given all that it has.
+    A record may also give notice of itself, for copies of it without the mark. A record's notices come before it, with its
+    place, so that a finished place is complete.
 
-    The notice often comes years after the record that it is of, or before a copy of that record that does not
-    know of it yet: it holds for what is in the index and for what is read later.
+    A notice may come years after its target, or before an unmarked copy of it. So it holds for passages in the index and
+    for passages read later.
     """
 
-    #: id of the passage that is warned of, e.g. ``pmid:9500320``
+    #: id of the target passage, e.g. ``pmid:9500320``
     target: str
     kind: NoticeKind
-    #: id of the record that says so
+    #: id of the record that gives the notice
     by: str
     path: Path
-    #: the place in the file of the record that says so, counted from 1
+    #: place of that record in the file, counted from 1
     line: int
 
 
@@ -117,5 +117,5 @@ Item: TypeAlias = Record | Deletion | Notice | Parts | BadRecord | BadFile
 
 
 def sentence(reason: str) -> str:
-    """Zlib's and the system's words, without their punctuation."""
+    """Return an error message of zlib or the system, without its final punctuation."""
     return reason.strip().rstrip(".") or "cannot be read"

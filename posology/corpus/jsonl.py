@@ -1,8 +1,7 @@
-"""Reads JSON-lines files, plain or gzipped, one passage a line.
+"""Reader of JSON-lines files, plain or gzipped, one passage per line.
 
-Nothing is raised for what a file holds: a line that is no passage is yielded as a
-:class:`~posology.errors.BadRecord` and a file that ends early as a
-:class:`~posology.errors.BadFile`, in their places, and the good lines around them are kept.
+Nothing is raised for a file's content: an invalid line is yielded as a :class:`~posology.errors.BadRecord`, and a file
+that ends early as a :class:`~posology.errors.BadFile`, in their places. The good lines are kept.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ def read(path: Path, *, after: int = 0) -> Iterator[Record | BadRecord | BadFile
     """Yield the records of one file, in constant memory.
 
     Args:
-        path: whether it is gzipped is told from its first two bytes, not from its name.
-        after: the lines up to this one are passed over unread.
+        path: plain or gzipped (detected by content, not by name).
+        after: number of the last line to skip.
 
     Yields:
-        For every line after ``after`` that is not blank, its record or what is wrong with it;
-        last, a ``BadFile`` when the file could not be read to its end.
+        For every non-blank line after ``after``, its record or its fault; last, a ``BadFile`` if the file could not be
+        read to its end.
     """
     line = row = 0
     try:
@@ -50,7 +49,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Record | BadRecord | BadFile
 
 
 def count_rows(path: Path) -> int:
-    """How many lines of a file are not blank, up to where it can be read."""
+    """Return the number of non-blank lines, up to where the file can be read."""
     rows = 0
     try:
         for _, content in _lines(path):
@@ -71,7 +70,7 @@ def _record(content: bytes | None, *, path: Path, line: int, row: int) -> Record
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
-    """Numbered lines without their ends; ``None`` stands for one that is too long."""
+    """Yield numbered lines without their ends; ``None`` for a line that is too long."""
     with path.open("rb") as raw:
         packed = raw.read(2) == _GZIP
         raw.seek(0)

@@ -45,15 +45,13 @@ class Heading:
 def read_terms(path: Path) -> Iterator[Heading]:
     """Yield the headings of a file of descriptors, in its order, in constant memory.
 
-    Terms that are others with their words turned round ("Infarction, Myocardial") are left out: nobody asks
-    so, and they hold the same words.
+    Permuted terms ("Infarction, Myocardial") are left out: they hold the same words.
 
     Args:
-        path: XML, plain or gzipped, which is told from its first bytes. No entity is expanded and nothing
-            is fetched.
+        path: XML, plain or gzipped (detected by content). No entity is expanded and nothing is fetched.
 
     Raises:
-        BadFile: it cannot be read, or holds no descriptors; after the headings before that place.
+        BadFile: the file cannot be read, or has no descriptors; raised after the headings before the fault.
     """
     from lxml import etree
 
@@ -72,11 +70,11 @@ def read_terms(path: Path) -> Iterator[Heading]:
         raise BadFile(sentence(reason or str(error)), path=str(path), line=read or None) from error
     except etree.XMLSyntaxError as error:
         raise BadFile(
-            f"no well-formed XML: {sentence(error.msg or '')}", path=str(path), line=read or None
+            f"not well-formed XML: {sentence(error.msg or '')}", path=str(path), line=read or None
         ) from error
     if not read:
         raise BadFile(
-            "holds no MeSH descriptor: NLM's files are named desc2026.xml", path=str(path)
+            "has no MeSH descriptor: use NLM's file, such as desc2026.xml", path=str(path)
         )
 
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".pdf",)
 
-#: A longer file is reported and not read: pypdf holds what it has parsed.
+#: maximum size; a larger file is reported and not read, since pypdf keeps parsed data in memory
 MAX_BYTES = 200_000_000
 MAX_PAGES = 5_000
-#: Characters of all pages' text, which are held to find the lines that repeat.
+#: maximum number of characters of all pages, which are kept in memory to find repeated lines
 MAX_CHARACTERS = 50_000_000
-#: A line at the edge of a page is a running head if it stands on as many pages, and on half of all.
+#: a line at the edge of a page is a running head if it is on this many pages, and on half of all
 REPEATED = 3
 #: lines of a page, from its top and from its foot, that may be running heads
 EDGE = 2
@@ -41,7 +41,7 @@ LONGEST_NUMBER = 60
 
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"\W*(?:page\W*)?\d{1,5}(?:\W*(?:of|/)\W*\d{1,5})?\W*", re.IGNORECASE)
-#: pypdf shows where in memory it holds the file, which tells nobody anything
+#: memory addresses in pypdf's messages, which are left out
 _REFERENCE = re.compile(r"IndirectObject\((\d+), \d+, \d+\)")
 _ENDED = re.compile(r"""[.!?…]["'”’)\]\d,–-]*\Z""")
 
@@ -61,7 +61,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
 
 
 def count(path: Path) -> int:
-    """How many passages the file makes; 0 where pypdf is not installed."""
+    """Return the number of passages; 0 if pypdf is not installed."""
     try:
         _require()
     except ReaderUnavailable:
@@ -74,15 +74,15 @@ def _require() -> None:
         import pypdf  # noqa: F401 - asked for, not used
     except ImportError as error:
         raise ReaderUnavailable(
-            "PDF files are read with pypdf, which is not installed: pip install 'posology[pdf]'",
+            "PDF files need pypdf: pip install 'posology[pdf]'",
             package="pypdf",
         ) from error
-    # it tells of every oddity of a file; what could not be read is told by the items
+    # it logs every oddity of a file; faults are reported as items
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 
 class _Unreadable(Exception):
-    """Why a file cannot be read."""
+    """A file that cannot be read, with the reason."""
 
 
 def _drafts(path: Path) -> Iterator[Draft]:
@@ -90,7 +90,7 @@ def _drafts(path: Path) -> Iterator[Draft]:
     try:
         with path.open("rb") as stream:
             if path.stat().st_size > MAX_BYTES:
-                raise _Unreadable(f"larger than {MAX_BYTES:,} bytes")
+                raise _Unreadable(f"must have <= {MAX_BYTES:,} bytes")
             reader = _opened(stream)
             pages = _texts(reader, wrong)
             title = _title(reader, pages) or file_title(path, *SUFFIXES)
@@ -111,7 +111,7 @@ def _opened(stream: object) -> PdfReader:
 
     try:
         reader = PdfReader(stream)  # type: ignore[arg-type]  # a binary file
-        # many are encrypted only so that they cannot be changed: anybody may read them
+        # many are encrypted against changes only, and have an empty password
         if reader.is_encrypted and not reader.decrypt(""):
             raise _Unreadable("encrypted: remove its password")
         pages = len(reader.pages)
@@ -120,43 +120,45 @@ def _opened(stream: object) -> PdfReader:
     except DependencyError:
         raise _Unreadable("encrypted: pip install 'posology[pdf]' to read it") from None
     except Exception as error:  # noqa: BLE001 - pypdf lets anything through, as its documentation says
-        raise _Unreadable(f"damaged: {_said(error)}") from None
+        raise _Unreadable(f"damaged: {_message(error)}") from None
     if pages > MAX_PAGES:
-        raise _Unreadable(f"has {pages:,} pages, more than {MAX_PAGES:,}")
+        raise _Unreadable(f"must have <= {MAX_PAGES:,} pages (got {pages:,})")
     return reader
 
 
 def _texts(reader: PdfReader, wrong: list[Wrong]) -> list[list[str]]:
-    """Return the lines of every page; none of those that cannot be read, which are told in ``wrong``."""
+    """Return the lines of every page; unreadable pages are empty, and added to ``wrong``."""
     pages: list[list[str]] = []
     size = 0
     for number in range(len(reader.pages)):
         try:
             text = reader.pages[number].extract_text()
         except Exception as error:  # noqa: BLE001 - see `_opened`
-            wrong.append(Wrong(reason=f"cannot be read: {_said(error)}", record=_page(number + 1)))
+            wrong.append(
+                Wrong(reason=f"cannot be read: {_message(error)}", record=_page(number + 1))
+            )
             text = ""
         size += len(text)
         if size > MAX_CHARACTERS:
-            raise _Unreadable(f"holds more than {MAX_CHARACTERS:,} characters")
+            raise _Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
         # what no UTF-8 can hold, no index can
         clean = text.encode(errors="replace").decode().replace("\0", "")
         # invisible elsewhere, a soft hyphen at a line's end was printed
         lines = [re.sub("\u00ad\\s*\\Z", "-", line) for line in clean.splitlines()]
         pages.append([line for line in map(plain, lines) if line])
     if not wrong and not any(pages):
-        raise _Unreadable("holds no text: pages that are pictures need OCR first")
+        raise _Unreadable("has no text: scanned pages need OCR first")
     return pages
 
 
 def _title(reader: PdfReader, pages: Sequence[Sequence[str]]) -> str:
     """Return the title of the file's own data, if the first page shows it: else it is often another's."""
     try:
-        said = plain(str((reader.metadata and reader.metadata.title) or ""))
+        title = plain(str((reader.metadata and reader.metadata.title) or ""))
     except Exception:  # noqa: BLE001 - see `_opened`
         return ""
     shown = " ".join(pages[0]) if pages else ""
-    return said if len(said) > 8 and _bare(said) in _bare(shown) else ""
+    return title if len(title) > 8 and _bare(title) in _bare(shown) else ""
 
 
 def _bare(text: str) -> str:
@@ -217,6 +219,6 @@ def _page(number: int) -> str:
     return f"page {number}"
 
 
-def _said(error: BaseException) -> str:
-    said = _REFERENCE.sub(r"object \1", " ".join(str(error).split()))
-    return sentence(said[:200] or type(error).__name__)
+def _message(error: BaseException) -> str:
+    message = _REFERENCE.sub(r"object \1", " ".join(str(error).split()))
+    return sentence(message[:200] or type(error).__name__)

@@ -1,4 +1,4 @@
-"""Long texts into passages: at the borders of paragraphs, else of sentences, and never within a sentence."""
+"""Cutting of long texts into passages: between paragraphs, else between sentences, never within one."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Piece:
-    """A text and where it stands."""
+    """A text with its section."""
 
     text: str
-    #: path of headings, or a page; ``None``: nothing is known
+    #: path of headings, or a page; ``None``: unknown
     section: str | None = None
 
 
 def words(text: str) -> int:
-    """How many words a text has, as white space parts them."""
+    """Return the number of words of a text, separated by white space."""
     return sum(1 for _ in _WORD.finditer(text))
 
 

@@ -1,4 +1,4 @@
-"""Reads plain text, UTF-8, plain or gzipped: its paragraphs become the passages of one article."""
+"""Reader of plain text in UTF-8, also gzipped: its paragraphs become the passages of one article."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
 
 
 def count(path: Path) -> int:
-    """How many passages the text makes, up to where it can be read."""
+    """Return the number of passages, up to where the file can be read."""
     return counted(_drafts(path))
 
 
 class _NotText(Exception):
-    """Why a file is not text."""
+    """A file that is not text, with the reason."""
 
 
 def _drafts(path: Path) -> Iterator[Draft]:
@@ -103,7 +103,7 @@ def _bounded(paragraph: str) -> Iterator[Piece]:
 
 
 def _sentence_end(text: str) -> int:
-    """Where to cut a text of more than :data:`LONGEST` characters, among these."""
+    """Return where to cut a text of more than :data:`LONGEST` characters."""
     sentences = split(text[:LONGEST])
     if len(sentences) > 1:
         return sentences[-2].end
@@ -120,10 +120,10 @@ def _decoded(path: Path) -> Iterator[str]:
             block = stream.read1(_BLOCK)
             for mark, name in _OTHERS:
                 if block.startswith(mark):
-                    raise _NotText(f"the text is {name}: save it as UTF-8")
+                    raise _NotText(f"encoded as {name}: save it as UTF-8")
             while block:
                 if b"\0" in block:
-                    raise _NotText("holds NUL characters: not a plain text")
+                    raise _NotText("has NUL characters: not plain text")
                 try:
                     yield decoder.decode(block)
                 except UnicodeDecodeError as error:

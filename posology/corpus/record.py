@@ -1,4 +1,4 @@
-"""One line of a corpus file, checked: the edge where a stranger's JSON becomes a passage."""
+"""Validation of one line of a corpus file: JSON to a passage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 
-#: code points of an id
+#: maximum number of code points of an id
 MAX_ID = 512
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -38,17 +38,17 @@ _STEP = " -- "
 
 
 class RecordError(ValueError):
-    """Why a line is no record."""
+    """A line that is not a record, with the reason."""
 
     def __init__(self, reason: str, *, record: str | None = None) -> None:
         super().__init__(reason)
-        #: the line's id; ``None``: it has none that can be read
+        #: the line's id; ``None``: missing or unreadable
         self.record = record
 
 
 def _identifier(value: str) -> str:
     if not value or value != value.strip():
-        raise ValueError("must neither be empty nor begin or end with white space")
+        raise ValueError("must not be empty, or begin or end with white space")
     if _CONTROL.search(value):
         raise ValueError("must not hold control characters")
     return value
@@ -80,17 +80,17 @@ def _pmid(value: object) -> object:
 def _doi(value: object) -> object:
     if not isinstance(value, str):
         return value
-    said = value.strip()
-    begun = _DOI_BEFORE.match(said)
-    return said[begun.end() if begun else 0 :].lower() or None
+    text = value.strip()
+    begun = _DOI_BEFORE.match(text)
+    return text[begun.end() if begun else 0 :].lower() or None
 
 
 def _pmcid(value: object) -> object:
     if not isinstance(value, str):
         return value
-    said = value.strip()
-    found = _PMCID.fullmatch(said)
-    return f"PMC{found[1]}" if found else said or None
+    text = value.strip()
+    found = _PMCID.fullmatch(text)
+    return f"PMC{found[1]}" if found else text or None
 
 
 def _year(value: object) -> object:
@@ -201,7 +201,7 @@ _RETRACTED = re.compile(r"\W{0,10}retracted(?: article| paper)?\s*[:\].–—]",
 
 
 def says_retracted(title: str) -> bool:
-    """Whether a title begins as publishers begin those of retracted articles: ``RETRACTED: …``, ``[Retracted] …``."""
+    """Return whether a title begins like that of a retracted article: ``RETRACTED: …``, ``[Retracted] …``."""
     return _RETRACTED.match(title) is not None
 
 

@@ -1,4 +1,4 @@
-"""An article's text: the abstract, and the paragraphs of the body under the headings that they stand under."""
+"""Text of an article: abstracts, and paragraphs of the body with their headings."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def abstract(article: Element) -> Iterator[Piece]:
         (element, (element.get("abstract-type") or "").lower())
         for element in article.findall("front/article-meta/abstract")
     ]
-    told = [(element, kind) for element, kind in found if kind not in _NO_ABSTRACTS]
+    chosen = [(element, kind) for element, kind in found if kind not in _NO_ABSTRACTS]
     read = {"", "en", language(article)}
-    told = [one for one in told if language(one[0]) in read] or told[:1]
-    told.sort(key=lambda pair: bool(pair[1]))
-    for place, (element, kind) in enumerate(told):
+    chosen = [one for one in chosen if language(one[0]) in read] or chosen[:1]
+    chosen.sort(key=lambda pair: bool(pair[1]))
+    for place, (element, kind) in enumerate(chosen):
         text = "\n".join(_lines(element))
         heading = ABSTRACT
         if place:
@@ -112,7 +112,7 @@ def _blocks(element: Element, path: tuple[str, ...]) -> Iterator[Piece]:
         elif tag in FLOATS:
             yield from _caption(child, section)
         elif tag == "caption":
-            # a box's, of which the title is the heading; of a figure it was told already
+            # a box's, of which the title is the heading; a figure's title is in its caption
             yield from _blocks(child, path)
         else:
             if text := flat(child):

@@ -1,4 +1,4 @@
-"""When an article was published, of the several dates that JATS gives it."""
+"""Publication date of an article, chosen from its several JATS dates."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _MONTH = re.compile(r"0?[1-9]|1[0-2]")
 
 
 def published(meta: Element) -> str | None:
-    """Return the date of publication, ISO 8601, as far as it is said; ``None``: no usable one.
+    """Return the date of publication, ISO 8601, to the known precision; ``None``: no usable date.
 
     Args:
         meta: ``article-meta``. What no calendar has is left out of a date, from the month or the day on.
     """
     found: dict[str, str] = {}
     for element in meta.findall("pub-date"):
-        if (said := _date(element)) is not None:
-            found.setdefault(_kind(element), said)
+        if (value := _date(element)) is not None:
+            found.setdefault(_kind(element), value)
     return next((found[kind] for kind in ORDER if kind in found), None)
 
 
@@ -46,12 +46,12 @@ def _kind(element: Element) -> str:
 
 
 def _date(element: Element) -> str | None:
-    year, month, day = (_said(element, name) for name in ("year", "month", "day"))
+    year, month, day = (_text_of(element, name) for name in ("year", "month", "day"))
     if not year:
         if iso := _ISO.match(element.get("iso-8601-date") or ""):
             year, month, day = iso[1], iso[2] or "", iso[3] or ""
-        elif said := _YEAR.search(_said(element, "string-date")):
-            year = said[1]
+        elif value := _YEAR.search(_text_of(element, "string-date")):
+            year = value[1]
     if not (matched := _YEAR.search(year)) or not FIRST <= int(matched[1]) <= LAST:
         return None
     number = _month(month)
@@ -63,12 +63,12 @@ def _date(element: Element) -> str | None:
         return f"{matched[1]}-{number:02}"
 
 
-def _said(element: Element, name: str) -> str:
+def _text_of(element: Element, name: str) -> str:
     found = element.find(name)
     return "" if found is None else " ".join(str(part) for part in found.itertext()).strip()
 
 
-def _month(said: str) -> int | None:
-    if _MONTH.fullmatch(said):
-        return int(said)
-    return _MONTHS.index(said[:3].lower()) + 1 if said[:3].lower() in _MONTHS else None
+def _month(value: str) -> int | None:
+    if _MONTH.fullmatch(value):
+        return int(value)
+    return _MONTHS.index(value[:3].lower()) + 1 if value[:3].lower() in _MONTHS else None

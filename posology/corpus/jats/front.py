@@ -1,4 +1,4 @@
-"""What an article says of itself before its text: identifiers, journal, date, kind, and what it says of others."""
+"""Front of an article: identifiers, journal, date, kind, and relations to other articles."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _DOI = re.compile(
 )
 _TRIAL = re.compile(r"\b(?:NCT[0-9]{8}|ISRCTN[0-9]{6,8}|ACTRN[0-9]{14}|DRKS[0-9]{8})\b")
 
-#: said of the article that is named: this one is the notice
+#: relations by which this article is a notice of the named one
 _ABOUT_OTHER = {
     "retracted-article": NoticeKind.RETRACTION,
     "partial-retraction": NoticeKind.CONCERN,
     "object-of-concern": NoticeKind.CONCERN,
 }
-#: said of this article: the one that is named is the notice
+#: relations by which the named article is a notice of this one
 _ABOUT_SELF = {
     "retraction-forward": NoticeKind.RETRACTION,
     "concern-forward": NoticeKind.CONCERN,
 }
-#: said by either of the two; an article of this very type is the notice
+#: relations in either direction; the article of this type is the notice
 _EITHER = {
     "retraction": NoticeKind.RETRACTION,
     "expression-of-concern": NoticeKind.CONCERN,
@@ -55,7 +55,7 @@ class Front:
     #: of other records of the same work, ``pmid:…``, ``pmcid:…`` or ``doi:…``: said of the abstract, since PubMed's
     #: record holds the abstract and no part of the body
     same_work: tuple[str, ...]
-    #: other articles that it says something of, and its own copies elsewhere, and what
+    #: notices that it gives of other articles, and of its own copies
     notices: tuple[tuple[str, NoticeKind], ...]
 
 
@@ -75,7 +75,7 @@ def front(article: Element, *, fallback: str | None) -> Front | None:
         return None
     kind = (article.get("article-type") or "").lower()
     title = _title(meta)
-    said = published(meta)
+    stated = published(meta)
     own, others, same = _related(article, meta, kind)
     if says_retracted(title) or kind == "retracted-article":
         own.add(NoticeKind.RETRACTION)
@@ -85,7 +85,7 @@ def front(article: Element, *, fallback: str | None) -> Front | None:
         title=title,
         pmid=pmid,
         journal=_journal(article),
-        year=int(said[:4]) if said else None,
+        year=int(stated[:4]) if stated else None,
         publication_types=_publication_types(meta, kind),
         mesh=_mesh(meta),
         retracted=NoticeKind.RETRACTION in own,
@@ -93,7 +93,7 @@ def front(article: Element, *, fallback: str | None) -> Front | None:
         source="pmc" if pmcid else "jats",
         doi=doi,
         pmcid=pmcid,
-        published=said,
+        published=stated,
         languages=_languages(article),
         trials=_trials(meta),
     )
@@ -110,12 +110,12 @@ def front(article: Element, *, fallback: str | None) -> Front | None:
 
 
 def _identifiers(meta: Element) -> tuple[str | None, str | None, str | None]:
-    said: dict[str, str] = {}
+    stated: dict[str, str] = {}
     for element in meta.findall("article-id"):
-        said.setdefault((element.get("pub-id-type") or "").lower(), flat(element))
-    pmcid = _PMCID.fullmatch(said.get("pmcid") or said.get("pmc") or "")
-    pmid = _PMID.fullmatch(said.get("pmid", ""))
-    doi = _DOI.fullmatch(said.get("doi", ""))
+        stated.setdefault((element.get("pub-id-type") or "").lower(), flat(element))
+    pmcid = _PMCID.fullmatch(stated.get("pmcid") or stated.get("pmc") or "")
+    pmid = _PMID.fullmatch(stated.get("pmid", ""))
+    doi = _DOI.fullmatch(stated.get("doi", ""))
     return (
         f"PMC{pmcid[1]}" if pmcid else None,
         pmid[1] if pmid else None,
@@ -158,8 +158,8 @@ def _journal(article: Element) -> str | None:
 
 def _publication_types(meta: Element, kind: str) -> tuple[str, ...]:
     subjects = map(line, meta.iterfind("article-categories//subject"))
-    told = (SUBJECTS.get(subject.casefold()) for subject in subjects)
-    return tuple(dict.fromkeys([*PUBLICATION_TYPES.get(kind, ()), *filter(None, told)]))
+    values = (SUBJECTS.get(subject.casefold()) for subject in subjects)
+    return tuple(dict.fromkeys([*PUBLICATION_TYPES.get(kind, ()), *filter(None, values)]))
 
 
 def _mesh(meta: Element) -> tuple[str, ...]:
@@ -182,20 +182,20 @@ def _languages(article: Element) -> tuple[str, ...]:
 
 def _trials(meta: Element) -> tuple[str, ...]:
     """Registrations of its own: of links to a registry, and of what stands under ``Trial registration``."""
-    told: list[str] = []
+    values: list[str] = []
     for element in meta.iter("related-object", "ext-link", "sec"):
         what = f"{element.get('ext-link-type', '')} {element.get('source-type', '')}".lower()
         if element.tag == "sec":
             what = line(element.find("title")).lower()
         if "trial" in what or "registr" in what or "clintrial" in what:
-            told += (element.get(_HREF, ""), element.get("document-id", ""), flat(element))
-    return tuple(dict.fromkeys(_TRIAL.findall(" ".join(told))))
+            values += (element.get(_HREF, ""), element.get("document-id", ""), flat(element))
+    return tuple(dict.fromkeys(_TRIAL.findall(" ".join(values))))
 
 
 def _related(
     article: Element, meta: Element, kind: str
 ) -> tuple[set[NoticeKind], list[tuple[str, NoticeKind]], list[str]]:
-    """What is said of this article, of others, and which others are of the same work."""
+    """Return the notices of this article, those of others, and the other records of the same work."""
     own: set[NoticeKind] = set()
     others: list[tuple[str, NoticeKind]] = []
     same: list[str] = []
@@ -223,13 +223,13 @@ def _links(article: Element, meta: Element) -> Iterator[Element]:
 
 
 def _target(element: Element) -> str | None:
-    said = (element.get(_HREF) or "").strip()
+    stated = (element.get(_HREF) or "").strip()
     match (element.get("ext-link-type") or "").lower():
         case "pmid" | "pubmed":
-            found = _PMID.fullmatch(said)
+            found = _PMID.fullmatch(stated)
             return f"pmid:{found[1]}" if found else None
         case "pmc" | "pmcid":
-            found = _PMCID.fullmatch(said)
+            found = _PMCID.fullmatch(stated)
             return f"pmcid:PMC{found[1]}" if found else None
-    found = _DOI.fullmatch(said)
+    found = _DOI.fullmatch(stated)
     return f"doi:{found[1].lower()}" if found else None

@@ -1,4 +1,4 @@
-"""Reads JATS files: one article, a set of them, or PMC's archives, an article at a time."""
+"""Reader of JATS files, one article at a time: single articles, sets, and PMC archives."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from posology.corpus.drafts import Broken, Draft, Warned, Wrong, counted, file_i
 from posology.corpus.items import Item, part_id
 from posology.corpus.jats.body import ABSTRACT, abstract, body
 from posology.corpus.jats.front import front
-from posology.corpus.jats.stream import FAULTS, Ended, Torn, articles, said
+from posology.corpus.jats.stream import FAULTS, Ended, Torn, articles, message
 from posology.types import Passage
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-#: what ends in ``.xml`` is told from PubMed's by its root element, one of :data:`ROOTS`
+#: ``.xml`` files with one of :data:`ROOTS` as root element; PubMed's have others
 SUFFIXES = (".nxml", ".nxml.gz", ".xml", ".xml.gz")
 #: of archives whose members are articles
 ARCHIVES = (".tar.gz", ".tgz", ".tar")
@@ -51,18 +51,18 @@ def read_archive(path: Path, *, after: int = 0) -> Iterator[Item]:
 
 
 def count(path: Path) -> int:
-    """How many passages a file makes, up to where it can be read."""
+    """Return the number of passages in a file, up to where it can be read."""
     return counted(_file(path))
 
 
 def count_archive(path: Path) -> int:
-    """How many passages an archive makes, up to where it can be read."""
+    """Return the number of passages in an archive, up to where it can be read."""
     return counted(_archive(path))
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedIOBase]:
-    """A file's bytes, unpacked if its first bytes say that it is gzipped."""
+    """Open a file's bytes, unpacked if it is gzipped (detected by content)."""
     with path.open("rb") as raw:
         packed = raw.read(2) == _GZIP
         raw.seek(0)
@@ -75,7 +75,7 @@ def _file(path: Path) -> Iterator[Draft]:
         with _opened(path) as stream:
             yield from _articles(stream, name=file_id(path))
     except FAULTS as error:
-        yield Broken(reason=said(error))
+        yield Broken(reason=message(error))
 
 
 def _archive(path: Path) -> Iterator[Draft]:
@@ -94,7 +94,7 @@ def _archive(path: Path) -> Iterator[Draft]:
             while stream.read1(_CHUNK):
                 pass
     except (*FAULTS, tarfile.TarError, ValueError) as error:
-        yield Broken(reason=said(error))
+        yield Broken(reason=message(error))
         return
     if not some:
         yield Broken(reason="the archive holds no file of .xml or .nxml")
@@ -138,21 +138,21 @@ def _articles(stream: BufferedIOBase, *, name: str | None) -> Iterator[Draft]:
 
 def _article(element: Element, *, name: str | None) -> Iterator[Draft]:
     _strip_namespaces(element)
-    told = front(element, fallback=name)
-    if told is None:
+    head = front(element, fallback=name)
+    if head is None:
         yield Wrong(reason="has neither a PMC identifier nor a PMID nor a DOI")
         return
-    for target, kind in told.notices:
-        yield Warned(target=target, kind=kind, by=part_id(told.article.id, 1))
+    for target, kind in head.notices:
+        yield Warned(target=target, kind=kind, by=part_id(head.article.id, 1))
     some = False
-    for draft in parts(chain(abstract(element), body(element)), of=told.article):
+    for draft in parts(chain(abstract(element), body(element)), of=head.article):
         if not some and isinstance(draft, Passage) and draft.section == ABSTRACT:
-            yield replace(draft, same_work=told.same_work)
+            yield replace(draft, same_work=head.same_work)
         else:
             yield draft
         some = True
     if not some:
-        yield Wrong(reason="has neither an abstract nor a text", record=told.article.id)
+        yield Wrong(reason="has neither an abstract nor a text", record=head.article.id)
 
 
 def _strip_namespaces(element: Element) -> None:

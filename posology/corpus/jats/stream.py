@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LONGEST = 50_000_000
 #: bytes of a file that are parsed a second time, behind broken articles: each could hide all that follow it
 TWICE = 10 * LONGEST
-#: how a stream of bytes says that it cannot be read further
+#: errors of a byte stream that cannot be read further
 FAULTS = (OSError, EOFError, zlib.error)
 
 _CHUNK = 65_536
@@ -36,7 +36,7 @@ _CLOSING = re.compile(rb"\s*(?:</[^<>]*>\s*)*")
 _ID = re.compile(
     rb"<article-id\b[^<>]{0,200}?\b(pmcid|pmc|pmid|doi)\"[^<>]{0,200}>\s*([!-~]{1,100}?)\s*<"
 )
-#: What a parser is told that goes on within a set: entities are the DTD's, and prefixes may be the set's.
+#: Prolog for a parser that continues within a set: entities are the DTD's, and prefixes may be the set's.
 _AROUND = (
     b'<!DOCTYPE set SYSTEM "JATS.dtd"><set xmlns:xlink="http://www.w3.org/1999/xlink" '
     b'xmlns:mml="http://www.w3.org/1998/Math/MathML" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" '
@@ -61,7 +61,7 @@ class Ended:
 
 
 def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
-    """Yield every ``<article>`` of a stream, whatever stands around it; each is gone when the next is asked for."""
+    """Yield every ``<article>`` of a stream, with any root; each is freed when the next is requested."""
     parser = _Parser(b"")
     held = bytearray()
     again = False
@@ -70,7 +70,7 @@ def articles(stream: BufferedIOBase) -> Iterator[Element | Torn | Ended]:
         try:
             chunk = stream.read1(_CHUNK)
         except FAULTS as error:
-            yield Ended(reason=said(error))
+            yield Ended(reason=message(error))
             return
         held += chunk
         reason = parser.feed(chunk)
@@ -196,7 +196,7 @@ def _record(lost: bytes) -> str | None:
     return f"{kind}:{name}"
 
 
-def said(error: BaseException) -> str:
-    """Why a stream cannot be read further."""
+def message(error: BaseException) -> str:
+    """Return the reason why a stream cannot be read further."""
     reason = error.strerror if isinstance(error, OSError) else None
     return sentence(reason or str(error))

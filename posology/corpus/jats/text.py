@@ -10,7 +10,7 @@ import html.entities
 import re
 from typing import TYPE_CHECKING
 
-from posology.corpus.jats.formulas import formula
+from posology.corpus.pubmed.formula import render
 from posology.corpus.pubmed.words import Line, plain
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ _MARKS = {"sup": "^", "sub": "_"}
 #: stands where a sign is only a picture, so that no sentence hides that one is missing: it may be a "≤"
 IMAGE = "[image]"
 _SPACE = re.compile(r"[ \t\r\n]+")
+#: placeholder of a formula that is only a picture, so that the gap stays visible
+PICTURE = "[formula]"
+_BEGIN, _END = r"\begin{document}", r"\end{document}"
+_BLANKS = re.compile(r"\s+")
 
 
 def language(element: Element) -> str:
@@ -153,3 +157,23 @@ def _point(element: Element, out: Line, *, notes: bool) -> None:
 
 def _bracketed(words: str) -> str:
     return words if words[0] in "[(" else f"[{words}]"
+
+
+def formula(element: Element) -> str:
+    """Return a formula on one line: its MathML, else its TeX source, else its other text, else :data:`PICTURE`."""
+    math = element if element.tag == "math" else next(element.iter("math"), None)
+    tex = element if element.tag == "tex-math" else next(element.iter("tex-math"), None)
+    if math is not None:
+        found = render(math)
+    elif tex is not None:
+        found = _tex(tex.text or "")
+    else:
+        found = " ".join(str(part) for part in element.itertext())
+    return _BLANKS.sub(" ", found).strip() or PICTURE
+
+
+def _tex(source: str) -> str:
+    _, begun, document = source.partition(_BEGIN)
+    if begun and _END in document:
+        source = document.partition(_END)[0]
+    return source.strip().strip("$").strip()

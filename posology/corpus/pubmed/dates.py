@@ -52,20 +52,22 @@ class Date:
 
 
 def date_of(element: _Element | None) -> Date | None:
-    """Return the date that an element of ``Year``, ``Month``, ``Day``, ``Season`` or ``MedlineDate`` says.
+    """Return the date that an element of ``Year``, ``Month``, ``Day``, ``Season`` or ``MedlineDate`` holds.
 
     Of a span of time it is the beginning; of a season the year. What cannot be is left out, with what hangs
     on it: the 31st of February is February; a year out of all bounds is no date.
     """
     if element is None:
         return None
-    told = {str(child.tag): plain(child.text) for child in element}
-    if not told.get("Year"):
-        return date_in(told.get("MedlineDate", ""))
-    year = _number(told["Year"])
+    values = {str(child.tag): plain(child.text) for child in element}
+    if not values.get("Year"):
+        return date_in(values.get("MedlineDate", ""))
+    year = _number(values["Year"])
     if year is None:
-        return date_in(" ".join(told[part] for part in ("Year", "Month", "Day") if part in told))
-    return _date(year, _month(told.get("Month", "")), _number(told.get("Day", "")))
+        return date_in(
+            " ".join(values[part] for part in ("Year", "Month", "Day") if part in values)
+        )
+    return _date(year, _month(values.get("Month", "")), _number(values.get("Day", "")))
 
 
 def date_in(text: str) -> Date | None:
@@ -107,7 +109,7 @@ def _date(year: int, month: int | None, day: int | None) -> Date | None:
 
 
 def _month(text: str) -> int | None:
-    """Of "7", "07", "Jul", "July", "Jul-Aug"."""
+    """Return the month of "7", "07", "Jul", "July", "Jul-Aug"."""
     number = _number(text)
     if number is not None:
         return number

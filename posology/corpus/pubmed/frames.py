@@ -63,7 +63,7 @@ class Frame:
 
     #: name of its element; empty: it is no record
     tag: str
-    #: from its ``<`` to its ``>``; ``None``: it cannot be told where it ends, or it is too long
+    #: from its ``<`` to its ``>``; ``None``: its end is unknown, or it is too long
     content: bytes | None
     #: how it begins
     head: bytes
@@ -72,7 +72,7 @@ class Frame:
 
     @property
     def places(self) -> int:
-        """How many items it stands for: a list of deletions for one a PMID."""
+        """Return the number of items: one per PMID for a list of deletions, else 1."""
         if self.tag not in DELETIONS or self.content is None:
             return 1
         return max(1, len(_PMID_TAG.findall(self.content)))
@@ -91,10 +91,10 @@ class Prolog:
 
 
 def frames(path: Path) -> Iterator[Prolog | Frame]:
-    """What a file begins with, then its records in order.
+    """Yield a file's prolog, then its records in order.
 
     Raises:
-        BadFile: it is none of PubMed's, or cannot be read further; after the records before that place.
+        BadFile: it is not a PubMed file, or cannot be read further; raised after the records before the fault.
     """
     with opened(path) as window:
         prolog = _prolog(window, path)
@@ -112,7 +112,7 @@ def _prolog(window: Window, path: Path) -> Prolog:
     if not len(window):
         raise BadFile(window.broken or "is empty", path=str(path))
     if window.buffer.startswith(_WIDE):
-        raise BadFile("is in UTF-16 or UTF-32: PubMed's files are in UTF-8", path=str(path))
+        raise BadFile("encoded as UTF-16 or UTF-32: PubMed files must be UTF-8", path=str(path))
     if window.buffer.startswith(_BOM):
         window.at = len(_BOM)
     encoding = None
@@ -121,7 +121,7 @@ def _prolog(window: Window, path: Path) -> Prolog:
         if found is not None:
             if b"<!ENTITY" in (found["subset"] or b""):
                 raise BadFile(
-                    "declares entities of its own, as no file of PubMed's does: it is not read",
+                    "declares entities of its own, which PubMed files do not: not read",
                     path=str(path),
                 )
             if declared := _ENCODING.match(found[0].lstrip()):
@@ -136,10 +136,12 @@ def _prolog(window: Window, path: Path) -> Prolog:
             raise BadFile(reason, path=str(path))
     name = root["name"].decode(errors="replace")
     if name not in SETS:
-        raise BadFile(f"its root element is {name}: PubMed's are {', '.join(SETS)}", path=str(path))
+        raise BadFile(
+            f"unknown root element {name}: PubMed's are {', '.join(SETS)}", path=str(path)
+        )
     known = _ENCODINGS.fullmatch(encoding or "utf-8")
     if known is None:
-        raise BadFile(f"is in {encoding}: PubMed's files are in UTF-8", path=str(path))
+        raise BadFile(f"encoded as {encoding}: PubMed files must be UTF-8", path=str(path))
     empty = bool(root["empty"])
     if name not in SETS[name]:
         window.at = root.end()

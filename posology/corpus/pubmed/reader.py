@@ -1,8 +1,8 @@
-"""Reads files of PubMed's: the annual baseline, the daily updates, and what the E-utilities give.
+"""Reader of PubMed files: annual baseline, daily updates, and replies of the E-utilities.
 
-Nothing is raised for what a file holds. A record that is no well-formed XML, has no number or no abstract is
-a :class:`~posology.errors.BadRecord` in its place, and the records around it are read; a file that breaks
-off, declares entities or is not what its checksum says is a :class:`~posology.errors.BadFile`.
+Nothing is raised for a file's content. A record that is not well-formed XML, or lacks a PMID or an abstract, is a
+:class:`~posology.errors.BadRecord` in its place, and the other records are read. A file that ends early, declares
+entities or does not match its checksum is a :class:`~posology.errors.BadFile`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOTS = tuple(SETS)
 _PMID = re.compile(
     rb"<PMID(?:\s+Version\s*=\s*[\"']([0-9]{1,9})[\"'])?\s*>\s*([1-9][0-9]{0,11})\s*<"
 )
-#: what the prefix of formulas stands for: the DTD says so where the file does not
+#: namespace of formulas, which is in the DTD if it is not in the file
 _AROUND = (b'<set xmlns:mml="http://www.w3.org/1998/Math/MathML">', b"</set>")
 _WHERE = re.compile(r",? line \d+(?:, column \d+)?")
 
@@ -38,8 +38,8 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
     """Yield the items of one file, in constant memory.
 
     Args:
-        path: whether it is gzipped is told from its first bytes. If a file ``NAME.md5`` stands beside it
-            and says otherwise, nothing of it is read.
+        path: plain or gzipped (detected by content). If it does not match the file ``NAME.md5`` beside it, nothing of it
+            is read.
         after: the items up to this place are passed over unread.
 
     Yields:
@@ -74,7 +74,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
 
 
 def count(path: Path) -> int:
-    """How many places a file has, up to where it can be read: records, and PMIDs of deletions."""
+    """Return the number of places, up to where the file can be read: records, and PMIDs of deletions."""
     places = 0
     try:
         for frame in frames(path):
@@ -156,7 +156,7 @@ def _deletions(element: _Element, path: Path, first: int) -> Iterator[Item]:
     for line, one in enumerate(element.iter("PMID"), start=first):
         number = pmid_of(one)
         if number is None:
-            yield BadRecord("deletes what is no PMID", path=str(path), line=line)
+            yield BadRecord("deletion without a PMID", path=str(path), line=line)
         else:
             yield Deletion(id=f"pmid:{number}", path=path, line=line)
 
@@ -168,7 +168,7 @@ def _named(frame: Frame) -> str | None:
 
 def _reason(error: SyntaxError) -> str:
     """Return the parser's words, without places, which would be counted from the record's beginning."""
-    return f"no well-formed XML: {sentence(_WHERE.sub('', error.msg or '').splitlines()[0])}"
+    return f"not well-formed XML: {sentence(_WHERE.sub('', error.msg or '').splitlines()[0])}"
 
 
 def _place(item: Item) -> int:

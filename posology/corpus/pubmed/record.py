@@ -36,7 +36,7 @@ _LANGUAGE = re.compile(r"[a-z]{3}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parsed:
-    """What a record says."""
+    """A parsed record."""
 
     #: ``pmid:N``; ``None``: it has no number
     id: str | None = None
@@ -44,7 +44,7 @@ class Parsed:
     passage: Passage | None = None
     #: why it is none
     reason: str = ""
-    #: what it says of other records, and of itself: there may be copies, and an earlier one of its own
+    #: notices of other records, and of itself for its copies
     warned: tuple[Warned, ...] = ()
 
 
@@ -57,13 +57,13 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
     found = citation.find("Article")
     types = _texts(found, "PublicationTypeList/PublicationType")
     uis = _attributes(found, "PublicationTypeList/PublicationType", "UI")
-    said = relations(citation, own, (*types, *uis))
+    related = relations(citation, own, (*types, *uis))
     if found is None:
         text, reason = "", "has no Article"
     else:
         text, reason = _abstract(found, citation)
     # of itself, too: an earlier copy of the record, a full text or another collection's may be in an index
-    warned = said.of_others + said.of_itself
+    warned = related.of_others + related.of_itself
     if not text:
         return Parsed(id=own, reason=reason, warned=warned)
     assert found is not None
@@ -89,14 +89,14 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
         published=None if published is None else str(published),
         publication_types=types,
         mesh=mesh,
-        retracted=said.retracted,
-        concern=said.concern,
+        retracted=related.retracted,
+        concern=related.concern,
         source=SOURCE,
         doi=_doi(_valid_locations(found), _identifiers(data, "doi")),
         pmcid=_pmcid(_identifiers(data, "pmc", "pmcid"), _texts(citation, "OtherID")),
         languages=_languages(found),
         trials=trials(found),
-        same_work=said.same_work,
+        same_work=related.same_work,
     )
     return Parsed(id=own, passage=passage, warned=warned)
 

@@ -1,4 +1,4 @@
-"""What a record says of other records, and of itself: retractions, concern, other records of the same work.
+"""Relations of a record to other records, and to itself: retractions, concern, other records of the same work.
 
 DTD pubmed_250101, element CommentsCorrections; https://www.nlm.nih.gov/bsd/policy/errata.html.
 """
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 RETRACTED_TYPE = "Retracted Publication"
 RETRACTED_UI = "D016441"
 
-#: the record was retracted, says the other
+#: relations by which the other record retracts this one
 _RETRACTED = frozenset({"RetractionIn", "RetractedandRepublishedIn"})
-#: the record says what of the other
+#: notices that the record gives of the other
 _WARNS = {
     "RetractionOf": NoticeKind.RETRACTION,
     "RetractedandRepublishedFrom": NoticeKind.RETRACTION,
@@ -49,26 +49,26 @@ _PMID = re.compile(r"[1-9][0-9]{0,11}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Warned:
-    """What one record says of another, which may be itself."""
+    """A notice that a record gives of another, or of itself."""
 
     kind: NoticeKind
     #: id of the record that is warned of
     target: str
-    #: id of the record that says so
+    #: id of the record that gives the notice
     by: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Relations:
-    """What a record's list of comments and corrections says."""
+    """Relations in a record's list of comments and corrections."""
 
     #: it was retracted
     retracted: bool
     #: an expression of concern was published about it
     concern: bool
-    #: what it says of others
+    #: notices that it gives of others
     of_others: tuple[Warned, ...]
-    #: what others say of it, as it says itself
+    #: notices that others give of it, as it states itself
     of_itself: tuple[Warned, ...]
     #: ids of other records of the same work, each once
     same_work: tuple[str, ...]
@@ -81,7 +81,7 @@ def pmid_of(element: _Element | None) -> str | None:
 
 
 def relations(citation: _Element, own: str, types: Collection[str]) -> Relations:
-    """What ``CommentsCorrectionsList`` and the publication types say.
+    """Return the relations in ``CommentsCorrectionsList`` and the publication types.
 
     Args:
         citation: a ``MedlineCitation``.
@@ -92,9 +92,9 @@ def relations(citation: _Element, own: str, types: Collection[str]) -> Relations
     concern = False
     of_others: dict[Warned, None] = {}
     same: dict[str, None] = {}
-    for said in citation.iterfind("CommentsCorrectionsList/CommentsCorrections"):
-        kind = said.get("RefType", "")
-        number = pmid_of(said.find("PMID"))
+    for relation in citation.iterfind("CommentsCorrectionsList/CommentsCorrections"):
+        kind = relation.get("RefType", "")
+        number = pmid_of(relation.find("PMID"))
         other = own if number is None else f"pmid:{number}"
         if kind in _RETRACTED:
             retracted = True

@@ -103,7 +103,7 @@ class Window:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Window]:
-    """A file's bytes, unpacked if its first bytes say that it is gzipped."""
+    """Open a file's bytes, unpacked if it is gzipped (detected by content)."""
     with path.open("rb") as raw:
         packed = raw.read(2) == _GZIP
         raw.seek(0)

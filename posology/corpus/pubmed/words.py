@@ -17,7 +17,7 @@ from posology.corpus.pubmed.formula import render
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-#: what nobody sees and no quote repeats: soft hyphens, joiners of words, marks of byte order and direction
+#: invisible characters that no quote repeats: soft hyphens, joiners of words, marks of byte order and direction
 _UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u2060\ufeff]")
 _SPACE = re.compile("[ \t\r\n\x7f-\x9f]+")
 #: what, raised or lowered behind a number, would be read as a part of it: 10^-3, 10^.5, 2^n, 10^n-1

@@ -42,7 +42,7 @@ class SampleQuestion:
 
 @contextmanager
 def notes_file() -> Iterator[Path]:
-    """The notes as a JSONL file, also where the package is not unpacked."""
+    """Open the notes as a JSONL file, also if the package is not unpacked."""
     with as_file(files(__package__) / "notes.jsonl") as path:
         yield path
 

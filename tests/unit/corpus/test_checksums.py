@@ -55,18 +55,18 @@ def test_another_checksum_is_reported_with_both(tmp_path: Path, form: str) -> No
     bad = check(written(tmp_path, form.format(name=NAME, hex=WRONG)))
     assert isinstance(bad, BadFile)
     assert bad.path == str(tmp_path / NAME)
-    assert f"its MD5 is {RIGHT}, and should be {WRONG}" in bad.reason
-    assert "fetch it again" in bad.reason
+    assert RIGHT in bad.reason
+    assert WRONG in bad.reason
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", f"{NAME}.md5 holds no MD5"),
-        ("<html>404</html>", f"{NAME}.md5 holds no MD5"),
-        (RIGHT[:-1], f"{NAME}.md5 holds no MD5"),
-        (b"\xff\xfe\0" * 20, f"{NAME}.md5 holds no MD5"),
-        (f"MD5(other.xml.gz)= {RIGHT}", f"{NAME}.md5 holds no MD5 of this file"),
+        ("", f"{NAME}.md5 has no MD5"),
+        ("<html>404</html>", f"{NAME}.md5 has no MD5"),
+        (RIGHT[:-1], f"{NAME}.md5 has no MD5"),
+        (b"\xff\xfe\0" * 20, f"{NAME}.md5 has no MD5"),
+        (f"MD5(other.xml.gz)= {RIGHT}", f"{NAME}.md5 has no MD5 of this file"),
     ],
 )
 def test_what_is_no_checksum(tmp_path: Path, text: str | bytes, reason: str) -> None:

@@ -81,8 +81,8 @@ def test_a_file_that_ends_early_gives_what_came_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"<html/>", "holds no MeSH descriptor"),
-        (b"", "no well-formed XML"),
+        (b"<html/>", "desc2026.xml"),
+        (b"", "well-formed"),
         (gzip.compress(HEAD.encode())[:-9], "Compressed file ended"),
     ],
 )

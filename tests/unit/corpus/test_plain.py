@@ -59,12 +59,12 @@ def test_form_feeds_part_paragraphs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("Salz für alle".encode("latin-1"), "not UTF-8 (about byte 6): save it as UTF-8"),
-        (b"Half of \xe2\x82", "not UTF-8 (about byte 10): save it as UTF-8"),
-        ("Salt".encode("utf-16"), "the text is UTF-16: save it as UTF-8"),
-        ("Salt".encode("utf-32"), "the text is UTF-32: save it as UTF-8"),
-        (b"Salt\0", "holds NUL characters: not a plain text"),
-        (b" \n", "the file is empty"),
+        ("Salz für alle".encode("latin-1"), "byte 6"),
+        (b"Half of \xe2\x82", "byte 10"),
+        ("Salt".encode("utf-16"), "UTF-16"),
+        ("Salt".encode("utf-32"), "UTF-32"),
+        (b"Salt\0", "NUL"),
+        (b" \n", "empty"),
     ],
 )
 def test_what_is_no_text_is_a_bad_file(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -72,7 +72,7 @@ def test_what_is_no_text_is_a_bad_file(tmp_path: Path, content: bytes, reason: s
     path.write_bytes(content)
     (only,) = read(path)
     assert isinstance(only, BadFile)
-    assert only.reason == reason
+    assert reason in only.reason
 
 
 def test_what_came_before_a_break_is_kept_and_no_parts_are_declared(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_the_text_is_kept_as_it_is() -> None:
         (b'{"text": "x"}', "id: is missing"),
         (b'{"id": "a"}', "text: is missing"),
         (line(id=3), "id: input should be a valid string"),
-        (line(id=""), "id: must neither be empty nor begin or end with white space"),
+        (line(id=""), "id: must not be empty, or begin or end with white space"),
         (line(id="a\nb"), "id: must not hold control characters"),
         (line(id="a" * (MAX_ID + 1)), "id: string should have at most 512 characters"),
         (line(text=" \n"), "text: must not be empty"),

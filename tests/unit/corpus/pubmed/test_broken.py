@@ -38,11 +38,11 @@ def test_deletions_have_places_of_their_own(tmp_path: Path) -> None:
         "1 pmid:1",
         "2 pmid:2",
         "3 -pmid:7",
-        "4 bad: deletes what is no PMID",
+        "4 bad: deletion without a PMID",
         "5 -pmid:9",
     ]
     assert count(path) == 5
-    assert read_all(path, after=3) == ["4 bad: deletes what is no PMID", "5 -pmid:9"]
+    assert read_all(path, after=3) == ["4 bad: deletion without a PMID", "5 -pmid:9"]
     assert read_all(path, after=5) == []
 
 
@@ -108,7 +108,7 @@ def test_what_is_wrong_in_a_record_costs_that_record(
     first, bad, last = items_of(tmp_path, broken(record), valid=False)
     assert (shown(first), shown(last)) == ("1 pmid:1", "3 pmid:3")
     assert isinstance(bad, BadRecord)
-    assert str(bad).startswith(f"{tmp_path / 'set.xml'}:2 (pmid:2): no well-formed XML: ")
+    assert str(bad).startswith(f"{tmp_path / 'set.xml'}:2 (pmid:2): not well-formed XML: ")
     assert reason in bad.reason
     assert "\n" not in bad.reason
 
@@ -226,13 +226,13 @@ BOMB = b"""<!DOCTYPE PubmedArticleSet [
         (b"not XML at all", "is no XML, or ends before its first element"),
         (b"<?xml version='1.0'?>\n<!-- <PubmedArticleSet>", "is no XML, or ends before"),
         (b"<PubmedArticleSet", "is no XML, or ends before"),
-        (b"<html><body/></html>", "its root element is html"),
-        (b"\xff\xfe<\0", "is in UTF-16 or UTF-32"),
+        (b"<html><body/></html>", "html"),
+        (b"\xff\xfe<\0", "UTF-16"),
         (
             '<?xml version="1.0" encoding="utf-16"?><PubmedArticleSet/>'.encode("utf-16"),
-            "is in UTF-16",
+            "UTF-16",
         ),
-        (b'<?xml version="1.0" encoding="shift_jis"?><PubmedArticleSet/>', "is in shift_jis"),
+        (b'<?xml version="1.0" encoding="shift_jis"?><PubmedArticleSet/>', "shift_jis"),
         (BOMB + b"<PubmedArticleSet>&c;</PubmedArticleSet>", "declares entities of its own"),
         (
             b'<!DOCTYPE PubmedArticleSet [<!ENTITY x SYSTEM "file:///etc/passwd">]><PubmedArticleSet/>',

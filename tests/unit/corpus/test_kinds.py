@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from posology.corpus.files import count_rows, expand, kind_of, read
-from posology.corpus.xml_kind import root_of
+from posology.corpus.files import count_rows, expand, kind_of, read, root_of
 from posology.errors import BadFile
 
 SET = b"<PubmedArticleSet></PubmedArticleSet>"
@@ -59,7 +58,7 @@ def test_xml_that_is_no_literature(tmp_path: Path) -> None:
     assert list(expand([tmp_path])) == [good]
     (bad,) = read(strange)
     assert isinstance(bad, BadFile)
-    assert "its root element is DescriptorRecordSet" in bad.reason
+    assert "DescriptorRecordSet" in bad.reason
     assert "PubmedArticleSet" in bad.reason
     assert count_rows(strange) == 0
 
