@@ -23,7 +23,7 @@ Choose = Callable[[str | None], "Compressor | Rewriter"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parts:
-    """What a strategy is built from, besides its dose."""
+    """Parts that a strategy is built from, besides its dose."""
 
     #: returns compressors; ``None``: the strategy's default
     choose: Choose | None = None

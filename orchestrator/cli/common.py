@@ -1,4 +1,4 @@
-"""What the commands share: options, errors, exit statuses, JSON."""
+"""Shared parts of all commands: options, errors, exit statuses, JSON."""
 
 from __future__ import annotations
 
@@ -24,34 +24,39 @@ SOME_BAD, DEFECT, INTERRUPTED = 1, 70, 130
 
 IndexOption = Annotated[
     str | None,
-    typer.Option("--index", metavar="DIR", help="The index. Default: POSOLOGY_INDEX."),
+    typer.Option(
+        "--index", metavar="DIR", help="Folder or address of the index. Default: POSOLOGY_INDEX."
+    ),
 ]
 EmbedderOption = Annotated[
     str | None,
     typer.Option(
         "--embedder",
-        help="A name or folder, medcpt, or openai:MODEL, which is paid for. Default: POSOLOGY_EMBEDDER.",
+        help="Embedding model: a name, a folder, medcpt, or openai:MODEL (paid). Default: POSOLOGY_EMBEDDER.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TenantOption = Annotated[
-    str | None, typer.Option("--tenant", help="Whose jobs and money. Default: POSOLOGY_TENANT.")
+    str | None,
+    typer.Option("--tenant", help="Tenant that owns the jobs and pays. Default: POSOLOGY_TENANT."),
 ]
-AllOption = Annotated[bool, typer.Option("--all", help="All tenants instead of one.")]
+AllOption = Annotated[bool, typer.Option("--all", help="All tenants.")]
 SinceOption = Annotated[
-    str | None, typer.Option("--since", metavar="DAY", help="E.g. 2026-01-15, UTC.")
+    str | None, typer.Option("--since", metavar="DAY", help="First day (UTC), e.g. 2026-01-15.")
 ]
-UntilOption = Annotated[str | None, typer.Option("--until", metavar="DAY", help="Inclusive.")]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", metavar="DAY", help="Last day (UTC), inclusive.")
+]
 
 
 def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
-    """Run to the end, or until Ctrl-C.
+    """Run an asynchronous function to its end, or until Ctrl-C.
 
-    asyncio's own Ctrl-C cancels once, and Python 3.11's ``wait_for``, through which redis-py sends
-    everything, may lose that. A cancel scope goes on until it is heard.
+    asyncio cancels only once at Ctrl-C, and Python 3.11's ``wait_for``, which redis-py uses, may swallow that
+    cancellation. A cancel scope repeats it.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, after what was open is closed.
+        KeyboardInterrupt: Ctrl-C; open resources are closed first.
     """
     found: list[_Found] = []
     failed: list[Exception] = []
@@ -83,9 +88,9 @@ def run(work: Callable[[], Awaitable[_Found]]) -> _Found:
 
 @contextmanager
 def errors(*, as_json: bool, account: Account | None = None) -> Iterator[None]:
-    """One line that says what to do, or one JSON object; and the exit status of the error's kind.
+    """Turn an error into one line or one JSON object, and into its exit status.
 
-    Whatever ends the work, the attempts that it made are told.
+    Attempts that were made are printed, however the work ends.
     """
     try:
         yield
@@ -96,18 +101,18 @@ def errors(*, as_json: bool, account: Account | None = None) -> Iterator[None]:
             print_json(error_output(error, account))
         else:
             fail(str(error))
-            _tell_attempts(account)
+            _print_attempts(account)
         raise typer.Exit(error.exit_code) from None
     except BrokenPipeError:
-        # the reader has gone, which is its right; Python would complain once more at exit
+        # the reader has closed the pipe; Python would report it once more at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except BaseException:
-        _tell_attempts(account)
+        _print_attempts(account)
         raise
 
 
-def _tell_attempts(account: Account | None) -> None:
+def _print_attempts(account: Account | None) -> None:
     if account is not None and account.attempts:
         from orchestrator.cli.terminal import show_attempts
         from orchestrator.question.report import spending
@@ -116,7 +121,7 @@ def _tell_attempts(account: Account | None) -> None:
 
 
 def fail(message: str) -> None:
-    """Tell one line on standard error."""
+    """Print one line to standard error."""
     from orchestrator.cli.terminal import safe
 
     sys.stderr.write(f"posology: {' '.join(safe(message).split())}\n")
@@ -124,6 +129,6 @@ def fail(message: str) -> None:
 
 
 def print_json(out: BaseModel) -> None:
-    """Print one object on standard output, for a program."""
+    """Print one JSON object to standard output."""
     sys.stdout.write(out.model_dump_json(indent=2) + "\n")
     sys.stdout.flush()

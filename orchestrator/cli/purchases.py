@@ -41,7 +41,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for con
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaymentOptions(Group):
-    """Who pays for a run, how much, and whether to ask first."""
+    """Payment of a run: tenant, maximum cost and confirmation."""
 
     tenant: TenantOption = None
     max_cost: Annotated[

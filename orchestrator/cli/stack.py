@@ -1,4 +1,4 @@
-"""The embedded stack, and the HTTP API alone."""
+"""The ``up`` and ``api`` commands: the local stack, and the HTTP API alone."""
 
 from __future__ import annotations
 
@@ -18,32 +18,36 @@ from posology.errors import ConfigurationError
 if TYPE_CHECKING:
     from orchestrator.stack.folder import StackInfo
 
-HostOption = Annotated[str, typer.Option(help="The address that the API listens on.")]
-PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="Its port; 0 takes any.")]
+HostOption = Annotated[str, typer.Option(help="Address that the API listens on.")]
+PortOption = Annotated[
+    int, typer.Option(min=0, max=65_535, help="Port of the API; 0: any free port.")
+]
 
-#: seconds for a worker to hand back what it could not finish
-_HAND_BACK = 5.0
+#: seconds for a worker to requeue unfinished work
+_REQUEUE = 5.0
 
 
 def up(
     *,
     home: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the data is kept. Default: POSOLOGY_HOME."),
+        typer.Option(metavar="DIR", help="Data folder. Default: POSOLOGY_HOME."),
     ] = None,
     index: IndexOption = None,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Number of worker processes.")] = 1,
     concurrency: Annotated[
         int | None,
-        typer.Option(min=1, help="Jobs at once for each. Default: POSOLOGY_WORKER_CONCURRENCY."),
+        typer.Option(
+            min=1, help="Concurrent jobs per worker. Default: POSOLOGY_WORKER_CONCURRENCY."
+        ),
     ] = None,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
-    api: Annotated[bool, typer.Option("--api/--no-api", help="Whether to serve HTTP.")] = True,
+    api: Annotated[bool, typer.Option("--api/--no-api", help="Serve the HTTP API.")] = True,
 ) -> None:
-    """Run Redis, workers and the API on this machine until Ctrl-C.
+    """Run Redis, workers and the HTTP API on this machine until Ctrl-C.
 
-    With POSOLOGY_REDIS_URL set, that Redis is used instead of one of our own.
+    If POSOLOGY_REDIS_URL is set, that Redis is used and none is started.
     """
     from orchestrator.service import index_place
     from orchestrator.stack.options import StackOptions
@@ -64,7 +68,7 @@ def up(
             tell(f"ready: Redis at {shown(info.redis_url)}, data and logs in {folder}")
             if info.api_url:
                 tell(f"API at {info.api_url}")
-            tell("Ctrl-C stops it; jobs go on at the next start")
+            tell("Press Ctrl-C to stop. Unfinished jobs resume at the next start.")
 
         options = StackOptions(
             environment=environment(),
@@ -75,17 +79,17 @@ def up(
             api=api,
             host=host,
             port=port,
-            # workers cannot start without one, and say so only in their logs
+            # without an index workers fail, and only their logs say so
             index=str(index_place(settings, index)),
-            # the worker's own grace comes first, then it hands back
-            worker_grace=settings.shutdown_grace + _HAND_BACK,
+            # the worker's own timeout, then time to requeue
+            worker_grace=settings.shutdown_grace + _REQUEUE,
         )
         tell("starting …")
         anyio.run(lambda: run_stack(options, ready=ready, tell=tell))
 
 
 def api(*, host: HostOption = "127.0.0.1", port: PortOption = 8000) -> None:
-    """Serve the HTTP API alone, for a Redis and workers that run elsewhere."""
+    """Serve only the HTTP API; Redis and workers run elsewhere."""
     with errors(as_json=False):
         import uvicorn
         from pydantic import SecretStr
@@ -102,15 +106,15 @@ def api(*, host: HostOption = "127.0.0.1", port: PortOption = 8000) -> None:
 
 
 def _check_open(settings: Settings, host: str) -> None:
-    """See whether it is meant that other machines reach an API that believes whoever asks.
+    """Reject an API without authentication that other machines can reach.
 
     Raises:
-        ConfigurationError: nobody has said so.
+        ConfigurationError: POSOLOGY_AUTH is not set, and the host is not a loopback address.
     """
     if settings.auth is None and not _is_loopback(host):
         raise ConfigurationError(
-            f"on {host} the API can be reached from elsewhere, and it would believe whoever says a tenant's "
-            "name: set POSOLOGY_AUTH=keys (docs/how-to/tenants.md), or POSOLOGY_AUTH=open if that is meant"
+            f"other machines can reach the API on {host}, and POSOLOGY_AUTH is not set. Set POSOLOGY_AUTH=keys "
+            "(docs/how-to/tenants.md), or POSOLOGY_AUTH=open to accept every caller."
         )
 
 

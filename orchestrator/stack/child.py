@@ -1,4 +1,4 @@
-"""One child process: started, watched, told to stop, and killed with all that it started."""
+"""A child process: start, watch, stop, and kill it with its process group."""
 
 from __future__ import annotations
 
@@ -15,48 +15,47 @@ import anyio
 
 from orchestrator.stack import launch
 
-#: of a log, read for its last lines
+#: bytes of a log that are read for its last lines
 _TAIL = 8_192
-#: seconds between looks, where the system cannot report an end
+#: seconds between polls, if the system cannot report the end of a process
 _LOOK = 0.05
-#: seconds to end after the signal that insists
+#: seconds to end after the second signal
 _INSIST = 3.0
-#: seconds for a killed process to be gone; only one stuck in the kernel takes longer
+#: seconds for a killed process to disappear; only one stuck in the kernel takes longer
 _KILLED = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
-    """A program to run, as data."""
+    """A program to run."""
 
-    #: names the process in messages, and its log
+    #: name in messages and of the log
     name: str
     argv: tuple[str, ...]
-    #: all of it: nothing is inherited
+    #: complete environment: nothing is inherited
     environment: Mapping[str, str] = field(repr=False)
-    #: the file that gets what it writes
+    #: file for its output
     log: Path
-    #: bytes from which on the log is put aside at the next start
+    #: maximum bytes of a log; a longer one is rotated at the next start
     log_limit: int = 5_000_000
-    #: working directory, ``None`` for ours
+    #: working directory; ``None``: that of the supervisor
     folder: Path | None = None
     #: seconds to end after SIGTERM
     grace: float = 10.0
-    #: sent when they are over, some seconds before SIGKILL; ``None`` is SIGKILL at once
+    #: signal after the grace, some seconds before SIGKILL; ``None``: SIGKILL at once
     insist: signal.Signals | None = None
-    #: what it gets when the supervisor is gone (Linux)
+    #: signal when the supervisor dies (Linux)
     orphaned: signal.Signals = signal.SIGKILL
-    #: open files that it inherits
+    #: inherited file descriptors
     inherits: tuple[int, ...] = ()
-    #: modes that its files may not have, -1 for ours
+    #: umask; -1: that of the supervisor
     umask: int = -1
 
 
 class Child:
-    """A process in a session of its own, so that Ctrl-C reaches the supervisor alone.
+    """A process in its own session, so that Ctrl-C reaches only the supervisor.
 
-    On Linux it ends when the *thread* that called :meth:`start` does: call it from the thread of
-    the event loop.
+    On Linux it ends when the *thread* that called :meth:`start` ends: call it from the thread of the event loop.
     """
 
     def __init__(self, command: Command) -> None:
@@ -66,11 +65,11 @@ class Child:
 
     @property
     def pid(self) -> int | None:
-        """``None`` while it does not run."""
+        """Return the process id; ``None``: not running."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process, which must not run."""
+        """Start the process. It must not be running."""
         command = self.command
         parent, orphaned = str(os.getpid()), str(int(command.orphaned))
         launcher = [sys.executable, "-I", "-S", launch.__file__, parent, orphaned]
@@ -89,7 +88,7 @@ class Child:
             )
 
     async def ended(self) -> None:
-        """Return when the process has ended, but leave it to :meth:`reap`."""
+        """Wait for the end of the process; :meth:`reap` collects it."""
         if self._process is None:
             return
         try:
@@ -103,25 +102,25 @@ class Child:
             os.close(descriptor)
 
     async def _polled(self, process: subprocess.Popen[bytes]) -> None:
-        while process.poll() is None:  # noqa: ASYNC110 - nothing here could set an event
+        while process.poll() is None:  # noqa: ASYNC110 - no event to wait for
             await anyio.sleep(_LOOK)
 
     def reap(self) -> int:
-        """Kill what is left of the process and its group.
+        """Kill the process and its group, if they still run.
 
         Returns:
-            The exit status; below 0 it is the signal that ended the process.
+            The exit status; negative: the signal that ended the process.
         """
         process, self._process = self._process, None
         if process is None:
             return 0
-        # before the wait: until then nobody else can get the process's id
+        # before the wait: until then the process id cannot be reused
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         return process.wait(_KILLED)
 
     async def stop(self, hurry: anyio.Event) -> None:
-        """End the process: SIGTERM, and more when its grace is over or ``hurry`` is set."""
+        """Stop the process by SIGTERM; by stronger signals after its grace or when ``hurry`` is set."""
         if self._process is None:
             return
         try:
@@ -139,7 +138,7 @@ class Child:
             self.reap()
 
     def last_lines(self, count: int = 5) -> tuple[str, ...]:
-        """The end of what the process wrote since it was last started."""
+        """Return the last lines of output since the last start."""
         try:
             with self.command.log.open("rb") as log:
                 size = log.seek(0, os.SEEK_END)
@@ -157,7 +156,7 @@ async def _then_cancel(event: anyio.Event, scope: anyio.CancelScope) -> None:
 
 def _pidfd(pid: int) -> int:
     if sys.platform != "linux":
-        raise OSError("only Linux reports a process's end through a descriptor")
+        raise OSError("process descriptors need Linux")
     return os.pidfd_open(pid)
 
 
@@ -166,5 +165,5 @@ def _open_log(path: Path, limit: int) -> int:
     with suppress(FileNotFoundError):
         if path.stat().st_size > limit:
             path.replace(path.with_name(f"{path.name}.1"))
-    # what workers log may name questions
+    # logs of workers may contain questions
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -1,4 +1,4 @@
-"""The data folder of a stack: who has it, and where the one that has it can be reached."""
+"""Data folder of a stack: its lock, and the addresses of the running stack."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from posology.errors import ConfigurationError, StackRuns
 
 DEFAULT_FOLDER = ".posology"
 _LOCK, _STATE = "lock", "stack.json"
-#: seconds to wait for the folder: a reader holds its lock for the time of a look
+#: seconds to wait for the lock: readers hold it briefly
 _LOOK = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackInfo:
-    """A running stack, as other commands find it."""
+    """Addresses of a running stack."""
 
-    #: of the supervisor
+    #: process id of the supervisor
     pid: int
-    #: with the password
+    #: includes the password
     redis_url: str = field(repr=False)
-    #: ``None`` when the stack has no API
+    #: ``None``: the stack has no API
     api_url: str | None
-    #: when it was ready, ISO 8601 in UTC
+    #: time when it was ready, ISO 8601, UTC
     started: str
-    #: Posology's version
+    #: version of Posology
     version: str
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file at once by one that only its owner may read."""
+    """Replace a file atomically; only its owner may read it."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
-    # the mode is given at creation: between open and chmod anybody could read
+    # the mode is set at creation: between open and chmod, others could read the file
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     draft.replace(path)
@@ -47,18 +47,18 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def own_folder(folder: Path) -> Iterator[None]:
-    """Have the data folder alone; what a crashed stack left in it is forgotten.
+    """Lock the data folder; the state of a crashed stack is removed.
 
     Raises:
-        StackRuns: another process has it.
-        ConfigurationError: it cannot be made or written.
+        StackRuns: another stack has locked it.
+        ConfigurationError: it cannot be created or written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / _LOCK).touch(mode=0o600)
     except OSError as error:
         raise ConfigurationError(
-            f"the data folder {folder} cannot be written ({error.strerror}): choose another"
+            f"cannot write to the data folder {folder} ({error.strerror}). Choose another one with --home."
         ) from None
     with opened_lock(folder / _LOCK) as lock:
         deadline = time.monotonic() + _LOOK
@@ -76,12 +76,12 @@ def own_folder(folder: Path) -> Iterator[None]:
 
 
 def write_stack(folder: Path, info: StackInfo) -> None:
-    """Say where the stack is. Only the process that has the folder may."""
+    """Write the addresses of the stack. The caller must hold the lock."""
     write_private(folder / _STATE, json.dumps(asdict(info), indent=2) + "\n")
 
 
 def read_stack(folder: Path) -> StackInfo | None:
-    """The stack that runs on the folder and is ready, or ``None``."""
+    """Return the ready stack of the folder; ``None``: there is none."""
     try:
         info = StackInfo(**json.loads((folder / _STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -91,10 +91,10 @@ def read_stack(folder: Path) -> StackInfo | None:
 
 @contextmanager
 def opened_lock(path: Path) -> Iterator[int]:
-    """Open a file for :func:`try_lock`, and give up the lock at the end of the block.
+    """Open a file for :func:`try_lock`; the lock is released at the end of the block.
 
-    A process that inherits the descriptor holds the lock, too. The operating system frees it when
-    the last holder ends, however it ends.
+    A process that inherits the descriptor shares the lock. The operating system releases it when the last holder
+    ends.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -104,7 +104,7 @@ def opened_lock(path: Path) -> Iterator[int]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the lock, unless somebody has it."""
+    """Take the lock; return ``False`` if another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -118,7 +118,7 @@ def _locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        # shared, so that several readers do not take each other for a stack
+        # a shared lock, so that concurrent readers are not mistaken for a stack
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -137,8 +137,8 @@ def _runs(folder: Path) -> StackRuns:
         written = (folder / _LOCK).read_text(encoding="utf-8").strip()
         pid = int(written) if written.isdigit() else None
     return StackRuns(
-        f"a stack already runs on this folder: pid {pid or 'unknown'}, {where}. "
-        f"Stop it, or choose another folder than {folder}.",
+        f"a stack already runs on {folder}: pid {pid or 'unknown'}, {where}. "
+        "Stop it, or choose another folder with --home.",
         pid=pid,
         api=info.api_url if info else None,
     )

@@ -1,4 +1,4 @@
-"""What a stack is asked to be, and the commands that come of it."""
+"""Options of a stack, and the commands of its processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestrator.stack.child import Child, Command
 from orchestrator.stack.folder import DEFAULT_FOLDER, StackInfo
 
-#: whether these processes of that stack serve; asked again and again until they do
+#: returns whether the processes serve; polled until it returns true
 Ready = Callable[[StackInfo, tuple[Child, ...]], Awaitable[bool]]
 
 WORKER = (
@@ -27,51 +27,51 @@ API = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackOptions:
-    """One stack."""
+    """Options of a stack."""
 
-    #: the environment that the processes start from
+    #: environment of the processes
     environment: Mapping[str, str] = field(repr=False)
     folder: Path = Path(DEFAULT_FOLDER)
-    #: a Redis that runs already; ``None`` starts one
+    #: a running Redis; ``None``: one is started
     redis_url: str | None = field(default=None, repr=False)
-    #: worker processes
+    #: number of worker processes
     workers: int = 1
-    #: threads of each
+    #: threads of each worker
     concurrency: int = 4
     #: whether to serve HTTP
     api: bool = True
     host: str = "127.0.0.1"
-    #: 0 takes any that is free
+    #: 0: any free port
     port: int = 8000
-    #: ``None`` leaves it to the environment
+    #: ``None``: by the environment
     index: str | None = None
-    #: on top of the environment
+    #: added to the environment
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False)
-    #: seconds for each part to be ready; a worker loads its models first
+    #: seconds until each part must be ready; workers load their models first
     start_timeout: float = 120.0
-    #: seconds for a worker to finish what it is at
+    #: graceful-shutdown timeout of a worker in seconds
     worker_grace: float = 30.0
-    #: seconds for the API to finish its requests
+    #: graceful-shutdown timeout of the API in seconds
     api_grace: float = 10.0
-    #: with the fields ``{number}`` and ``{concurrency}``
+    #: command, with the fields ``{number}`` and ``{concurrency}``
     worker_argv: tuple[str, ...] = WORKER
-    #: with the fields ``{host}`` and ``{port}``
+    #: command, with the fields ``{host}`` and ``{port}``
     api_argv: tuple[str, ...] = API
-    #: ``None`` waits until every worker has announced itself in Redis
+    #: ``None``: wait for the heartbeat of every worker in Redis
     workers_ready: Ready | None = None
-    #: ``None`` waits until the port accepts connections
+    #: ``None``: wait until the port accepts connections
     api_ready: Ready | None = None
 
     @property
     def numbers(self) -> range:
-        """Of the workers."""
+        """Return the numbers of the workers."""
         return range(1, self.workers + 1)
 
 
 def worker_command(options: StackOptions, redis_url: str, number: int) -> Command:
-    """The command of a worker."""
+    """Return the command of a worker."""
     fields = {"{number}": str(number), "{concurrency}": str(options.concurrency)}
-    # at SIGQUIT a worker hands back what it has not finished; after SIGKILL its leases would have to end
+    # at SIGQUIT a worker requeues unfinished work; after SIGKILL its leases must expire first
     return _command(
         options,
         f"worker{number}",
@@ -84,7 +84,7 @@ def worker_command(options: StackOptions, redis_url: str, number: int) -> Comman
 
 
 def api_command(options: StackOptions, redis_url: str, port: int) -> Command:
-    """The command of the API."""
+    """Return the command of the API."""
     fields = {"{host}": options.host, "{port}": str(port)}
     return _command(options, "api", options.api_argv, fields, redis_url, options.api_grace)
 
@@ -99,7 +99,7 @@ def _command(
     insist: signal.Signals | None = None,
 ) -> Command:
     index = {"POSOLOGY_INDEX": options.index} if options.index else {}
-    # in the environment and not among the arguments, which every user of the machine can read
+    # not an argument: every user of the machine can read arguments
     redis = {"POSOLOGY_REDIS_URL": redis_url}
     return Command(
         name=name,

@@ -1,4 +1,4 @@
-"""Whether a Redis answers."""
+"""Ping of a Redis server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from posology.store.connection import connect, shown
 
 
 class Ping(StrEnum):
-    """What a Redis said."""
+    """Reply of a Redis server."""
 
     READY = "ready"
-    #: it reads its data
+    #: it is loading its data
     LOADING = "loading"
-    #: nobody answers
+    #: no reply
     SILENT = "silent"
 
 
@@ -24,13 +24,15 @@ async def ping(url: str) -> Ping:
     """Ask a Redis once.
 
     Raises:
-        ConfigurationError: the URL cannot be read, or the password is wrong.
+        ConfigurationError: the URL is invalid, or the password is wrong.
     """
     client = connect(url, tries=0)
     try:
         await client.ping()
     except AuthenticationError:
-        raise ConfigurationError(f"{shown(url)} does not accept the password") from None
+        raise ConfigurationError(
+            f"{shown(url)} rejects the password. Check POSOLOGY_REDIS_URL."
+        ) from None
     except BusyLoadingError:
         return Ping.LOADING
     except (RedisError, OSError):

@@ -1,4 +1,4 @@
-"""Whether the parts of a stack serve."""
+"""Readiness checks of workers and API."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from posology.store.connection import connect
 
 
 async def workers_announced(info: StackInfo, workers: tuple[Child, ...]) -> bool:
-    """Whether every worker has told of itself in Redis, as it does once it can answer.
+    """Return whether every worker has sent a heartbeat to Redis, which it does once it can answer.
 
-    By host and process id: what an earlier process left there does not count.
+    Heartbeats are matched by host and process id, so those of earlier processes do not count.
     """
     async with connect(info.redis_url, tries=0) as client:
         try:
@@ -29,7 +29,7 @@ async def workers_announced(info: StackInfo, workers: tuple[Child, ...]) -> bool
 
 
 async def api_answers(info: StackInfo, servers: tuple[Child, ...]) -> bool:
-    """Whether the API accepts connections, which it does when it has started up."""
+    """Return whether the API accepts connections."""
     if info.api_url is None or any(server.pid is None for server in servers):
         return False
     place = urlsplit(info.api_url)

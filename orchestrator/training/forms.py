@@ -1,4 +1,4 @@
-"""What training a Q-table takes and gives, as JSON."""
+"""JSON output of the ``policy`` and ``compressor`` commands."""
 
 from __future__ import annotations
 
@@ -12,292 +12,295 @@ class QStateOutput(Published):
     """One state of a Q-table."""
 
     state: int
-    """from 0"""
+    """number of the state, from 0"""
     keep: float
-    """share of the sentences that is kept whole in it; 1: nothing is compressed"""
+    """share of the sentences kept whole; 1: no compression"""
     fallback: bool
-    """whether that is the stated default, since an action was tried too rarely"""
+    """whether the share is the fallback, because an action has too few rewards"""
     values: tuple[float | None, ...]
     """mean reward of each action; null: never tried"""
     visits: tuple[int, ...]
-    """rewards behind each"""
+    """number of rewards of each action"""
     population: float
-    """share of all rewards that came in it"""
+    """share of all rewards in this state"""
 
 
 class QActionOutput(Published):
     """One action of a Q-table."""
 
     keep: float
+    """share of the sentences kept whole"""
     states: int
-    """in how many states it is chosen"""
+    """number of states in which it is chosen"""
     population: float
-    """share of all rewards that came in those"""
+    """share of all rewards in those states"""
 
 
 class QTableOutput(Published):
-    """A Q-table: what ``posology policy show --json`` prints."""
+    """A Q-table: output of ``posology policy show --json``."""
 
     digest: str
-    """identity of its content"""
+    """digest of the table"""
     parent: str | None
-    """digest of the table from which it came by feedback; null: it was trained"""
+    """digest of the table that feedback was added to; null: the table was trained"""
     created: datetime
     kind: str
-    """what a state is: difference, cosine or concatenation"""
+    """features of a state: difference, cosine or concatenation"""
     alpha: float
     """weight of quality in a reward"""
     embedder: str
     compressor: str
     model: str
     k: int
-    """passages that were retrieved for a question"""
+    """passages retrieved for a question"""
     prompts: dict[str, str]
-    """digest of each prompt"""
+    """digest of each prompt, by name"""
     data: str
     """digest of the questions"""
     least_visits: int
-    """rewards that each action of a state must have"""
+    """minimum rewards of each action of a state"""
     fallback: float
-    """share that is kept where it has not"""
+    """share kept in a state with fewer rewards"""
     rewards: int
-    """all that came"""
+    """number of all rewards"""
     differs: tuple[str, ...]
-    """in what the model and the prompts that are set up here are not those that it learned from"""
+    """differences between the configured model and prompts and those of the training"""
     states: tuple[QStateOutput, ...]
     actions: tuple[QActionOutput, ...]
 
 
 class ChangedStateOutput(Published):
-    """A state of a Q-table to which feedback came."""
+    """A state of a Q-table with new feedback."""
 
     state: int
     rewards: int
-    """that came"""
+    """number of new rewards"""
     keep_before: float
-    """share of the sentences that is kept whole"""
+    """share of the sentences kept whole before"""
     keep_after: float
+    """share of the sentences kept whole after"""
 
 
 class PromotionOutput(Published):
-    """What feedback changes of a Q-table: what ``posology policy promote --json`` prints."""
+    """Changes of a Q-table by feedback: output of ``posology policy promote --json``."""
 
     tenant: str
-    """whose feedback it is"""
+    """tenant that gave the feedback"""
     before: str
     """digest of the table"""
     after: str | None
-    """digest of the new one; null: no feedback came, and none was made"""
+    """digest of the new table; null: there was no feedback"""
     rewards: int
-    """that came"""
+    """number of new rewards"""
     left_out: int
-    """rewards of what is no state or no action of the table, such as a share that money stepped down to"""
+    """rewards without a state or action in the table, e.g. of a share that the budget stepped down to"""
     states: tuple[ChangedStateOutput, ...]
-    """those to which feedback came"""
+    """states with new feedback"""
 
 
 class LeftOut(Published):
-    """A line of the questions that nothing was learned from."""
+    """A line of the questions without a result."""
 
     line: int
-    """from 1"""
+    """number of the line, from 1"""
     reason: str
 
 
 class TrainingEstimate(Published):
-    """What is to be paid for, before any of it is: calls that an earlier run was answered are not."""
+    """Cost estimate of a run over questions; calls that already have a reply are not included."""
 
     questions: int
     calls: int
-    """of different content: what two actions show alike is asked once"""
+    """distinct calls to make"""
     answered: int
-    """calls besides, which are answered already"""
+    """calls that already have a reply"""
     free: bool
-    """the model costs nothing, by declaration"""
+    """whether the model is declared free"""
     input_tokens: int
-    """at best guess"""
+    """expected input tokens"""
     output_tokens: int
-    """at best guess"""
+    """expected output tokens"""
     low_usd: Dollars
-    """when every reply is of a few words"""
+    """minimum: every reply has a few words"""
     expected_usd: Dollars
-    """at best guess"""
+    """expected cost"""
     worst_usd: Dollars
-    """what is reserved when every reply needs a repair"""
+    """maximum: every reply needs a repair"""
     spent_usd: Dollars
-    """by the run before now"""
+    """spent by the run so far"""
     cap_usd: Dollars | None
-    """for the run with all that it spent before; null: the tenant's limits alone"""
+    """maximum cost of the run, earlier parts included; null: the tenant's limits alone"""
     balances: tuple[BalanceOutput, ...]
-    """what the tenant has left"""
+    """budgets of the tenant"""
 
 
 class Explored(Published):
-    """What one action came to, all questions taken together."""
+    """Means of one action over all questions."""
 
     keep: float
-    """share of the sentences that was kept whole"""
+    """share of the sentences kept whole"""
     questions: int
     tokens: float
-    """share of the context's tokens that was shown, on average"""
+    """mean share of the context's tokens in the call"""
     quality: float
-    """of the answers, 0 to 1, on average"""
+    """mean quality of the answers, 0 to 1"""
 
 
 class TrainOutput(Published):
-    """What ``posology policy train --json`` prints."""
+    """Output of ``posology policy train --json``."""
 
     estimate: TrainingEstimate | None
-    """null: the table is made of an earlier run, and nothing is asked"""
+    """null: the table was computed from an earlier run"""
     run: str
-    """file of all answers"""
+    """file of the run"""
     out: str | None
-    """file of the table; null: none was made"""
+    """file of the table; null: only planned"""
     learned: int
-    """questions"""
+    """questions with grades"""
     left_out: tuple[LeftOut, ...]
     failed: int
-    """calls that no answer came of"""
+    """calls without a usable reply"""
     spent_usd: Dollars
-    """by the run, all that it spent before included"""
+    """spent by the run, earlier parts included"""
     actions: tuple[Explored, ...]
     table: QTableOutput | None
-    """null: none was made"""
+    """null: only planned"""
 
 
 class LabelOutput(Published):
-    """What ``posology compressor label --json`` prints."""
+    """Output of ``posology compressor label --json``."""
 
     estimate: TrainingEstimate
     out: str
     """file of the labels"""
     labelled: int
-    """pairs of question and passage with a label, of which a pruner learns"""
+    """pairs of question and passage with a usable label"""
     empty: int
-    """of those, pairs whose passage holds no answer"""
+    """labelled pairs whose passage has no answer"""
     filtered: int
-    """replies that neither cite a sentence nor say that there is no answer"""
+    """unclear replies: they neither cite a sentence nor state that there is no answer"""
     failed: int
-    """calls that no reply came of"""
+    """calls without a usable reply"""
     left_out: tuple[LeftOut, ...]
     spent_usd: Dollars
-    """by the file, all that it spent before included"""
+    """spent on the file so far"""
 
 
 class Loss(Published):
-    """What equation 1 of Provence came to."""
+    """Losses of Provence (equation 1)."""
 
     pruning: float
     """mean cross-entropy of tokens, nats"""
     ranking: float
-    """mean squared distance of scores to the teacher's"""
+    """mean squared distance from the teacher's scores"""
 
 
 class PrunerOutput(Published):
-    """What ``posology compressor train --json`` prints."""
+    """Output of ``posology compressor train --json``."""
 
     labels: str
     init: str
     out: str
     """folder of the model"""
     learned: int
-    """pairs of question and passage"""
+    """training pairs of question and passage"""
     held: int
-    """pairs that were kept aside"""
+    """held-out pairs"""
     steps: int
     resumed_at: int
-    """steps that an earlier run had made"""
+    """steps before this run"""
     first: Loss
-    """of the first tenth of the steps"""
+    """mean of the first tenth of the steps"""
     last: Loss
-    """of the last tenth"""
+    """mean of the last tenth of the steps"""
     held_before: Loss | None
-    """of what was kept aside; null: nothing was"""
+    """of the held-out pairs before training; null: there are none"""
     held_after: Loss | None
+    """of the held-out pairs after training; null: there are none"""
     seconds: float
-    """of this run"""
+    """seconds of this run"""
 
 
 class DatasetEstimate(Published):
-    """What is to be paid for, before any of it is: passages that an earlier run is done with are not."""
+    """Cost estimate of a data set; passages that are done are not included."""
 
     passages: int
-    """to be shortened"""
+    """passages to shorten"""
     done: int
-    """passages besides, which are done already"""
+    """passages that are already done"""
     free: bool
-    """the model costs nothing, by declaration"""
+    """whether the model is declared free"""
     input_tokens: int
-    """at best guess"""
+    """expected input tokens"""
     output_tokens: int
-    """at best guess"""
+    """expected output tokens"""
     low_usd: Dollars
-    """when every first reply fits"""
+    """minimum: every first reply fits"""
     expected_usd: Dollars
-    """at best guess"""
+    """expected cost"""
     worst_usd: Dollars
-    """what is reserved when no reply ever fits"""
+    """maximum: no reply fits"""
     spent_usd: Dollars
-    """by the run before now"""
+    """spent by the run so far"""
     cap_usd: Dollars | None
-    """for the run with all that it spent before; null: the tenant's limits alone"""
+    """maximum cost of the run, earlier parts included; null: the tenant's limits alone"""
     balances: tuple[BalanceOutput, ...]
-    """what the tenant has left"""
+    """budgets of the tenant"""
 
 
 class LeftOutPassage(Published):
-    """A passage that is not in the data set."""
+    """A passage without a summary in the data set."""
 
     id: str
     reason: str
-    """never_fit: no reply had the length, or said only what the passage says; declined; failed; not_asked"""
+    """never_fit (no reply had the right length and content), declined, failed or not_asked"""
     rounds: int
-    """replies that were read"""
+    """number of replies"""
 
 
 class DatasetOutput(Published):
-    """What ``posology compressor dataset --json`` prints."""
+    """Output of ``posology compressor dataset --json``."""
 
     estimate: DatasetEstimate
     run: str
-    """file of all replies"""
+    """file of the run"""
     out: str | None
-    """file of the data set; null: nothing was asked"""
+    """file of the data set; null: only planned"""
     share: float
-    """of the words, that summaries were to have"""
+    """target compression ratio (share of words kept)"""
     tolerance: float
-    """by how much of the passage's words they may be off"""
+    """accepted deviation, as a share of the passage's words"""
     train: int
     validation: int
     test: int
     mean_share: float | None
-    """of the words, that they have on average; null: there is none"""
+    """mean compression ratio; null: there is no summary"""
     mean_rounds: float | None
-    """replies that each took on average; null: there is none"""
+    """mean replies per summary; null: there is no summary"""
     first_sentence: float | None
-    """share of them that begin with the passage's first sentence, as they were asked to; null: there is none"""
+    """share of summaries that begin with the passage's first sentence, as requested; null: there is no summary"""
     left_out: tuple[LeftOutPassage, ...]
     spent_usd: Dollars
-    """by the run, all that it spent before included"""
+    """spent by the run, earlier parts included"""
 
 
 class FinetuneOutput(Published):
-    """What ``posology compressor finetune --json`` prints."""
+    """Output of ``posology compressor finetune --json``."""
 
     out: str
     """folder of the model"""
     share: float
-    """of the words, that its summaries are to have"""
+    """target compression ratio (share of words kept)"""
     init: str
-    """what it was made from"""
+    """initial model"""
     losses: tuple[float, ...]
-    """on the validation set, nats a token, an epoch each"""
+    """validation loss of each epoch, nats per token"""
     best: int
-    """epoch that is kept, from 1"""
+    """kept epoch, from 1"""
     test_loss: float | None
-    """null: there is no test set"""
+    """nats per token; null: there is no test set"""
     left: float | None
-    """share of the words that summaries of the test set have; null: there is none"""
+    """compression ratio on the test set; null: there is no test set"""
     seconds: float | None
-    """a summary; null: there is no test set"""
+    """seconds per summary; null: there is no test set"""
     device: str

@@ -1,4 +1,4 @@
-"""What becomes of the reply to the reduce prompt: an answer with its conflicts, or a refusal."""
+"""Conclusion from the reply to the reduce prompt: an answer with its conflicts, or a refusal."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _titled(claim: str) -> str:
 
 
 def _losing(conflicts: Iterable[Conflict], citations: tuple[Citation, ...]) -> tuple[str, ...]:
-    """Of conflicts whose weaker side alone the answer cites."""
+    """Return notes on conflicts of which the answer cites only the weaker side."""
     cited = {c.passage_id for c in citations}
     notes = []
     for conflict in conflicts:

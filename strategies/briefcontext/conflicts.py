@@ -22,7 +22,7 @@ CLEARLY_LATER = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ruling:
-    """Which side of a conflict prevails, and a sentence that says why."""
+    """Resolution of a conflict: the side that prevails, and the reason."""
 
     resolution: Resolution
     how: str
@@ -67,7 +67,7 @@ def judge(claim: str, opposed: Opposed) -> Conflict | None:
 
 
 def rule(supporting: Sequence[Side], opposing: Sequence[Side]) -> Ruling:
-    """Which of two sides prevails; the order of the sources does not matter.
+    """Decide which of two sides prevails, regardless of the order of the sources.
 
     1. Retracted sources do not count: a side that has no other loses, and if neither has another
        nothing is resolved.

@@ -1,4 +1,4 @@
-"""What BriefContext's partitions gave, put together for the reduce step."""
+"""Findings of BriefContext's partitions, merged for the reduce step."""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ def test_the_demo_answers_a_dozen_and_says_what_was_expected(
     assert "cost $0.0" in flat
     # the account of all that, a job that may cost next to nothing, and books that agree
     assert "$0.000001 are left" in flat
-    assert f"demo right {2 * len(served.requests)} entries" in flat
+    assert f"demo correct {2 * len(served.requests)} entries" in flat
     assert "$0.000100 decline" in flat
 
 
@@ -378,7 +378,7 @@ def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_p
     assert result.exit_code == 0, result.stderr
     table = {row.split("│")[1].strip(): row.split("│")[2].strip()
              for row in result.stdout.splitlines() if row.count("│") == 4}  # fmt: skip
-    assert table["answerable: answered with a gold passage cited"] == "0/32"
+    assert table["answerable: a gold passage is cited"] == "0/32"
     assert table["answerable: refused"] == "32/32"
     assert table["unanswerable: refused"] == "8/8"
     assert table["tokens in"] == f"{100 * len(served.requests):,}"

@@ -238,7 +238,7 @@ def test_whatever_is_killed_comes_back(tmp_path: Path) -> None:
         for name, part in (("redis", "redis-server"), ("worker1", "zadd"), ("api", "http.server")):
             pid = stack.pid_of(part)
             os.kill(pid, signal.SIGKILL)
-            assert stack.line().startswith(f"{name} ended by SIGKILL; it is started again in 0.1 s")
+            assert stack.line().startswith(f"{name} ended by SIGKILL; restarting in 0.1 s")
             until(partial(stack.has_new, part, pid))
         with Redis.from_url(info.redis_url) as client:
             assert until(lambda: client.get("job")) == b"1"

@@ -1,4 +1,4 @@
-"""The part of the demonstration that is about money: what it came to, what a cap does, and that the books agree."""
+"""Money in the demonstration: spending, a cap, and an audit of the ledger."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from posology.errors import TenantExists
 from posology.published.jobs import JobOutput
 from posology.types import Grouping, Limits
 
-#: what the offline reader is billed as, so that there is something to see
+#: the offline reader and the model whose prices it is billed at
 SHADOW = ("offline:extractive", "openai:gpt-4o-mini")
-#: dollars that the demonstration may spend on one day
+#: dollars per day for the demonstration
 DAY = Decimal(1)
-#: dollars that pay for no call to any model that costs anything
+#: dollars that no paid call fits into
 TOO_LITTLE = Decimal("0.000001")
 
 
 def shadow_prices(folder: Path) -> Path:
-    """A file of prices by which the offline reader is billed as if it were another model."""
+    """Write a price file that bills the offline reader as another model; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "prices.toml"
     reader, other = SHADOW
@@ -38,7 +38,7 @@ def shadow_prices(folder: Path) -> Path:
 
 
 async def limit(store: JobStore, tenant: str) -> None:
-    """Give the demonstration's tenant a budget."""
+    """Set the budget of the demonstration's tenant."""
     tenants = TenantStore(store.redis, store.url)
     try:
         await tenants.create(tenant, Limits(day=DAY))
@@ -47,13 +47,13 @@ async def limit(store: JobStore, tenant: str) -> None:
 
 
 async def show_account(console: Console, store: JobStore, tenant: str, capped: JobOutput) -> None:
-    """What was spent and how the limits stand, what became of a job with too low a cap, and an audit.
+    """Print spending, remaining budgets, the end of a job with too low a cap, and an audit.
 
     Args:
         console: to print to.
         store: of the jobs.
-        tenant: whose.
-        capped: a job that might cost no more than :data:`TOO_LITTLE`.
+        tenant: of the demonstration.
+        capped: a job with a cap of :data:`TOO_LITTLE`.
     """
     console.print(Rule("Money: reserved before every call, settled after it", style="dim"))
     days = period(today(), None, today=today())
@@ -61,6 +61,6 @@ async def show_account(console: Console, store: JobStore, tenant: str, capped: J
         console,
         await spend_output(store.redis, store.url, [tenant], days, Grouping.STRATEGY, one=True),
     )
-    said = capped.error.message if capped.error else f"it has {capped.state}"
-    console.print(Text(f"a job that may cost {money(TOO_LITTLE)}: {said}"))
+    ending = capped.error.message if capped.error else str(capped.state)
+    console.print(Text(f"job with a cap of {money(TOO_LITTLE)}: {ending}"))
     show_audit(console, audit_output(await Auditor(store.redis, store.url, tenant).verify()))

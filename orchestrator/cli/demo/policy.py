@@ -1,4 +1,4 @@
-"""The part of the demonstration that is about policies: one question under caps that fall, and why it was answered so."""
+"""Policies in the demonstration: one question under decreasing caps, and the reason for its dose."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from policies.affordable import describe
 from posology.published.jobs import JobOutput
 from posology.types import Dose
 
-#: dollars, from ample to what pays for nothing; the steps between are where one more dose becomes too dear
+#: dollars, from ample to too little; at each step one more dose becomes too expensive
 CAPS = tuple(map(Decimal, ("0.1", "0.01", "0.0048", "0.0042", "0.0001")))
-#: The preflight that the paper publishes, which gives BriefContext more than the calibrated one; and no Q-table,
-#: since whatever is configured is of another corpus
+#: the paper's preflight, which chooses BriefContext more often than the calibrated one; no Q-table, since a
+#: configured one was trained on another corpus
 POLICY = "router:preflight=published,qtable=off"
 
 
 async def step_down(console: Console, ask: Callable[[Decimal], Awaitable[JobOutput]]) -> None:
-    """Ask one question under each of :data:`CAPS`, and show what it had, and the story of the last but one.
+    """Ask one question under each of :data:`CAPS`; print the doses, and explain the last but one.
 
     Args:
         console: to print to.
-        ask: asks it under a cap, and waits for its end.
+        ask: asks the question under a cap and waits for its end.
     """
     console.print(
-        Rule("Policies: the dose that the question needs and the money allows", style="dim")
+        Rule("Policies: the dose that the question needs and the budget allows", style="dim")
     )
     jobs = [await ask(cap) for cap in CAPS]
     console.print(_table(jobs))
@@ -40,7 +40,7 @@ async def step_down(console: Console, ask: Callable[[Decimal], Awaitable[JobOutp
 
 def _table(jobs: Sequence[JobOutput]) -> Table:
     table = Table(title=Text(safe(jobs[0].question)), title_justify="left")
-    for name in ("it may cost", "dose", "it did cost"):
+    for name in ("cap", "dose", "cost"):
         table.add_column(name, justify="left" if name == "dose" else "right")
     for cap, job in zip(CAPS, jobs, strict=True):
         given = describe(job.decision.dose.to(Dose)) if job.decision else "undecided"

@@ -1,4 +1,4 @@
-"""``posology demo``: ingest the sample corpus, ask its questions, and say how many came out right."""
+"""``posology demo``: ingest the sample corpus, ask its questions, and count the correct answers."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from posology.published.answers import AskOutput, Status
 from posology.published.jobs import JobOutput
 
 TENANT = "demo"
-#: sample questions whose notes contradict each other, asked by BriefContext at the end
+#: sample questions with contradictory notes, asked by BriefContext at the end
 CONTRADICTORY = ("q14",)
-#: a sample question that the preflight flags, asked under caps that fall
+#: a sample question that the preflight flags, asked under decreasing caps
 STEPPED_DOWN = "q05"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """A sample question and what became of it."""
+    """A sample question and its result."""
 
     question: SampleQuestion
     out: AskOutput
 
     @property
     def cited_gold(self) -> bool:
-        """Whether an answer cites at least one gold passage."""
+        """Return whether the answer cites at least one gold passage."""
         return any(item.passage.id in self.question.gold for item in self.out.evidence)
 
     @property
     def quoted_gold(self) -> bool:
-        """Whether a quote overlaps the words that carry the gold answer."""
+        """Return whether a quote overlaps the words of the gold answer."""
         return any(
             item.passage.id == gold.passage_id
             and (gold.quote in item.context or item.quote in gold.quote)
@@ -60,37 +60,36 @@ class Asked:
 
     @property
     def refused(self) -> bool:
-        """Whether no answer was given."""
+        """Return whether the question was refused."""
         return self.out.status is Status.REFUSED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Demo:
-    """How the demonstration is run."""
+    """Settings of the demonstration."""
 
     settings: Settings
-    #: the environment that its processes start from
+    #: environment of its processes
     environment: Mapping[str, str] = field(repr=False)
-    #: where the sample index is kept
+    #: folder of the sample index
     place: str
-    #: the data folder of its own stack
+    #: data folder of its stack
     folder: Path
     model: str
     k: int
-    #: all 40 questions and a table, instead of a dozen, each shown
+    #: all 40 questions and a table, instead of a dozen answers
     everything: bool
 
     @property
     def index(self) -> str:
-        """The same for processes whose working directory is another."""
+        """Return the absolute path of the index."""
         return str(Path(self.place).absolute())
 
 
 async def run_demo(console: Console, demo: Demo) -> list[Asked]:
     """Ingest the sample notes, start a stack of Redis and a worker, and ask through its queue.
 
-    The stack is the demonstration's own, whatever runs beside it: another's workers would answer from
-    another index.
+    The demonstration starts its own stack, because the workers of another would answer from another index.
 
     Raises:
         PosologyError: the index cannot be built, or the stack does not start.
@@ -104,7 +103,7 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
     if demo.model == SHADOW[0] and demo.settings.prices is None:
         prices = shadow_prices(demo.folder.absolute())
         environment = {**environment, "POSOLOGY_PRICES": str(prices)}
-        console.print(f"prices: those of {SHADOW[1]}, as if it were asked; nothing is paid")
+        console.print(f"prices: as for {SHADOW[1]}; nothing is paid")
     options = StackOptions(
         environment=environment,
         folder=demo.folder,
@@ -113,7 +112,7 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
         index=demo.index,
     )
     async with running_stack(options) as stack, open_store(stack.redis_url) as store:
-        console.print(f"a queue: Redis and one worker on {demo.folder}\n")
+        console.print(f"stack: Redis and one worker in {demo.folder}\n")
         await limit(store, TENANT)
         asked = await _ask(console, demo, store)
         console.print(Rule(style="dim"))
@@ -126,20 +125,20 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
 
 
 async def _capped(demo: Demo, store: JobStore) -> JobOutput:
-    """A job that may not cost what its first call may."""
+    """Run a job whose cap is below the cost of its first call."""
     job = await _submit(demo, store, questions()[0], k=demo.k, max_cost_usd=TOO_LITTLE)
     return await store.wait(job, tenant=TENANT)
 
 
 async def _under(demo: Demo, store: JobStore, cap: Decimal) -> JobOutput:
-    """A job under a cap, at its end."""
+    """Run a job under a cap."""
     (question,) = (q for q in questions() if q.id == STEPPED_DOWN)
     job = await _submit(demo, store, question, k=16, policy=POLICY, max_cost_usd=cap)
     return await store.wait(job, tenant=TENANT)
 
 
 async def _ask(console: Console, demo: Demo, store: JobStore) -> list[Asked]:
-    """Submit all, then show each as it ends."""
+    """Submit all questions, then print each result."""
     chosen = [q for q in questions() if demo.everything or q.demo]
     jobs = [await _submit(demo, store, q, k=demo.k) for q in chosen]
     asked: list[Asked] = []
@@ -155,9 +154,9 @@ async def _ask(console: Console, demo: Demo, store: JobStore) -> list[Asked]:
 
 
 async def _read_in_partitions(console: Console, demo: Demo, store: JobStore) -> None:
-    """Ask questions whose sources contradict each other by BriefContext, and show how it goes."""
+    """Ask questions with contradictory sources by BriefContext, and print the events."""
     console.print(
-        Rule("BriefContext: the passages read in partitions, at the same time", style="dim")
+        Rule("BriefContext: partitions of the passages are read in parallel", style="dim")
     )
     for question in questions():
         if question.id not in CONTRADICTORY:
@@ -195,8 +194,8 @@ async def _submit(
 
 def _result(job: JobOutput) -> AskOutput:
     if job.result is None:
-        said = job.error.message if job.error else f"it is {job.state}"
-        raise PosologyError(f"job {job.id} has no result: {said}")
+        reason = job.error.message if job.error else f"state {job.state}"
+        raise PosologyError(f"job {job.id} has no result: {reason}")
     return job.result
 
 
@@ -216,7 +215,7 @@ def _gold(question: SampleQuestion) -> str:
 
 
 def summary(asked: Sequence[Asked]) -> Table:
-    """The table of ``posology demo --all``: shares over all questions that were asked."""
+    """Return the table of ``posology demo --all``: shares over all questions."""
     answerable = [a for a in asked if not a.question.unanswerable]
     unanswerable = [a for a in asked if a.question.unanswerable]
     table = Table(title="sample questions", title_justify="left")
@@ -224,8 +223,8 @@ def summary(asked: Sequence[Asked]) -> Table:
     table.add_column("count", justify="right")
     table.add_column("share", justify="right")
     rows = (
-        ("answerable: answered with a gold passage cited", [a.cited_gold for a in answerable]),
-        ("answerable: the gold words themselves quoted", [a.quoted_gold for a in answerable]),
+        ("answerable: a gold passage is cited", [a.cited_gold for a in answerable]),
+        ("answerable: the gold words are quoted", [a.quoted_gold for a in answerable]),
         ("answerable: refused", [a.refused for a in answerable]),
         ("unanswerable: refused", [a.refused for a in unanswerable]),
     )

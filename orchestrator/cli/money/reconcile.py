@@ -35,7 +35,7 @@ _LAST = date.max - timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ComparisonOptions(Group):
-    """What is compared, and which differences are accepted."""
+    """Scope of a comparison, and tolerated differences."""
 
     provider: Annotated[
         str | None,

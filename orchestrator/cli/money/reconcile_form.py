@@ -1,4 +1,4 @@
-"""How the ledger and a provider's own account agree, as JSON."""
+"""JSON output of ``posology reconcile``."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from posology.published.base import Published
 
 
 class ComparedPeriod(Published):
-    """The time for which something was compared."""
+    """A compared period."""
 
     provider: str
     kind: Kind
     start: datetime
     end: datetime
-    """exclusive"""
+    """end, exclusive"""
 
 
 class ReconcileOutput(Published):
-    """What ``posology reconcile --json`` prints. Amounts are dollars, as strings; tokens are numbers."""
+    """Output of ``posology reconcile --json``. Amounts are dollars, as strings; tokens are numbers."""
 
     agrees: bool
-    """whether nothing drifts by more than the threshold"""
+    """whether no difference exceeds the threshold"""
     providers: tuple[str, ...]
     tenants: tuple[str, ...]
-    """whose attempts were compared"""
+    """tenants whose attempts were compared"""
     attempts: int
-    """attempts of ours that were looked at"""
+    """number of our attempts"""
     periods: tuple[ComparedPeriod, ...]
     threshold: Decimal
-    """the share of the larger side up to which a drift passes that nothing explains"""
+    """tolerated unexplained difference, relative to the larger side"""
     tolerance_seconds: float
-    """by which the two sides may put an attempt to another time"""
+    """tolerated difference of the clocks in seconds"""
     unexplained_usd: Decimal | None
-    """of all totals the most, theirs less ours; null when dollars were not compared"""
+    """largest unexplained difference of all totals in dollars, theirs minus ours; null: dollars were not compared"""
     drifting: int
-    """days of a model, models as a whole, and requests that drift"""
+    """number of model-days, models and requests that drift"""
     totals: tuple[Group, ...]
-    """over the whole time: of each model, and of all of a provider"""
+    """totals of the period: of each model, and of each provider"""
     groups: tuple[Group, ...]
-    """by day and model"""
+    """groups by day and model"""
     requests: Requests | None
-    """null without an export that has one row a request"""
+    """null: no export has one row per request"""
     names: tuple[Naming, ...]
-    """names of models that were compared as one"""
+    """model names that were combined"""
     files: tuple[File, ...]
     notes: tuple[str, ...]
-    """what could not be compared, and why"""
+    """parts that could not be compared, with reasons"""

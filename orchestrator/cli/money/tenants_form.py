@@ -1,4 +1,4 @@
-"""Tenants as JSON."""
+"""JSON output of ``posology tenants``."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from posology.published.money import BalanceOutput
 
 
 class LimitsOutput(Published):
-    """What a tenant may do; null is no limit."""
+    """Limits of a tenant; null: no limit."""
 
     day_usd: Dollars | None
-    """on one day, UTC"""
+    """budget per day (UTC) in dollars"""
     month_usd: Dollars | None
-    """in one month, UTC"""
+    """budget per month (UTC) in dollars"""
     total_usd: Dollars | None
-    """ever"""
+    """total budget in dollars"""
     job_usd: Dollars | None
-    """for one job"""
+    """budget per job in dollars"""
     models: tuple[str, ...] | None
-    """``provider:name``, or ``provider:*``"""
+    """allowed models, ``provider:name`` or ``provider:*``"""
     calls: int | None
-    """under way at once"""
+    """maximum concurrent calls"""
     requests_per_minute: int | None
     tokens_per_minute: int | None
-    """by the bounds of the calls"""
+    """tokens per minute, counted at the calls' bounds"""
 
 
 class ApiKeyOutput(Published):
@@ -34,7 +34,7 @@ class ApiKeyOutput(Published):
     id: str
     created: datetime
     expires: datetime | None
-    """null: it goes on until another takes its place"""
+    """end of validity; null: until the key is replaced"""
 
 
 class TenantSummary(Published):
@@ -46,20 +46,20 @@ class TenantSummary(Published):
     created: datetime
     changed: datetime
     keys: tuple[ApiKeyOutput, ...]
-    """those that are accepted, the oldest first"""
+    """valid keys, oldest first"""
 
 
 class TenantOutput(TenantSummary):
-    """What ``posology tenants`` prints of one tenant with ``--json``."""
+    """A tenant: output of ``posology tenants … --json``."""
 
     balances: tuple[BalanceOutput, ...]
-    """day, month and total"""
+    """balances per day, month and in total"""
     key: str | None
-    """an API key that was just made, which is shown this once; null otherwise"""
+    """new API key, shown only once; null: no new key"""
 
 
 class TenantList(Published):
-    """What ``posology tenants list --json`` prints."""
+    """Output of ``posology tenants list --json``."""
 
     tenants: tuple[TenantSummary, ...]
-    """by name"""
+    """all tenants, by name"""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayOptions(Group):
-    """What decides, and from which passages."""
+    """Q-table and index of a replay."""
 
     qtable: QTableOption = None
     retrieve: Annotated[

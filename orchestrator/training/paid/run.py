@@ -27,7 +27,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """Who pays for a run, and with which models."""
+    """Terms of a run: tenant, maximum cost, settings and models."""
 
     tenant: str
     #: dollars for all of the run's file; ``None``: only the tenant's limits apply

@@ -254,7 +254,7 @@ def _answering(
 
 
 class _Rows:
-    """Which stretches of tokens are headings, which are sentences, and of which passage."""
+    """Return the token spans of headings and sentences, with their passages."""
 
     def __init__(self, coded: Coded) -> None:
         self.segments = _Segments(coded.counts)

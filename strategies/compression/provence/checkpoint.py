@@ -1,4 +1,4 @@
-"""Loads and saves models of two heads: re-rankers, published Provence checkpoints, and our own."""
+"""Loading and saving of two-headed models: re-rankers, published Provence checkpoints, and our own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from strategies.compression.provence.heads import TwoHeads
 
-#: tokens of one window at most, whatever the model takes: checkpoints are trained at this length
+#: maximum tokens of a window; checkpoints are trained at this length
 MOST_CONTEXT = 512
-#: names of the token head's weights in published checkpoints, which ours keep
+#: names of the token head's weights in published checkpoints and in ours
 _TOKEN_HEAD = ("token_classifier.weight", "token_classifier.bias")
-#: buffers that old versions of transformers wrote
+#: buffers of old versions of transformers
 _NO_WEIGHTS = ("position_ids",)
-#: a tokenizer without a limit of its own reports a huge number
+#: tokenizers without a limit report a larger number
 _STATED = 1_000_000
 
 
@@ -32,45 +32,44 @@ class Checkpoint:
     """A model in memory, ready for inference."""
 
     model: TwoHeads
-    #: a fast one
+    #: fast tokenizer
     tokenizer: Any
     #: architecture and digest of the weights
     name: str
-    #: tokens of one input at most, special ones included
+    #: maximum tokens of an input, special tokens included
     limit: int
-    #: whether the token head is trained; else it is fresh
+    #: whether the token head is trained; else it is newly initialised
     prunes: bool
-    #: whether the ranking head is; else it is fresh
+    #: whether the ranking head is trained; else it is newly initialised
     ranks: bool
-    #: whether questions are to be in lower case and without punctuation: the published checkpoint is run so, since
-    #: those of MS MARCO, which it learned from, are
+    #: whether questions are lower-cased and stripped of punctuation, as for the published checkpoint, which was
+    #: trained on such questions (MS MARCO)
     plain: bool
-    #: whether the model knows segments
+    #: whether the model has segment ids
     segments: bool
-    #: id of what inputs are filled up with
+    #: id of the padding token
     pad: int
 
     @property
     def parameters(self) -> int:
-        """Weights that a token meets in a pass: all but the vocabulary's."""
+        """Return the number of weights without the token embeddings."""
         skipped = self.model.reranker.base_model.get_input_embeddings().weight.numel()
         return sum(weights.numel() for weights in self.model.parameters()) - int(skipped)
 
 
 def load(model: str, *, device: str = "cpu", seed: int = 0) -> Checkpoint:
-    """Load a model; heads that it lacks are made fresh. Blocking, never over the network.
+    """Load a model; missing heads are newly initialised. Blocking; without network access.
 
-    No code of the checkpoint's is run: the architecture is transformers' own, and the weights are mapped
-    onto it by name.
+    No code of the checkpoint is executed: the architecture is that of transformers, and weights are mapped by name.
 
     Args:
         model: a folder, or a hub name whose files are in the local cache: a Provence checkpoint, any
             re-ranker of ``AutoModelForSequenceClassification``, or a bare encoder.
         device: ``cpu`` or ``cuda``.
-        seed: of fresh heads.
+        seed: of new heads.
 
     Raises:
-        ModelUnavailable: there are no such files, they are damaged, or they are of another kind.
+        ModelUnavailable: the files are missing, damaged or of another kind.
     """
     import torch
     from torch import nn
@@ -78,8 +77,8 @@ def load(model: str, *, device: str = "cpu", seed: int = 0) -> Checkpoint:
     from strategies.compression.provence.heads import TwoHeads
 
     folder = locate(model)
-    said = read_config(folder, model)
-    config = _config(said, folder, model)
+    settings = read_config(folder, model)
+    config = _config(settings, folder, model)
     weights = read_weights(folder, model)
     token_head = _token_head(weights, int(config.hidden_size), model)
     with torch.random.fork_rng(devices=[]):
@@ -100,22 +99,22 @@ def load(model: str, *, device: str = "cpu", seed: int = 0) -> Checkpoint:
         limit=_limit(config, tokenizer),
         prunes=token_head is not None,
         ranks=ranks,
-        plain=published(said) is not None,
+        plain=published(settings) is not None,
         segments=int(getattr(config, "type_vocab_size", 0) or 0) > 1,
         pad=int(pad if pad is not None else getattr(config, "pad_token_id", None) or 0),
     )
 
 
 def save(model: TwoHeads, tokenizer: Any, folder: Path, about: Mapping[str, Any]) -> None:
-    """Write a model as transformers would, and the token head with it by its published name.
+    """Write a model in the format of transformers, with the token head under its published name.
 
     The folder loads as a re-ranker with ``AutoModelForSequenceClassification``, and with :func:`load`.
 
     Args:
         model: with both heads.
-        tokenizer: of it.
-        folder: made where it is missing; files of an earlier model are replaced.
-        about: what the folder says of how it was made, in ``posology.json``.
+        tokenizer: of the model.
+        folder: created if missing; files of an earlier model are replaced.
+        about: training settings, written to ``posology.json``.
     """
     states: dict[str, Tensor] = {
         name: value.detach().cpu().contiguous()
@@ -131,51 +130,53 @@ def save(model: TwoHeads, tokenizer: Any, folder: Path, about: Mapping[str, Any]
     )
 
 
-def _config(said: Mapping[str, Any], folder: Path, model: str) -> Any:
+def _config(settings: Mapping[str, Any], folder: Path, model: str) -> Any:
     from transformers import AutoConfig
 
-    kind = published(said) or said["model_type"]
-    others = {name: value for name, value in said.items() if name != "model_type"}
+    kind = published(settings) or settings["model_type"]
+    others = {name: value for name, value in settings.items() if name != "model_type"}
     try:
         config = AutoConfig.for_model(kind, **others)
     except Exception as error:
         raise ModelUnavailable(
-            f"transformers knows no model {kind!r} of {folder}, and no code of a checkpoint's own is run: {error}",
+            f"transformers has no model class for model_type {kind!r} of {folder}, and code in checkpoints is not executed: {error}",
             model=model,
         ) from error
-    if not said.keys() & {"id2label", "num_labels"}:
+    if not settings.keys() & {"id2label", "num_labels"}:
         config.num_labels = 1
     if config.num_labels != 1:
         raise ModelUnavailable(
-            f"{folder} gives {config.num_labels} labels: a re-ranker of one score is needed",
+            f"{folder} must be a re-ranker with one label (got {config.num_labels})",
             model=model,
         )
     if not getattr(config, "hidden_size", None):
-        raise ModelUnavailable(f"{folder} is no encoder: it has no hidden_size", model=model)
+        raise ModelUnavailable(
+            f"{folder} is not an encoder: config.json has no hidden_size", model=model
+        )
     return config
 
 
 def _token_head(weights: dict[str, Tensor], dim: int, model: str) -> dict[str, Tensor] | None:
-    """Take the token head out of the weights."""
+    """Remove the token head from the weights and return it."""
     found = [weights.pop(name, None) for name in _TOKEN_HEAD]
     if all(tensor is None for tensor in found):
         return None
     weight, bias = found
     if weight is None or bias is None or weight.shape != (2, dim) or bias.shape != (2,):
         raise ModelUnavailable(
-            f"{_TOKEN_HEAD[0]} and {_TOKEN_HEAD[1]} of {model} are not two labels of {dim} dimensions",
+            f"{_TOKEN_HEAD[0]} and {_TOKEN_HEAD[1]} of {model} must have 2 labels and {dim} dimensions",
             model=model,
         )
     return {"weight": weight, "bias": bias}
 
 
 def _reranker(config: Any, weights: dict[str, Tensor], model: str) -> tuple[Any, bool]:
-    """The sequence classifier of some weights, and whether they hold its head."""
+    """Return the sequence classifier, and whether the weights include its head."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
 
     if type(config) not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING:
         raise ModelUnavailable(
-            f"{model} is a {config.model_type}, which ranks no texts", model=model
+            f"{model} is a {config.model_type}, which cannot rank texts", model=model
         )
     made: Any = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING[type(config)]
     try:
@@ -185,17 +186,15 @@ def _reranker(config: Any, weights: dict[str, Tensor], model: str) -> tuple[Any,
             )
     except Exception as error:
         raise ModelUnavailable(
-            f"{model} does not load as a {config.model_type}: {error}", model=model
+            f"cannot load {model} as a {config.model_type}: {error}", model=model
         ) from error
     prefix = f"{made.base_model_prefix}."
     missing = {name for name in report["missing_keys"] if not name.endswith(_NO_WEIGHTS)}
-    # a pooler is part of the ranking head wherever it stands: bare encoders come without it
+    # a pooler belongs to the ranking head: bare encoders have none
     if encoder := sorted(n for n in missing if n.startswith(prefix) and ".pooler." not in n):
-        raise ModelUnavailable(f"{model} is damaged: it has no {encoder[0]}", model=model)
+        raise ModelUnavailable(f"{model} is damaged: weight {encoder[0]} is missing", model=model)
     if report["mismatched_keys"]:
-        raise ModelUnavailable(
-            f"the weights of {model} are not of the shapes that are expected", model=model
-        )
+        raise ModelUnavailable(f"the weights of {model} have unexpected shapes", model=model)
     return reranker, not missing
 
 
@@ -204,7 +203,7 @@ def _tokenizer(folder: Path, config: Any, model: str) -> Any:
 
     try:
         if (folder / "tokenizer.json").is_file():
-            # by its class, so that nothing in the folder chooses one
+            # a fixed class, so that no file in the folder chooses one
             tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
         else:
             tokenizer = AutoTokenizer.from_pretrained(
@@ -212,11 +211,11 @@ def _tokenizer(folder: Path, config: Any, model: str) -> Any:
             )
     except Exception as error:
         raise ModelUnavailable(
-            f"the tokenizer of {folder} does not load: {error}", model=model
+            f"cannot load the tokenizer of {folder}: {error}", model=model
         ) from error
     if not getattr(tokenizer, "is_fast", False):
         raise ModelUnavailable(
-            f"the tokenizer of {folder} does not say where its tokens are: a fast one is needed",
+            f"the tokenizer of {folder} has no offsets. Use a fast tokenizer.",
             model=model,
         )
     return tokenizer
@@ -226,7 +225,7 @@ def _limit(config: Any, tokenizer: Any) -> int:
     stated = [MOST_CONTEXT]
     positions = getattr(config, "max_position_embeddings", None)
     if positions and positions < _STATED:
-        # RoBERTa's positions begin behind the padding's
+        # RoBERTa's positions start after that of the padding token
         shift = (
             (getattr(config, "pad_token_id", 0) or 0) + 1 if "roberta" in config.model_type else 0
         )

@@ -19,50 +19,49 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAME = "provence"
-#: A token that is likelier kept than this is kept. The paper uses 0.1 and 0.5, on all of its data sets; at 0.1
-#: answers hardly suffer.
+#: Tokens with a higher probability are kept. The paper uses 0.1 and 0.5 on all of its data sets; at 0.1 answers
+#: are hardly affected.
 THRESHOLD = 0.1
-#: "Sentence rounding": a sentence is selected where more than this share of its tokens is kept.
+#: "Sentence rounding": a sentence is selected if more than this share of its tokens is kept.
 ROUNDING = 0.5
-#: Share of the context that is left, by threshold: of BioASQ's PubMed abstracts, the paper's medical set (table 9,
-#: with re-ranking). At 0 all is left, at 1 nothing.
+#: Remaining share of the context by threshold, on PubMed abstracts of BioASQ, the paper's medical data set (table 9,
+#: with re-ranking). At 0 everything remains, at 1 nothing.
 _LEFT = {0.0: 1.0, 0.1: 0.51, 0.5: 0.326, 1.0: 0.0}
 
 
 class Provence:
-    """Keeps the sentences that bear on the question, from none to all of them (Provence, section 3).
+    """Compressor that keeps the sentences relevant to the question, from none to all (Provence, section 3).
 
-    A model reads question and passage together and labels each token. Passages keep their order, and those of
-    which no sentence is kept are left out; the title of the others is shown in any case.
+    A model reads question and passage together and labels each token. Passages keep their order; passages without a
+    kept sentence are left out. The titles of the others always remain.
 
     Args:
         judge: the model.
         threshold: see :data:`THRESHOLD`.
 
     Raises:
-        ValueError: the threshold is not 0 to 1.
-        ConfigurationError: the model's pruning head was never trained.
+        ValueError: the threshold is not from 0 to 1.
+        ConfigurationError: the model has no trained pruning head.
     """
 
     def __init__(self, judge: Judge, *, threshold: float = THRESHOLD) -> None:
         if not 0 <= threshold <= 1:
-            raise ValueError(f"a threshold is 0 to 1, not {threshold}")
+            raise ValueError(f"threshold must be from 0 to 1 (got {threshold})")
         if not judge.checkpoint.prunes:
             raise ConfigurationError(
-                f"{judge.checkpoint.name} is a re-ranker that has not learned to prune: train it with "
-                "`posology compressor train`"
+                f"{judge.checkpoint.name} has no trained pruning head. Train it with `posology compressor train`."
             )
         self._judge = judge
         self._threshold = threshold
 
     @property
     def name(self) -> str:
-        """Which compressor it is."""
+        """Return the name of the compressor."""
         return NAME
 
     @property
     def extractive(self) -> bool:
-        """It shows the sources' own words."""
+        """Return true: only words of the sources are shown."""
         return True
 
     def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
@@ -70,11 +69,11 @@ class Provence:
 
         Args:
             retrieval: question and passages.
-            keep: share of all sentences, rounded up to whole ones, that are left: the likeliest; ``None``: those
-                that the model keeps, by the threshold and sentence rounding.
+            keep: share of all sentences to keep, rounded up: those with the highest probability; ``None``: those
+                above the threshold, by sentence rounding.
 
         Raises:
-            ValueError: ``keep`` is not 0 to 1.
+            ValueError: ``keep`` is not from 0 to 1.
         """
         keep = checked(keep)
         passages = retrieval.passages
@@ -91,39 +90,39 @@ class Provence:
         return of_sentences(retrieval, flags, compressor=self.name)
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The kept share; without one, what is left of PubMed abstracts at the threshold, by the paper."""
+        """Return ``keep``; for ``None``, the paper's ratio for PubMed abstracts at the threshold."""
         chosen = float(np.interp(self._threshold, list(_LEFT), list(_LEFT.values())))
         return share_of(keep, chosen)
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """Grows with the model and the text; of what is judged already, nothing."""
+        """Estimate the seconds by model and text size; judged passages take none."""
         if checked(keep) in (0.0, 1.0):
             return 0.0
         return self._judge.seconds(retrieval.query.text, retrieval.passages)
 
 
 class ProvenceReranker:
-    """Scores passages by the ranking head, in the pass that also prunes them.
+    """Re-ranker by the ranking head, in the same pass that prunes.
 
     Args:
         judge: the model.
 
     Raises:
-        ConfigurationError: the model's ranking head was never trained.
+        ConfigurationError: the model has no trained ranking head.
     """
 
     def __init__(self, judge: Judge) -> None:
         if not judge.checkpoint.ranks:
-            raise ConfigurationError(f"{judge.checkpoint.name} has not learned to rank")
+            raise ConfigurationError(f"{judge.checkpoint.name} has no trained ranking head")
         self._judge = judge
 
     @property
     def name(self) -> str:
-        """Method and model."""
+        """Return the method and the model."""
         return f"{NAME}:{self._judge.checkpoint.name}"
 
     def __call__(self, retrieval: Retrieval) -> NDArray[np.float32]:
-        """One score a passage, shape ``(len(retrieval.passages),)``; the larger the better."""
+        """Return a score for each passage, shape ``(len(retrieval.passages),)``; higher is better."""
         judged = self._judge(retrieval.query.text, retrieval.passages)
         return np.array([one.score for one in judged], dtype=np.float32)
 
@@ -131,7 +130,7 @@ class ProvenceReranker:
 def kept(
     judged: Sequence[Judgement], counts: Sequence[int], threshold: float
 ) -> list[NDArray[np.bool_]]:
-    """Which sentences of each passage have more than half of their tokens above a threshold."""
+    """Return, for each passage, which sentences have more than half of their tokens above a threshold."""
     return [
         one.shares(threshold, count) > ROUNDING for one, count in zip(judged, counts, strict=True)
     ]
@@ -140,9 +139,9 @@ def kept(
 def likeliest(
     judged: Sequence[Judgement], counts: Sequence[int], keep: float
 ) -> list[NDArray[np.bool_]]:
-    """Which sentences of each passage are among the likeliest of all, by the mean of their tokens.
+    """Return, for each passage, which sentences are among the most probable of all, by their tokens' mean.
 
-    Of equal ones the first: exactly a share of all, rounded up.
+    Exactly a share of all sentences, rounded up; ties go to the first.
     """
     means = [one.means(count) for one, count in zip(judged, counts, strict=True)]
     total = sum(counts)
@@ -154,12 +153,12 @@ def likeliest(
 
 @lru_cache(maxsize=2)
 def judge(model: str) -> Judge:
-    """The judge of a model, loaded once in a process, so that who prunes and who re-ranks share it. Blocking.
+    """Return the judge of a model, loaded once per process: pruner and re-ranker share it. Blocking.
 
-    It runs on the accelerator where there is one.
+    It runs on the accelerator, if there is one.
 
     Args:
-        model: a folder, or a hub name whose files are in the local cache.
+        model: a folder, or a Hugging Face name in the local cache.
 
     Raises:
         ModelUnavailable: its files cannot be loaded.
@@ -171,19 +170,19 @@ def judge(model: str) -> Judge:
 
 
 def make(parts: Parts) -> Provence:
-    """The compressor of the model that ``parts`` names for :data:`NAME`.
+    """Return the compressor with the model that ``parts`` names for :data:`NAME`.
 
     Raises:
-        ConfigurationError: none is named, or it does not load.
+        ConfigurationError: no model is configured, or it cannot be loaded.
     """
     return Provence(judge(_named(parts)))
 
 
 def make_reranker(parts: Parts) -> ProvenceReranker:
-    """The re-ranker of the same model.
+    """Return the re-ranker with the same model.
 
     Raises:
-        ConfigurationError: none is named, or it does not load.
+        ConfigurationError: no model is configured, or it cannot be loaded.
     """
     return ProvenceReranker(judge(_named(parts)))
 
@@ -191,7 +190,8 @@ def make_reranker(parts: Parts) -> ProvenceReranker:
 def _named(parts: Parts) -> str:
     if NAME not in parts.models:
         raise ConfigurationError(
-            f"set POSOLOGY_COMPRESSOR_MODEL={NAME}=…: a folder that `posology compressor train` wrote, or a hub name such as "
-            "naver/provence-reranker-debertav3-v1, whose licence is not commercial"
+            f"no model is configured for {NAME}. Set POSOLOGY_COMPRESSOR_MODEL={NAME}=MODEL, where MODEL is a folder of "
+            "`posology compressor train` or a Hugging Face name, e.g. naver/provence-reranker-debertav3-v1 "
+            "(non-commercial licence)."
         )
     return parts.models[NAME]

@@ -1,6 +1,6 @@
-"""One encoder with two heads, in one pass: the passage's score, and which of the tokens to keep.
+"""An encoder with two heads in one pass: the passage's score, and the tokens to keep.
 
-It imports torch and transformers: import it inside functions.
+This module imports torch and transformers. Import it inside functions only.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-#: what a token's two logits stand for
+#: places of a token's two logits
 DROP, KEEP = 0, 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Seen:
-    """What the heads say of n inputs of w tokens."""
+    """Output of both heads for n inputs of w tokens."""
 
-    #: the larger, the better the passage answers, shape ``(n,)``
+    #: score of each passage, higher is better, shape ``(n,)``
     scores: Tensor
-    #: of each token that it is dropped, and that it is kept, shape ``(n, w, 2)``
+    #: logits of dropping and keeping each token, shape ``(n, w, 2)``
     logits: Tensor
 
 
 class TwoHeads(nn.Module):
     """A re-ranker with a second head that labels tokens (Provence, section 3, *Unifying compression and reranking*).
 
-    The re-ranker is any sequence classifier of transformers, whose first label is the score; its encoder's
-    last states are read on their way to it. One pass at a time: it is not safe for several threads.
+    The re-ranker is any sequence classifier of transformers; its first label is the score. The token head reads the
+    last states of its encoder. Not thread-safe.
     """
 
     def __init__(self, reranker: Any, token_head: nn.Linear | None = None) -> None:
-        """Put both heads on one encoder.
+        """Add a token head to a re-ranker.
 
         Args:
             reranker: of ``AutoModelForSequenceClassification``.
-            token_head: from the encoder's states to :data:`DROP` and :data:`KEEP`; ``None``: a fresh one.
+            token_head: from the encoder's states to :data:`DROP` and :data:`KEEP`; ``None``: a new one.
         """
         super().__init__()
         config = reranker.config
@@ -51,14 +51,14 @@ class TwoHeads(nn.Module):
         self.dropout = nn.Dropout(_dropout(config))
 
     def forward(self, inputs: Mapping[str, Tensor]) -> Seen:
-        """Read inputs of one width, each a question with a passage.
+        """Run both heads on inputs of equal width, each a question with a passage.
 
         Args:
-            inputs: ``input_ids``, ``attention_mask`` and, for models that know segments, ``token_type_ids``,
+            inputs: ``input_ids``, ``attention_mask`` and, for models with segment ids, ``token_type_ids``,
                 shape ``(n, w)`` each.
         """
         caught: list[Tensor] = []
-        # heads differ in what they make of the states, so these are caught where every model has them
+        # a hook on the encoder: its states are available in every architecture
         handle = self.reranker.base_model.register_forward_hook(
             lambda _module, _inputs, output: caught.append(output[0])
         )
@@ -69,7 +69,7 @@ class TwoHeads(nn.Module):
         return Seen(scores=labels[:, 0], logits=self.token_head(self.dropout(caught[0])))
 
     def tokens_kept(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Scores, shape ``(n,)``, and how likely each token is kept, shape ``(n, w)``, without gradients."""
+        """Return scores, shape ``(n,)``, and each token's probability of being kept, shape ``(n, w)``; no gradients."""
         with torch.inference_mode():
             seen = self(inputs)
             return seen.scores.float(), seen.logits.float().softmax(-1)[..., KEEP]

@@ -1,4 +1,4 @@
-"""What a model says of passages: a score each, and how likely each of their tokens is kept."""
+"""Judgement of passages by a model: a score, and each token's probability of being kept."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
     from strategies.compression.provence.checkpoint import Checkpoint
 
-#: tokens of one forward pass: of a large model, attention takes 0.6 GB then
+#: tokens of one forward pass; attention of a large model then takes 0.6 GB
 TOKENS_A_PASS = 4_096
-#: pairs of question and passage whose judgement is kept: those of a few questions
+#: cached judgements: those of a few questions
 KEPT = 1_024
-#: Seconds for a token and a weight on two cores: half the seconds of one core that DeBERTa-v3 of base and of
-#: large size take, with random weights, for windows of 64 and 256 tokens; of 512 tokens it is 2.5e-11.
+#: Seconds per token and weight on two cores: half the time of one core for DeBERTa-v3 base and large, with random
+#: weights, for windows of 64 and 256 tokens; for 512 tokens it is 2.5e-11.
 SECONDS = 1.8e-11
-#: characters of a token, about, in English
+#: mean characters per token in English
 CHARACTERS = 4.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Judgement:
-    """What a model says of one passage of n tokens, read with a question."""
+    """Judgement of one passage of n tokens for a question."""
 
-    #: the larger, the better it answers; of a long passage, of its best window
+    #: score, higher is better; of a long passage, that of its best window
     score: float
-    #: how likely each token is kept, 0 to 1, shape ``(n,)``, float32
+    #: probability that each token is kept, 0 to 1, shape ``(n,)``, float32
     kept: NDArray[np.float32]
-    #: sentence of each, -1 for those of the heading, growing, shape ``(n,)``, int32
+    #: sentence of each token, -1 in the heading, ascending, shape ``(n,)``, int32
     sentence: NDArray[np.int32]
 
     def means(self, sentences: int) -> NDArray[np.float64]:
-        """Mean likelihood of each sentence's tokens, 0 without any, shape ``(sentences,)``."""
+        """Return the mean probability of each sentence's tokens, 0 without tokens, shape ``(sentences,)``."""
         return self._mean(self.kept, sentences)
 
     def shares(self, threshold: float, sentences: int) -> NDArray[np.float64]:
-        """Share of each sentence's tokens that are likelier kept than a threshold, shape ``(sentences,)``."""
+        """Return the share of each sentence's tokens above a threshold, shape ``(sentences,)``."""
         return self._mean(self.kept > threshold, sentences)
 
     def _mean(self, values: NDArray[np.generic], sentences: int) -> NDArray[np.float64]:
@@ -60,13 +60,12 @@ class Judgement:
 class Judge:
     """Judges passages in one forward pass each, batched by length.
 
-    What was judged is kept for a while: who prunes and who re-ranks the same passages share the pass. Safe
-    for several threads, which take turns.
+    The last judgements are cached: pruner and re-ranker share the pass of a passage. Thread-safe, one pass at a time.
 
     Args:
         checkpoint: the model.
-        device: where it is.
-        tokens_a_pass: of one forward pass, padding included.
+        device: of the model.
+        tokens_a_pass: maximum tokens of one forward pass, padding included.
     """
 
     def __init__(
@@ -78,11 +77,11 @@ class Judge:
         self._tokens = tokens_a_pass
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, Judgement] = OrderedDict()
-        #: forward passes so far
+        #: number of forward passes
         self.passes = 0
 
     def __call__(self, query: str, passages: Sequence[Retrieved]) -> list[Judgement]:
-        """Judge passages with a question. Blocking."""
+        """Judge passages for a question. Blocking."""
         keys = [_key(query, one) for one in passages]
         with self._lock:
             missing = {
@@ -98,7 +97,7 @@ class Judge:
         return found
 
     def seconds(self, query: str, passages: Sequence[Retrieved]) -> float:
-        """About how long it takes to judge those that are not judged yet, on two cores."""
+        """Estimate the seconds for passages that are not cached, on two cores."""
         new = [one for one in passages if _key(query, one) not in self._known]
         length = sum(len(one.passage.title) + len(one.passage.text) + len(query) for one in new)
         return SECONDS * self.checkpoint.parameters * length / CHARACTERS
@@ -143,7 +142,7 @@ class Judge:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class _Read:
-    """What a model says of one window."""
+    """Judgement of one window."""
 
     score: float
     kept: NDArray[np.float32]
@@ -158,7 +157,7 @@ def _joined(text: Text, parts: Sequence[_Read]) -> Judgement:
 
 
 def plain(question: str) -> str:
-    """A question in lower case, without ASCII punctuation, its words a blank apart; as it is if nothing is left."""
+    """Lower-case a question and remove ASCII punctuation and extra spaces; unchanged if nothing remains."""
     kept = "".join(char for char in question.lower() if char not in string.punctuation)
     return " ".join(kept.split()) or question
 

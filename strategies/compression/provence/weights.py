@@ -1,6 +1,6 @@
-"""Weights and settings of models from files, none of which is ever run.
+"""Weights and settings of checkpoints, read without executing any code.
 
-A checkpoint's own Python files are not looked at, and a pickle is read for tensors alone.
+Python files of a checkpoint are ignored, and only tensors are read from pickles.
 """
 
 from __future__ import annotations
@@ -16,43 +16,41 @@ from posology.errors import ModelUnavailable
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: what a folder may hold its weights in, the safe format first
+#: files of weights, the safe format first
 _SAFE, _PICKLED = "model.safetensors", "pytorch_model.bin"
-#: Architectures that come with code of their own, and the one of transformers that has the same weights by
-#: the same names: as published in naver/provence-reranker-debertav3-v1.
+#: Architectures with their own code, and the architecture of transformers with the same weights under the same
+#: names, as published in naver/provence-reranker-debertav3-v1.
 PUBLISHED: Mapping[str, str] = MappingProxyType({"Provence": "deberta-v2"})
 
 
 def published(config: Mapping[str, Any]) -> str | None:
-    """The architecture of transformers that a published checkpoint's own is; ``None``: it has none of its own."""
+    """Return the architecture of transformers for a published checkpoint; ``None``: it is not one."""
     named = [config.get("model_type"), *(config.get("architectures") or [])]
     return next((PUBLISHED[name] for name in named if name in PUBLISHED), None)
 
 
 def read_config(folder: Path, model: str) -> dict[str, Any]:
-    """The settings in ``config.json``, but for what would lead to the checkpoint's own code.
+    """Read ``config.json``, without references to the checkpoint's code.
 
     Raises:
-        ModelUnavailable: they cannot be read.
+        ModelUnavailable: the file cannot be read.
     """
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ModelUnavailable(
-            f"{path} does not say what the model is: {error}", model=model
-        ) from error
+        raise ModelUnavailable(f"cannot read {path}: {error}", model=model) from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise ModelUnavailable(f"{path} names no model_type", model=model)
+        raise ModelUnavailable(f"{path} has no model_type", model=model)
     config.pop("auto_map", None)
     return config
 
 
 def read_weights(folder: Path, model: str) -> dict[str, Tensor]:
-    """All tensors of a checkpoint by name, on the CPU.
+    """Read all tensors of a checkpoint by name, on the CPU.
 
     Raises:
-        ModelUnavailable: there are none, or they are damaged; or a pickle holds more than tensors.
+        ModelUnavailable: the weights are missing or damaged, or a pickle holds other objects.
     """
     for name in (_SAFE, _PICKLED):
         index = folder / f"{name}.index.json"
@@ -64,10 +62,10 @@ def read_weights(folder: Path, model: str) -> dict[str, Tensor]:
             found: dict[str, Tensor] = {}
             for file in files:
                 found |= _read(file)
-        # damaged files surface as whatever the reader of that format raises
+        # readers raise any class for damaged files
         except Exception as error:
             raise ModelUnavailable(
-                f"the weights in {folder} do not load: {error}", model=model
+                f"cannot load the weights in {folder}: {error}", model=model
             ) from error
         if found:
             return found
@@ -76,7 +74,7 @@ def read_weights(folder: Path, model: str) -> dict[str, Tensor]:
 
 def _inside(folder: Path, name: str) -> Path:
     if Path(name).name != name:
-        raise ValueError(f"a shard {name!r} is none of this folder")
+        raise ValueError(f"shard {name!r} is not in this folder")
     return folder / name
 
 

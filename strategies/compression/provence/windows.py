@@ -1,4 +1,4 @@
-"""A question with a passage as a model reads them: windows of tokens, and the sentence that each is of."""
+"""Model input of a question with a passage: windows of tokens, and the sentence of each token."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ if TYPE_CHECKING:
 
     from strategies.compression.provence.checkpoint import Checkpoint
 
-#: Fewest tokens that are left for the passage in a window: only a question that takes more than all the rest
-#: is cut. No question of the data sets in the paper does.
+#: Minimum tokens for the passage in a window: a question that leaves fewer is truncated. No question of the paper's
+#: data sets is that long.
 LEAST_PASSAGE = 32
-#: what the number of a token of the heading is
+#: sentence number of the tokens of the heading
 HEADING = -1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Window:
-    """What a model reads at once: the question, and consecutive tokens of the passage."""
+    """One model input: the question and consecutive tokens of the passage."""
 
-    #: with special tokens
+    #: token ids, special tokens included
     ids: tuple[int, ...]
-    #: segment of each
+    #: segment of each token
     segments: tuple[int, ...]
-    #: place of its first token of the passage
+    #: place of the first token of the passage
     first: int
-    #: how many of the passage's tokens, from that one on, are judged in this window; those behind are context,
-    #: with which the next begins
+    #: number of passage tokens that are judged in this window; those after them are context and begin the next
+    #: window
     owned: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Text:
-    """A passage of n tokens, with its heading."""
+    """A passage of n tokens with its heading."""
 
-    #: vocabulary ids, shape ``(n,)``
+    #: token ids, shape ``(n,)``
     ids: tuple[int, ...]
-    #: sentence of each token, :data:`HEADING` for those of the heading, growing, shape ``(n,)``, int32
+    #: sentence of each token, :data:`HEADING` in the heading, ascending, shape ``(n,)``, int32
     sentence: NDArray[np.int32]
 
 
 class Reading:
-    """Makes windows of pairs. Special tokens stand as the tokenizer sets them around a pair.
+    """Builds the windows of pairs, with the tokenizer's special tokens.
 
     Args:
-        tokenizer: a fast one.
-        limit: tokens of one window at most, special ones included.
-        segments: whether the model knows segments.
-        pad: id of what inputs are filled up with.
+        tokenizer: fast tokenizer.
+        limit: maximum tokens of a window, special tokens included.
+        segments: whether the model has segment ids.
+        pad: id of the padding token.
     """
 
     def __init__(self, tokenizer: Any, *, limit: int, segments: bool, pad: int) -> None:
@@ -66,7 +66,7 @@ class Reading:
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> Reading:
-        """For one model."""
+        """Return the reading of a model."""
         return cls(
             checkpoint.tokenizer,
             limit=checkpoint.limit,
@@ -76,14 +76,14 @@ class Reading:
 
     @property
     def limit(self) -> int:
-        """Tokens of one window at most, special ones included."""
+        """Return the maximum tokens of a window, special tokens included."""
         return self._limit
 
     def text(self, heading: str, text: str, sentences: Sequence[Sentence]) -> Text:
-        """The tokens of a passage.
+        """Tokenize a passage.
 
         Args:
-            heading: stands before the text; with its full stop and blank, or empty.
+            heading: precedes the text, with full stop and space; may be empty.
             text: of the passage.
             sentences: of the text.
         """
@@ -91,7 +91,7 @@ class Reading:
             heading + text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
         )
         offsets = np.array(read["offset_mapping"], dtype=np.int64).reshape(-1, 2)
-        # a token may begin with the blank before it, so its last character tells where it stands
+        # a token may include the space before it, so its last character determines the sentence
         at = np.maximum(offsets[:, 1] - 1, offsets[:, 0]) - len(heading)
         ends = np.array([s.end for s in sentences], dtype=np.int64)
         found = np.searchsorted(ends, at, side="right")
@@ -100,14 +100,14 @@ class Reading:
             found[at < 0] = HEADING
         else:
             found[:] = HEADING
-        # some tokenizers put a blank of its own in front
+        # some tokenizers prepend a space
         sentence = np.maximum.accumulate(found) if len(found) else found
         return Text(ids=tuple(read["input_ids"]), sentence=sentence.astype(np.int32))
 
     def windows(self, query: str, text: Text) -> list[Window]:
-        """Windows that hold the whole passage; of a long one, each begins with a sentence where it can.
+        """Split a passage into windows, at sentence boundaries if possible.
 
-        The passage is cut, not the question, unless it leaves less than :data:`LEAST_PASSAGE` tokens.
+        The question is truncated only if it leaves fewer than :data:`LEAST_PASSAGE` tokens.
         """
         from posology.index.embedders.windows import cut
 
@@ -133,12 +133,12 @@ class Reading:
     def tensors(
         self, windows: Sequence[Window], *, width: int | None = None, device: str = "cpu"
     ) -> Mapping[str, Tensor]:
-        """The inputs of a model, filled up to one width.
+        """Return the padded inputs of a model.
 
         Args:
             windows: at least one.
-            width: tokens each; ``None``: as many as the longest has.
-            device: where they are put.
+            width: tokens of each input; ``None``: those of the longest window.
+            device: for the tensors.
         """
         import torch
 
@@ -157,8 +157,8 @@ class Reading:
         return {name: tensor.to(device) for name, tensor in made.items()}
 
     def _around(self, query: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """What stands before a passage and after it: ids with their segments."""
-        # any passage of one token shows where a passage stands
+        """Return the ids, with segments, before and after a passage."""
+        # a passage of one token shows the place of the passage
         pair = self._tokenizer(query, "a", return_token_type_ids=True, verbose=False)
         marks = list(zip(pair["input_ids"], pair["token_type_ids"], strict=True))
         of = pair.sequence_ids(0)

@@ -1,1 +1,1 @@
-"""Summarization compression (TCRA-LLM, section 4.2.1): a small model writes each passage anew, shorter."""
+"""Summarization compression (TCRA-LLM, section 4.2.1): a small model summarises each passage."""

@@ -1,4 +1,4 @@
-"""What a fine-tuned model says of itself, beside its weights: for which share it was made, and how it did."""
+"""Card of a fine-tuned model, in its folder: target ratio and measurements."""
 
 from __future__ import annotations
 
@@ -9,44 +9,46 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from posology.errors import ModelUnavailable
 
-#: in the model's folder; models of the hub have none
+#: name of the file; models of Hugging Face have none
 FILE = "posology.json"
-#: tokens that go in and come out at most (section 5.1)
+#: maximum input and output tokens (section 5.1)
 TOKENS = 512
 
 
 class Card(BaseModel):
-    """A model's own description."""
+    """Description of a model."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     kind: Literal["summarization"] = "summarization"
-    #: of a passage's words that its summaries were made to have; ``None``: nobody knows
+    #: target share of a passage's words; ``None``: unknown
     share: float | None = Field(default=None, gt=0, lt=1)
-    #: tokens that go in and come out at most
+    #: maximum input and output tokens
     tokens: int = Field(default=TOKENS, ge=8)
-    #: name or folder of the model that was fine-tuned
+    #: name or folder of the initial model
     base: str = ""
     #: SHA-256 of the data set, the first 16 hex digits
     dataset: str = ""
-    #: loss a token on the validation set, an epoch each, and the epoch that is kept, from 1
+    #: validation loss per token of each epoch
     losses: tuple[float, ...] = ()
+    #: kept epoch, from 1
     best: int | None = None
-    #: loss a token on the test set
+    #: test loss per token
     test_loss: float | None = None
-    #: share of the words that summaries of the test set had; ``None``: not measured
+    #: compression ratio on the test set; ``None``: not measured
     left: float | None = Field(default=None, ge=0)
-    #: seconds a summary where it was fine-tuned, and on what; ``None``: not measured
+    #: seconds per summary on the device; ``None``: not measured
     seconds: float | None = Field(default=None, ge=0)
+    #: device of the fine-tuning
     device: str = ""
 
 
 def read_card(folder: Path) -> Card:
-    """The card of a model's folder; one that knows nothing where there is none.
+    """Read the card of a model's folder; an empty card if there is none.
 
     Raises:
-        ModelUnavailable: there is one that cannot be read.
+        ModelUnavailable: the card cannot be read.
     """
     path = folder / FILE
     try:
@@ -55,10 +57,10 @@ def read_card(folder: Path) -> Card:
         return Card()
     except (OSError, ValidationError) as error:
         raise ModelUnavailable(
-            f"{path} does not describe a summarization model: {error}", model=str(folder)
+            f"{path} is not the card of a summarization model: {error}", model=str(folder)
         ) from None
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Write it beside the weights."""
+    """Write the card to the model's folder."""
     (folder / FILE).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")

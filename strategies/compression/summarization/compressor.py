@@ -1,4 +1,4 @@
-"""Summaries in place of passages, by models that were fine-tuned for shares of their length."""
+"""Compressor that replaces passages by summaries of fine-tuned models."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from strategies.compression.summarization.card import Card, read_card
 from strategies.compression.summarization.model import Summarizer, load
 
 NAME = "summarization"
-#: share of the words that is expected of a model that does not say for which it was made
+#: compression ratio of a model without a card
 UNKNOWN_SHARE = 0.5
-#: Seconds a word of the source on two cores, where a model's card does not say: measured were
-#: 50 s of a core's time for 200 words by a model as large as mT5 base, one at a time.
+#: Seconds per word of the source on two cores, for a model without a card. Measured: 50 s of one core for 200 words
+#: by a model of the size of mT5 base, one passage at a time.
 SECONDS_A_WORD = 0.12
-#: words of a summary that a card's seconds are of: an abstract
+#: words of the passages that a card's seconds were measured on: an abstract
 _ABSTRACT = 200
-#: between the folders of several models, as in a search path
+#: separator of several model folders
 SEPARATOR = ":"
 
 
 class Summarization:
-    """Writes each passage anew by a small model of one's own; as a :class:`~posology.seams.Compressor`.
+    """Summarises each passage by a local model; a :class:`~posology.seams.Compressor`.
 
-    Of several models the one answers that was fine-tuned for the share that is nearest to the one asked for.
-    What a summary says and its passage does not is left out, sentence by sentence (:func:`check`); a passage of
-    whose summary nothing is left is left out itself; one that is no longer than its summary is shown as it is.
-    Summaries do not depend on the question: each is made once, where there is a memory once for good.
+    Of several models, the one fine-tuned for the nearest compression ratio is used. Sentences of a summary that the
+    passage does not support are removed (:func:`check`). A passage whose summary is empty is left out, and a passage
+    that is not longer than its summary is shown whole. Summaries do not depend on the question: each is made once,
+    and with a memory it is kept permanently.
     """
 
     name = NAME
@@ -48,19 +48,19 @@ class Summarization:
         memory: Memory | None = None,
         device: str | None = None,
     ) -> None:
-        """Name the models; each is loaded when it is first needed.
+        """Name the models; each is loaded at its first use.
 
         Args:
-            models: folders, or names on the hub; at least one.
-            memory: keeps summaries for good; ``None``: for as long as this lives.
-            device: ``cpu``, ``cuda`` or one of several; ``None``: ``cuda`` where there is one.
+            models: folders or Hugging Face names, at least one.
+            memory: keeps summaries permanently; ``None``: they are kept by this object.
+            device: ``cpu``, ``cuda`` or ``cuda:N``; ``None``: ``cuda``, if there is one.
 
         Raises:
-            ModelUnavailable: one is not there.
-            ValueError: none is named.
+            ModelUnavailable: the files of a model are missing.
+            ValueError: no model is named.
         """
         if not models:
-            raise ValueError("summaries need a model")
+            raise ValueError("models must not be empty")
         self._cards = {name: read_card(locate(name, kind="summarization model")) for name in models}
         self._memory = memory or _Own()
         self._device = device
@@ -72,11 +72,11 @@ class Summarization:
 
         Args:
             retrieval: passages.
-            keep: share of the words, 0 to 1; 1: nothing is summarised. ``None``: the first model's own.
+            keep: share of the words, 0 to 1; 1: passages are shown whole. ``None``: the first model's ratio.
 
         Raises:
-            ValueError: ``keep`` is not 0 to 1.
-            ModelUnavailable: the model does not load.
+            ValueError: ``keep`` is not from 0 to 1.
+            ModelUnavailable: the model cannot be loaded.
         """
         if share_of(keep, 0.0) == 1:
             return _compressed(retrieval, [_whole(one) for one in retrieval.passages])
@@ -94,23 +94,23 @@ class Summarization:
         return _compressed(retrieval, shown, dropped)
 
     def expected_ratio(self, keep: float | None) -> float:
-        """The share of the words that it is expected to leave: as measured when the model was fine-tuned.
+        """Return the expected compression ratio, as measured when the model was fine-tuned.
 
         Raises:
-            ValueError: ``keep`` is not 0 to 1.
+            ValueError: ``keep`` is not from 0 to 1.
         """
         if share_of(keep, 0.0) == 1:
             return 1.0
-        # of a greater share never less is expected, whatever was measured
+        # the expected ratio never decreases with the share
         shares = sorted(self._cards.values(), key=_share)
         nearest = _share(self._cards[self._nearest(keep)])
         return min(1.0, max(_left(card) for card in shares if _share(card) <= nearest))
 
     def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
-        """About how long it takes: as measured when the model was fine-tuned; what is known takes no time.
+        """Estimate the seconds, as measured when the model was fine-tuned; known summaries take none.
 
         Raises:
-            ValueError: ``keep`` is not 0 to 1.
+            ValueError: ``keep`` is not from 0 to 1.
         """
         if share_of(keep, 0.0) == 1:
             return 0.0
@@ -125,11 +125,11 @@ class Summarization:
         if keep is None:
             return next(iter(self._cards))
         shares = {name: _share(card) for name, card in self._cards.items()}
-        # of two that are as near, the shorter; 0.4 is as near to 0.3 as to 0.5, whatever floats say
+        # ties go to the shorter; rounding, so that 0.4 is as near to 0.3 as to 0.5
         return min(shares, key=lambda name: (round(abs(shares[name] - keep), 9), shares[name]))
 
     def _summaries(self, name: str, passages: Iterable[Retrieved]) -> dict[str, str]:
-        """Text → what the model writes of it."""
+        """Return the summary of each text."""
         texts = list(dict.fromkeys(one.passage.text for one in passages))
         if not texts:
             return {}
@@ -150,7 +150,7 @@ class Summarization:
         }
 
     def _known(self, name: str, passages: Sequence[Retrieved]) -> Mapping[str, bytes]:
-        """The texts whose summaries are there; of a model that is not loaded, none is looked for."""
+        """Return the known summaries by text; none if the model is not loaded."""
         model = self._loaded.get(name)
         if model is None:
             return {}
@@ -165,24 +165,24 @@ class Summarization:
 
 
 def make(parts: Parts) -> Summarization:
-    """With the models that are configured for this compressor, several as in a search path.
+    """Return the compressor with the configured models, separated by colons.
 
     Raises:
-        ConfigurationError: none is configured.
-        ModelUnavailable: one is not there.
+        ConfigurationError: no model is configured.
+        ModelUnavailable: the files of a model are missing.
     """
     named = [one.strip() for one in parts.models.get(NAME, "").split(SEPARATOR)]
     models = [one for one in named if one]
     if not models:
         raise ConfigurationError(
-            f"the compressor {NAME} needs a model: make one with `posology compressor finetune`, and set "
-            f"POSOLOGY_COMPRESSOR_MODEL={NAME}=DIR, or {NAME}=DIR:DIR for several shares"
+            f"no model is configured for {NAME}. Make one with `posology compressor finetune` and set "
+            f"POSOLOGY_COMPRESSOR_MODEL={NAME}=DIR, or {NAME}=DIR:DIR for several ratios."
         )
     return Summarization(models, memory=parts.memory() if parts.memory else None)
 
 
 class _Own:
-    """A :class:`~posology.seams.Memory` that ends with its owner."""
+    """In-process :class:`~posology.seams.Memory`."""
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
@@ -197,7 +197,9 @@ class _Own:
 
 def _compressed(retrieval: Retrieval, shown: Sequence[Excerpt], dropped: int = 0) -> Compressed:
     excerpts = tuple(one for one in shown if one.sentences or one.summary)
-    remark = f"{dropped} sentences of summaries were left out: the passages do not bear them out."
+    remark = (
+        f"{dropped} sentences of summaries were removed because the passages do not support them."
+    )
     return Compressed(
         excerpts=excerpts,
         kept=sum(len(one.sentences) for one in excerpts),

@@ -1,4 +1,4 @@
-"""What summarising on a machine of one's own costs a question, and what it saves (TCRA-LLM, section 5.3)."""
+"""Cost and savings of summaries from your own machine, per question (TCRA-LLM, section 5.3)."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ _HOUR = Decimal(3600)
 
 
 def machine_dollars(seconds: float, dollars_per_hour: Decimal, utilisation: float = 1.0) -> Decimal:
-    """What the seconds of a machine cost that is paid for by the hour, busy or not.
+    """Return the cost of machine time, idle hours included.
 
     Args:
-        seconds: that the work takes, 0 or more.
-        dollars_per_hour: of the machine, 0 or more.
-        utilisation: share of the hours that it works at all, over 0 to 1: the idle rest is paid for, too.
+        seconds: of the work, >= 0.
+        dollars_per_hour: of the machine, >= 0.
+        utilisation: fraction of time the machine is busy (0 < x ≤ 1).
 
     Raises:
-        ValueError: one of them is out of its range.
+        ValueError: a value is out of range.
     """
     if not 0 <= seconds < float("inf"):
-        raise ValueError(f"seconds are 0 or more, not {seconds}")
+        raise ValueError(f"seconds must be >= 0 (got {seconds})")
     if not (dollars_per_hour.is_finite() and dollars_per_hour >= 0):
-        raise ValueError(f"dollars an hour are 0 or more, not {dollars_per_hour}")
+        raise ValueError(f"dollars_per_hour must be >= 0 (got {dollars_per_hour})")
     if not 0 < utilisation <= 1:
-        raise ValueError(f"a utilisation is over 0, and at most 1, not {utilisation}")
+        raise ValueError(f"utilisation must be > 0 and <= 1 (got {utilisation})")
     return Decimal(str(seconds)) * dollars_per_hour / _HOUR / Decimal(str(utilisation))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuestionCost:
-    """Dollars that one question costs, by what they are paid for."""
+    """Cost of one question in dollars, by item."""
 
     #: embedding the question for retrieval
     retrieval: Decimal
@@ -38,16 +38,16 @@ class QuestionCost:
     input: Decimal
     #: the call's output
     output: Decimal
-    #: the machine that summarises; 0 where nothing is summarised
+    #: the summarizing machine; 0 without summaries
     machine: Decimal = Decimal(0)
 
     @property
     def total(self) -> Decimal:
-        """All of it."""
+        """Return the sum."""
         return self.retrieval + self.input + self.output + self.machine
 
     def saving(self, whole: QuestionCost) -> Decimal:
-        """The share of another question's cost that this one saves; negative where it costs more."""
+        """Return the relative savings compared with another cost; negative if this one is higher."""
         return 1 - self.total / whole.total
 
 
@@ -55,30 +55,31 @@ class QuestionCost:
 class CostModel:
     """Prices of one question, with and without summaries (section 5.3).
 
-    Not counted, here as in the paper: what the training set and the fine-tuning cost, once.
+    As in the paper, the one-time cost of the training set and the fine-tuning is not included.
     """
 
-    #: of the machine that summarises
+    #: of the summarizing machine
     dollars_per_hour: Decimal
-    #: that one summary takes
+    #: seconds per summary
     seconds: float
-    #: share of its hours that the machine works
+    #: fraction of time the machine is busy
     utilisation: float
-    #: summaries that one question needs; 0 where all of them were made before
+    #: summaries per question; 0 if all exist already
     summaries: float = 1.0
-    #: dollars a token of the question's embedding
+    #: dollars per token of the question's embedding
     retrieval_price: Decimal
-    #: dollars a token
+    #: dollars per input token
     input_price: Decimal
+    #: dollars per output token
     output_price: Decimal
 
     def whole(self, *, question: int, tokens_in: int, tokens_out: int) -> QuestionCost:
-        """Without summaries.
+        """Return the cost without summaries.
 
         Args:
-            question: tokens that are embedded.
-            tokens_in: tokens that go into the call, the context among them.
-            tokens_out: tokens that come out.
+            question: tokens to embed.
+            tokens_in: input tokens, context included.
+            tokens_out: output tokens.
         """
         return QuestionCost(
             retrieval=question * self.retrieval_price,
@@ -89,22 +90,22 @@ class CostModel:
     def compressed(
         self, *, question: int, tokens_in: int, tokens_out: int, context: int, left: float
     ) -> QuestionCost:
-        """With the context summarised to a share of its tokens.
+        """Return the cost with the context summarised to a share of its tokens.
 
         Args:
-            question: tokens that are embedded.
-            tokens_in: tokens that would go into the call without summaries.
-            tokens_out: tokens that come out.
+            question: tokens to embed.
+            tokens_in: input tokens without summaries.
+            tokens_out: output tokens.
             context: tokens of ``tokens_in`` that are context.
-            left: share of them that the summaries have, 0 to 1.
+            left: compression ratio of the summaries, 0 to 1.
 
         Raises:
-            ValueError: the context has more tokens than the input, or ``left`` is no share.
+            ValueError: the context has more tokens than the input, or ``left`` is out of range.
         """
         if not 0 <= context <= tokens_in:
-            raise ValueError(f"{context} tokens of context are none of {tokens_in} of input")
+            raise ValueError(f"context must be from 0 to tokens_in={tokens_in} (got {context})")
         if not 0 <= left <= 1:
-            raise ValueError(f"a share is 0 to 1, not {left}")
+            raise ValueError(f"left must be from 0 to 1 (got {left})")
         tokens = Decimal(tokens_in - context) + context * Decimal(str(left))
         one = machine_dollars(self.seconds, self.dollars_per_hour, self.utilisation)
         return QuestionCost(

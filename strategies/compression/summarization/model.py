@@ -1,6 +1,6 @@
-"""Any sequence-to-sequence model of Hugging Face that writes texts anew, shorter (TCRA-LLM, sections 4.2.1, 5.1).
+"""Summarizer: any sequence-to-sequence model of Hugging Face (TCRA-LLM, sections 4.2.1, 5.1).
 
-The paper's is mT5, pre-trained for summaries (XLSum) and fine-tuned on a few hundred passages for each share.
+The paper uses mT5, pre-trained on summaries (XLSum) and fine-tuned on a few hundred passages for each ratio.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from strategies.compression.summarization.pieces import pieces
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: what the paper fine-tunes (section 5.1)
+#: initial model of the paper (section 5.1)
 MT5 = "csebuetnlp/mT5_multilingual_XLSum"
 #: tokens of one pass of the encoder, padding included
 TOKENS_A_PASS = 4_096
@@ -29,34 +29,34 @@ TOKENS_A_PASS = 4_096
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decoding:
-    """How words are chosen. Nothing is drawn at random: the same text has the same summary."""
+    """Decoding without sampling: equal texts have equal summaries."""
 
-    #: 1: greedy, the likeliest token at each step; else the width of a beam search
+    #: 1: greedy; else the width of a beam search
     beams: int = 1
 
     @property
     def name(self) -> str:
-        """For what is kept for good."""
+        """Return the name for memory keys."""
         return f"beams={self.beams}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loaded:
-    """A model and its tokenizer, and where they came from."""
+    """A model with its tokenizer, folder and card."""
 
-    #: of ``AutoModelForSeq2SeqLM``
+    #: an ``AutoModelForSeq2SeqLM``
     model: Any
-    #: of ``AutoTokenizer``
+    #: an ``AutoTokenizer``
     tokenizer: Any
     folder: Path
     card: Card
 
 
 class Summarizer:
-    """Summarises texts in batches of about one length. Blocking; one batch at a time, whoever asks.
+    """Summarises texts in batches of similar length. Blocking; thread-safe, one batch at a time.
 
-    A text that is longer than the model takes is summarised in pieces, sentence by sentence. No summary has more
-    tokens than its text. Build it with :func:`load`.
+    A text longer than the model's limit is split at sentences and summarised in pieces. No summary has more tokens
+    than its text. Build it with :func:`load`.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Summarizer:
         """Put a model on a device.
 
         Args:
-            loaded: in evaluation mode from here on.
+            loaded: put into evaluation mode.
             decoding: ``None``: greedy.
-            device: ``cpu``, ``cuda`` or one of several, as ``cuda:1``.
+            device: ``cpu``, ``cuda`` or ``cuda:N``.
         """
         self.card = loaded.card
         self._model = loaded.model.eval().to(device)
@@ -77,11 +77,11 @@ class Summarizer:
         self._limit = limit(loaded.model.config, loaded.card.tokens)
         self._lock = threading.Lock()
         kind = loaded.model.config.model_type
-        #: kind of model, digest of its weights, and how it is used: equal names write alike
+        #: architecture, digest of the weights, limit and decoding: equal names write equal summaries
         self.name = f"{kind}:{digest(loaded.folder)}:{self._limit}:{self._decoding.name}"
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """One summary a text; empty where the model has nothing to say, or the text is empty."""
+        """Return a summary of each text; empty for an empty text or an empty reply."""
         cut = [pieces(text, self._count, self._limit - 1) for text in texts]
         flat = [piece for parts in cut for piece in parts]
         written = iter(self._write(flat))
@@ -96,7 +96,7 @@ class Summarizer:
         return [found[i] for i in range(len(texts))]
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
-        """Texts of about one length together, the longest first: what does not fit fails at once."""
+        """Batch texts by length, the longest first, so that memory errors occur early."""
         sizes = [size + 1 for size in self._count(texts)] if texts else []
         order = sorted(range(len(texts)), key=lambda i: (-sizes[i], i))
         batch: list[int] = []
@@ -119,16 +119,16 @@ class Summarizer:
                 attention_mask=read["attention_mask"],
                 generation_config=self._config(max(sizes)),
             )
-        # cut each at its own text's length, so that its neighbours in the batch change nothing
+        # truncate each at its own text's length, so that results do not depend on the batch
         return [
             " ".join(self._tokenizer.decode(row[1 : size + 1], skip_special_tokens=True).split())
             for row, size in zip(written.tolist(), sizes, strict=True)
         ]
 
     def _config(self, tokens: int) -> Any:
-        """The model's own settings where they say how it begins and ends, and ours for all else."""
+        """Return the model's settings of start and end tokens, with our settings for the rest."""
         config = copy.deepcopy(self._model.generation_config)
-        # a model made for headlines is bounded to a line, and says no word twice
+        # models for headlines limit the length and repetitions
         plain: dict[str, Any] = {
             "max_length": None, "min_length": 0, "max_new_tokens": tokens, "do_sample": False,
             "num_beams": self._decoding.beams, "no_repeat_ngram_size": 0, "length_penalty": 1.0,
@@ -144,14 +144,14 @@ class Summarizer:
 
 
 def encode(tokenizer: Any, texts: Sequence[str], tokens: int) -> Any:
-    """Texts as tensors ``input_ids`` and ``attention_mask``, shape ``(texts, longest)``, cut at ``tokens``."""
+    """Return tensors ``input_ids`` and ``attention_mask``, shape ``(texts, longest)``, truncated at ``tokens``."""
     return tokenizer(
         list(texts), padding=True, truncation=True, max_length=tokens, return_tensors="pt"
     )
 
 
 def targets(tokenizer: Any, texts: Sequence[str], tokens: int) -> Tensor:
-    """Texts as labels, shape ``(texts, longest)``; what is padding counts in no loss."""
+    """Return labels, shape ``(texts, longest)``; the loss ignores padding."""
     read = tokenizer(
         text_target=list(texts),
         padding=True,
@@ -164,19 +164,19 @@ def targets(tokenizer: Any, texts: Sequence[str], tokens: int) -> Tensor:
 
 
 def limit(config: Any, tokens: int) -> int:
-    """Tokens that a model takes and gives at most: ``tokens``, or its own bound where that is lower."""
+    """Return the maximum input and output tokens: ``tokens``, or the model's limit if lower."""
     own = getattr(config, "max_position_embeddings", None)
     return min(tokens, int(own)) if own else tokens
 
 
 def read(model: str) -> Loaded:
-    """Load a model's files. Blocking, and it never reaches the network.
+    """Load a model's files. Blocking; without network access.
 
     Args:
-        model: the folder of a model, or a name on the Hugging Face hub whose files are in the local cache.
+        model: a folder, or a Hugging Face name in the local cache.
 
     Raises:
-        ModelUnavailable: there are no such files, or they are of no sequence-to-sequence model.
+        ModelUnavailable: the files are missing, or not those of a sequence-to-sequence model.
     """
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -184,32 +184,32 @@ def read(model: str) -> Loaded:
     card = read_card(folder)
     try:
         with without_progress_bars():
-            # weights alone: where they are a pickle, as mT5's on the hub, nothing in it is run
+            # weights only: code in a pickle, such as mT5's, is not executed
             loaded = AutoModelForSeq2SeqLM.from_pretrained(
                 folder, local_files_only=True, weights_only=True
             )
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    # damaged files surface as whatever the parser of that file raises
+    # parsers raise any class for damaged files
     except Exception as error:
         raise ModelUnavailable(
-            f"{folder} does not load as a sequence-to-sequence model: {_hint(folder)}{error}",
+            f"cannot load {folder} as a sequence-to-sequence model: {_hint(folder)}{error}",
             model=model,
         ) from error
     return Loaded(model=loaded, tokenizer=tokenizer, folder=folder, card=card)
 
 
 def _hint(folder: Path) -> str:
-    """What is missing to read a tokenizer as mT5's on the hub; what is fine-tuned here needs it no more."""
+    """Return a hint if the tokenizer needs SentencePiece, as mT5's does; fine-tuned models do not."""
     own = (folder / "tokenizer.json").exists() or not any(folder.glob("*.model"))
     if own or importlib.util.find_spec("sentencepiece") is not None:
         return ""
-    return "its tokenizer is SentencePiece's, so install sentencepiece and protobuf. "
+    return "its tokenizer needs SentencePiece; install sentencepiece and protobuf. "
 
 
 def load(model: str, *, decoding: Decoding | None = None, device: str = "cpu") -> Summarizer:
     """Load a summarizer. Blocking; see :func:`read`.
 
     Raises:
-        ModelUnavailable: there are no such files, or they are of no sequence-to-sequence model.
+        ModelUnavailable: the files are missing, or not those of a sequence-to-sequence model.
     """
     return Summarizer(read(model), decoding=decoding, device=device)

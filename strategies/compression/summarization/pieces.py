@@ -1,4 +1,4 @@
-"""A text as pieces that a model takes whole: nothing is cut off unseen."""
+"""Splitting of a text into pieces that fit a model, without truncation."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 from posology.text.sentences import split
 
-#: tokens of each text
+#: counts the tokens of each text
 Count = Callable[[Sequence[str]], list[int]]
 
 
 def pieces(text: str, count: Count, limit: int) -> tuple[str, ...]:
-    """The text's sentences, as many together as a model takes, white space in a row as one space.
+    """Split a text into pieces of whole sentences; white space is collapsed.
 
     Args:
-        text: of any length.
-        count: a sentence alone has hardly fewer tokens than among others.
-        limit: tokens of a piece, 1 or more. A sentence of more is parted between words, a word within.
+        text: to split.
+        count: counts tokens. The sum over sentences is used as the count of a piece.
+        limit: maximum tokens of a piece, >= 1. Longer sentences are split between words, longer words within.
     """
     parts = [" ".join(sentence.of(text).split()) for sentence in split(text)]
     fitting = [
@@ -35,7 +35,7 @@ def pieces(text: str, count: Count, limit: int) -> tuple[str, ...]:
 
 
 def _fit(part: str, tokens: int, count: Count, limit: int) -> Iterator[tuple[str, int]]:
-    """A part in halves, and so on, until each fits."""
+    """Halve a part until each piece fits."""
     if tokens <= limit or len(part) < 2:
         yield part, tokens
         return

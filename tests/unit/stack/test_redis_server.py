@@ -146,7 +146,7 @@ async def test_data_port_and_password_are_there_after_a_restart(tmp_path: Path) 
 @pytest.mark.anyio
 async def test_the_password_is_needed_and_in_no_argument(tmp_path: Path) -> None:
     async with redis(tmp_path) as url:
-        with pytest.raises(ConfigurationError, match=r"does not accept the password") as refused:
+        with pytest.raises(ConfigurationError, match=r"password") as refused:
             await ping(url.replace("://:", "://:x"))
         password = url.split("@")[0].split(":")[-1]
         assert password not in str(refused.value)
@@ -197,7 +197,7 @@ async def test_data_of_a_newer_redis_is_not_passed_over(tmp_path: Path) -> None:
     version = "echo 'Redis server v=6.2.14 sha=00000000:0 malloc=libc bits=64 build=0'"
     old = program(tmp_path / "bin" / "redis-server", f"#!/bin/sh\n{version}\n")
     (tmp_path / "redis" / "appendonlydir").mkdir(parents=True)
-    with pytest.raises(ConfigurationError, match=r"Redis 7 or newer.*is 6\.2\.14, which would"):
+    with pytest.raises(ConfigurationError, match=r"Redis 7 or newer.*is 6\.2\.14"):
         async with own_redis(
             tmp_path / "redis",
             environment={"PATH": f"{old.parent}{os.pathsep}{os.defpath}"},

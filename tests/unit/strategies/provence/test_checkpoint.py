@@ -47,7 +47,7 @@ def test_a_reranker_keeps_its_scores_and_gets_a_fresh_head(reranker: Path) -> No
     with torch.inference_mode():
         expected = float(theirs(**pair).logits[0, 0])
     assert scores(checkpoint)[1] == pytest.approx(expected, abs=1e-5)
-    with pytest.raises(ConfigurationError, match="has not learned to prune"):
+    with pytest.raises(ConfigurationError, match="posology compressor train"):
         Provence(Judge(checkpoint))
 
 
@@ -172,7 +172,7 @@ def test_a_pickle_that_would_do_something_is_refused(pruner: Path, tmp_path: Pat
     shutil.copytree(pruner, folder)
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"a": Bomb(str(tmp_path / "sprung"))}))
-    with pytest.raises(ModelUnavailable, match="do not load"):
+    with pytest.raises(ModelUnavailable, match="weights"):
         load(str(folder))
     assert not (tmp_path / "sprung").exists()
 
@@ -213,16 +213,16 @@ def _layer(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (_without("config.json"), "does not say what the model is"),
+        (_without("config.json"), "config.json"),
         (_without("model.safetensors"), "neither model.safetensors nor"),
         (_without("tokenizer.json"), "tokenizer"),
-        (_settings(model_type=None), "names no model_type"),
-        (_settings(model_type="Nobody"), "no code of a checkpoint's own is run"),
+        (_settings(model_type=None), "model_type"),
+        (_settings(model_type="Nobody"), "Nobody"),
         (_settings(model_type="gpt2"), "damaged"),
-        (_settings(id2label={"0": "a", "1": "b"}), "2 labels"),
-        (_settings(hidden_size=16), "two labels of 16 dimensions"),
-        (_cut, "do not load"),
-        (_head, "two labels of 32 dimensions"),
+        (_settings(id2label={"0": "a", "1": "b"}), "got 2"),
+        (_settings(hidden_size=16), "16 dimensions"),
+        (_cut, "weights"),
+        (_head, "32 dimensions"),
         (_layer, "damaged"),
     ],
 )
@@ -251,7 +251,7 @@ def test_a_shard_outside_the_folder_is_not_read(pruner: Path, tmp_path: Path) ->
     (folder / "model.safetensors").rename(tmp_path / "model.safetensors")
     index = {"weight_map": {"a": "../model.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ModelUnavailable, match="none of this folder"):
+    with pytest.raises(ModelUnavailable, match="shard"):
         load(str(folder))
 
 
@@ -263,7 +263,7 @@ def test_an_encoder_alone_has_two_fresh_heads(tmp_path: Path) -> None:
     AutoTokenizer.from_pretrained(ranking).save_pretrained(tmp_path / "bare")
     checkpoint = load(str(tmp_path / "bare"))
     assert (checkpoint.ranks, checkpoint.prunes) == (False, False)
-    with pytest.raises(ConfigurationError, match="has not learned to rank"):
+    with pytest.raises(ConfigurationError, match="ranking head"):
         ProvenceReranker(Judge(checkpoint))
 
 

@@ -164,7 +164,7 @@ def test_an_epoch_takes_each_example_once_in_an_order_of_its_own(reranker: Path)
 
 def test_a_recipe_that_cannot_be_is_refused() -> None:
     for wrong in ({"epochs": 0}, {"batch": 0}, {"rate": 0.0}, {"weight": -1.0}):
-        with pytest.raises(ValueError, match=r"at least one|above 0"):
+        with pytest.raises(ValueError, match=r"got"):
             Recipe(**wrong)
 
 

