@@ -221,7 +221,7 @@ def test_what_is_no_example_is_refused() -> None:
         {"relevant": (3,)},
         {"relevant": (-1,)},
     ):
-        with pytest.raises(ValueError, match="sentences|relevant"):
+        with pytest.raises(ValueError, match=r"sentences|relevant"):
             cleaned(replace(EXAMPLES[0], **wrong))
 
 
