@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -17,7 +18,6 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.index.forms import IndexOutput, IngestOutput, SearchOutput
 from posology.index.search.filters import describe
 from posology.published.answers import (
     AskOutput,
@@ -31,6 +31,9 @@ from posology.published.answers import (
 )
 from posology.published.calls import Spending, UsageOutput
 from posology.types import Filters, Resolution
+
+if TYPE_CHECKING:
+    from orchestrator.cli.index.forms import IndexOutput, IngestOutput, SearchOutput
 
 _STYLES = {
     Status.ANSWERED: ("green", "answered"),
