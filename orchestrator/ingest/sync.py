@@ -49,7 +49,7 @@ class SyncOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyncForecast:
-    """What a sync will do, and what it will cost."""
+    """Plan of a sync, with its estimated cost."""
 
     plan: Plan
     #: names of all files, if one of them cannot be read; checked for a rebuild only

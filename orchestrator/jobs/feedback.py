@@ -1,4 +1,4 @@
-"""What users say of answers, and what a Q-table can learn from it."""
+"""Users' feedback on answers, and the rewards that it gives to a Q-table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DIGEST = re.compile(r"[0-9a-f]{1,64}")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """What one answer teaches: an action in a state of a Q-table, and what came of it."""
+    """Reward of one answer: an action in a state of a Q-table, with its score."""
 
     #: digest of the table that decided
     table: str
@@ -65,7 +65,7 @@ class Collected:
 
 
 def cell_of(decision: DecisionOutput, result: AskOutput, score: float) -> Cell | None:
-    """What an answer teaches the Q-table that was looked at for it.
+    """Return the reward of an answer for the Q-table of its decision.
 
     Nothing where there was none, where another strategy answered than was first decided on, where not all
     of the passages were to be read, or where it is not known how much was shown. Without a ladder, an
@@ -141,7 +141,7 @@ async def give(
 
 
 async def collect(store: JobStore, table: str, *, tenant: str = DEFAULT_TENANT) -> Collected:
-    """What a tenant's feedback taught a Q-table.
+    """Collect a tenant's feedback on a Q-table.
 
     Args:
         store: of jobs.

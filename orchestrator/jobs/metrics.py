@@ -1,4 +1,4 @@
-"""What Redis knows of all tenants' jobs, as numbers."""
+"""Metrics of all tenants' jobs, read from Redis."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NANO = 1_000_000_000
 
 @dataclass(kw_only=True, slots=True)
 class Snapshot:
-    """What was read at one time."""
+    """Metrics of one reading."""
 
     #: jobs by state, of all tenants
     states: Counter[JobState] = field(default_factory=Counter)

@@ -40,14 +40,14 @@ def known_store(settings: Settings) -> str | None:
 
 @asynccontextmanager
 async def open_jobs(settings: Settings, *, patience: int = _TRIES) -> AsyncIterator[JobStore]:
-    """The job store, for as long as a command needs it.
+    """Open the job store for a command.
 
     Args:
-        settings: say where it is.
+        settings: with the address.
         patience: tries at each command while Redis is out of reach.
 
     Raises:
-        ConfigurationError: nobody says where, or the address cannot be one.
+        ConfigurationError: no address is configured, or it is invalid.
     """
     url = store_url(settings)
     prices = price_book(settings)

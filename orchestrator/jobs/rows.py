@@ -40,7 +40,7 @@ class Row:
 
     @property
     def content(self) -> bytes:
-        """What makes it another row than another: equal for the same row of the same batch."""
+        """Return the identity of a row: equal for equal rows of a batch."""
         what = self.request or self.error
         assert what is not None
         return f"{self.id}\n{what.model_dump_json()}\n".encode()

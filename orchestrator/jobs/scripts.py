@@ -18,7 +18,7 @@ def _set(names: Iterable[str]) -> str:
 
 
 def _constants() -> str:
-    """What Python and the scripts must agree on, as Lua; there is no second list to keep in step."""
+    """Render the constants that Python and the scripts share as Lua."""
     allowed = ", ".join(f"{old} = {_set(new)}" for old, new in TRANSITIONS.items())
     return (
         f"local ALLOWED = {{{allowed}}}\n"

@@ -48,7 +48,7 @@ _LEAST = 64
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Submitted:
-    """What became of a submission."""
+    """Result of a submission."""
 
     #: the job's id
     job: str
@@ -177,10 +177,10 @@ class JobStore:
             raise_if_not_admitted(["model"], *refused, tenant)
 
     def least(self, model: str) -> Decimal:
-        """Dollars that a call to a model costs in any case; 0 without prices.
+        """Return the minimum cost of a call to a model in dollars; 0 without prices.
 
         Raises:
-            UnpricedModel: nobody knows.
+            UnpricedModel: the model has no price.
         """
         if self._prices is None:
             return Decimal(0)
@@ -303,12 +303,12 @@ class JobStore:
     async def events(
         self, job: str, *, tenant: str = DEFAULT_TENANT, after: str = "0"
     ) -> AsyncGenerator[JobEvent]:
-        """What happened to a job and what happens, until it is over.
+        """Yield past and new events of a job until it ends.
 
         Args:
             job: its id.
             tenant: whose.
-            after: the id of the last event that is known.
+            after: id of the last known event.
 
         Raises:
             JobNotFound: the tenant has no such job (any more).

@@ -1,7 +1,7 @@
-"""Which tenants there is something to do for: one that is idle costs nothing.
+"""List of tenants with work to do: an idle tenant costs nothing.
 
 The lists below are of all tenants, so that no script of one tenant can change them together with its records.
-Whoever submits therefore writes to them before and after; whatever breaks off in between is found by :func:`tidy`.
+A submission therefore writes to them before and after; interrupted submissions are found by :func:`tidy`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AT_ONCE = 100
 
 
 async def enlist(store: JobStore, tenant: str) -> None:
-    """List a tenant before anything is written for it, so that no record is ever without somebody to look after.
+    """List a tenant before anything is written for it, so that maintenance finds every record.
 
     Raises:
         StoreUnavailable: Redis is out of reach.
@@ -34,7 +34,7 @@ async def enlist(store: JobStore, tenant: str) -> None:
 
 
 async def wake(store: JobStore, tenant: str) -> None:
-    """Tell whoever waits for jobs that a tenant has one.
+    """Wake the dispatcher: a tenant has a job.
 
     Raises:
         StoreUnavailable: Redis is out of reach.
@@ -97,7 +97,7 @@ async def past(store: JobStore) -> list[str]:
 
 
 async def tidy(store: JobStore) -> None:
-    """Take tenants without records off the list, and find waiting jobs that nobody was told of.
+    """Remove tenants without records from the list, and find waiting jobs that were not announced.
 
     Raises:
         StoreUnavailable: Redis is out of reach.

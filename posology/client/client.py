@@ -186,13 +186,13 @@ class Client:
         return read(JobOutput, reply.content)
 
     async def events(self, job: str, *, after: str | None = None) -> AsyncGenerator[JobEvent]:
-        """What happened to a job and what happens, each once, until it is over.
+        """Yield past and new events of a job, each once, until it ends.
 
-        A stream that is cut is taken up where it was, as often as something new comes of that.
+        An interrupted stream is resumed, as long as each connection brings a new event.
 
         Args:
             job: its id.
-            after: the id of the last event that is known.
+            after: id of the last known event.
 
         Raises:
             JobNotFound: there is none of that id (any more).

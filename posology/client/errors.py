@@ -56,6 +56,6 @@ def from_response(status: int, body: bytes, *, service: str) -> PosologyError:
 
 
 def _fields(kind: type[PosologyError]) -> list[str]:
-    """What an error of this class has as attributes, besides its message."""
+    """Return the attributes of an error class, besides the message."""
     parameters = inspect.signature(kind.__init__).parameters.values()
     return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -133,7 +133,7 @@ class Wire:
         await self._sleep(delay(attempt, retry_after))
 
     def error(self, error: Exception) -> PosologyError:
-        """What the last failure means. A transport's errors are no causes: they hold the request."""
+        """Return the error of the last failure. It has no cause: a transport's error holds the request."""
         if isinstance(error, Passing):
             return self._refusal(error.response)
         name = type(error).__name__
@@ -144,10 +144,10 @@ class Wire:
 
 
 def read(model: type[M], content: str | bytes) -> M:
-    """What the service sent, as a model; what a newer service says beyond that is left out.
+    """Parse a response; unknown fields of a newer service are ignored.
 
     Raises:
-        ApiError: it is something else.
+        ApiError: the response does not match.
     """
     try:
         return model.model_validate_json(content, extra="ignore")

@@ -11,7 +11,7 @@ from posology.types import Form, Level, Resolution, SameAs
 
 
 class Status(StrEnum):
-    """What became of a question."""
+    """Outcome of a question."""
 
     ANSWERED = "answered"
     #: answered, but no quote of it stands

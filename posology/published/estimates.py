@@ -1,4 +1,4 @@
-"""What questions will cost, and how far off that was, as JSON."""
+"""JSON forms of cost estimates and their accuracy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the HTTP API answers when it does not do as asked (RFC 9457)."""
+"""Error responses of the HTTP API (RFC 9457)."""
 
 from __future__ import annotations
 

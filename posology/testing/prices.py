@@ -13,7 +13,7 @@ from posology.types import Call, Usage
 class FlatPrices:
     """:class:`~posology.seams.Prices` of one price for every token of every model."""
 
-    #: dollars a token; ``None``: nobody knows
+    #: dollars per token; ``None``: unknown
     token: Decimal | None = Decimal("0.01")
     version: str = "flat"
 

@@ -15,8 +15,8 @@ from posology.index.shards.collector import Outcome
 class ThreadShards:
     """As a :class:`~posology.index.shards.collector.ShardQueue`, one thread an encoder.
 
-    What an encoder raises is tried again by whoever is free; a :class:`PosologyError` counts as something that the
-    worker lacks.
+    A shard whose encoder fails is retried by a free thread; a :class:`PosologyError` counts as a missing part of the
+    worker.
     """
 
     def __init__(self, encoders: Sequence[Callable[[str], bool]], *, tries: int = 2) -> None:

@@ -1,4 +1,4 @@
-"""What stands at the edges of a quotation: whether cutting there changes what the source says."""
+"""Edges of a quotation: whether cutting there changes the meaning."""
 
 from __future__ import annotations
 

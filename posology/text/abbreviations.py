@@ -111,7 +111,7 @@ def long_form(short: str, candidate: str) -> str | None:
 
 
 def _accepted(short: str, long: str) -> str | None:
-    """What is no long form after all: as short as the short one, or with the short one as a word of it."""
+    """Return a cleaned long form; ``None``: it is no longer than the short form or contains it as a word."""
     words = re.split(r"[\s\-/]+", long)
     if len(long) <= len(short) or short in words or long.count("(") != long.count(")"):
         return None

@@ -85,7 +85,7 @@ class Dropped:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verified:
-    """What verification made of a reply's quotes."""
+    """Result of verifying a reply's quotes."""
 
     #: in the order claimed, each span once
     citations: tuple[Citation, ...] = ()

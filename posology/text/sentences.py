@@ -37,7 +37,7 @@ _NLM_NOTE = re.compile(r"\[(?:see comment|published erratum|comment|editorial)",
 
 
 class _Kind(Enum):
-    """What a word looks like to the full stop before it."""
+    """Kind of a word, for the full stop before it."""
 
     CAPITAL = auto()
     NUMBER = auto()

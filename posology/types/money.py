@@ -30,7 +30,7 @@ class Scope(StrEnum):
 
 
 class Grouping(StrEnum):
-    """What a report of spending is grouped by."""
+    """Groupings of a spending report."""
 
     DAY = "day"
     STAGE = "stage"

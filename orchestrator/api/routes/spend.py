@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1/spend", tags=["spend"])
 
 
 class By(StrEnum):
-    """What a tenant's spending is grouped by."""
+    """Groupings of a tenant's own spending."""
 
     DAY = "day"
     STAGE = "stage"

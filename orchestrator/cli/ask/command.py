@@ -24,12 +24,12 @@ from orchestrator.settings import environment, load_settings
 
 @grouped
 def ask(
-    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    question: Annotated[str, typer.Argument(help="The question. -: standard input.")],
     *,
     index: IndexOption = None,
     options: QuestionOptions,
     why: Annotated[
-        bool, typer.Option("--why", help="Tell how it was decided, too, step by step.")
+        bool, typer.Option("--why", help="Also explain the decision, step by step.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -82,15 +82,15 @@ class SearchOptions(RequestOptions):
 
 @grouped
 def search(
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Annotated[str, typer.Argument(help="Search query.")],
     *,
     index: IndexOption = None,
     options: SearchOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the passages that a question would be answered from, and every ranking.
+    """Show the passages that a question would be answered from, with their places in every ranking.
 
-    No model is called, but one that embeds the question where the index's embedder is paid for.
+    No model is called, except a paid embedder of the index.
     """
     from orchestrator.budget import open_budget
     from orchestrator.cli.index.forms import search_output
@@ -137,12 +137,12 @@ def demo(
         bool, typer.Option("--all", help="Ask all 40 questions and print a table.")
     ] = False,
     index: Annotated[
-        str, typer.Option("--index", metavar="DIR", help="Where the sample index is kept.")
+        str, typer.Option("--index", metavar="DIR", help="Folder of the sample index.")
     ] = ".posology/sample",
     model: Annotated[str | None, typer.Option(help="Default: POSOLOGY_MODEL.")] = None,
     k: KOption = 8,
 ) -> None:
-    """Ingest the sample notes that come with Posology and answer questions about them, by a queue."""
+    """Ingest the sample notes of Posology and answer questions about them through a queue."""
     from orchestrator.cli.demo.story import Demo, run_demo
 
     with errors(as_json=False):

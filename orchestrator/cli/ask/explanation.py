@@ -21,7 +21,7 @@ from posology.published.decisions import Decided, DecisionOutput, OfferOutput, S
 from posology.published.jobs import JobOutput
 from posology.types import DECLINE, Dose, Filters
 
-#: what is told of what a policy looked at: feature → in words; the others are in the record
+#: text of the features that are explained; the record has all features
 _LOOKED_AT: Mapping[str, str] = {
     "preflight.iou_3": "IoU of the first 3 by meaning and by words",
     "preflight.overlap": "overlap of the two rankings",
@@ -39,7 +39,7 @@ _MARGIN = 12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Story:
-    """What the story is of."""
+    """Inputs of an explanation."""
 
     question: str
     #: ``None``: nothing was decided
@@ -83,7 +83,7 @@ def why_answer(console: Console, out: AskOutput) -> None:
 
 
 def filters_in_words(filters: Filters | None) -> str:
-    """What follows the words for what was asked; empty where nothing was restricted."""
+    """Return the filters in words; empty without filters."""
     return f" ({describe_filters(filters)})" if filters else ""
 
 

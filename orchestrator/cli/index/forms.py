@@ -1,4 +1,4 @@
-"""What the commands around the index print as JSON."""
+"""JSON output of the commands around the index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from posology.types import Retrieval
 
 
 class SearchOutput(Published):
-    """What ``posology search --json`` prints."""
+    """Output of ``posology search --json``."""
 
     query: str
     mode: str
@@ -44,7 +44,7 @@ class BadItem(Published):
 
 
 class IngestOutput(Published):
-    """What ``posology ingest --json`` prints."""
+    """Output of ``posology ingest --json``."""
 
     good: int
     """records that can be read"""
@@ -111,7 +111,7 @@ class RebuildOutput(Published):
 
 
 class VectorsOutput(Published):
-    """What vectors that are bought will cost, as far as they were not bought before."""
+    """Cost estimate of the vectors to buy; vectors bought before are not included."""
 
     embedder: str
     tenant: str
@@ -131,7 +131,7 @@ class VectorsOutput(Published):
 
 
 class ProspectOutput(Published):
-    """What ``posology sync --dry-run --json`` prints."""
+    """Output of ``posology sync --dry-run --json``."""
 
     files: tuple[str, ...]
     """that are to be applied, in order"""
@@ -156,7 +156,7 @@ class ProspectOutput(Published):
 
 
 class SyncOutput(Published):
-    """What ``posology sync --json`` prints."""
+    """Output of ``posology sync --json``."""
 
     applied: tuple[FileOutput, ...]
     """in order"""
@@ -193,14 +193,14 @@ class VersionOutput(Published):
 
 
 class VersionsOutput(Published):
-    """What ``posology index versions --json`` prints."""
+    """Output of ``posology index versions --json``."""
 
     versions: tuple[VersionOutput, ...]
     """oldest first; the last is what is read when nothing else is asked for"""
 
 
 class IndexOutput(Published):
-    """What ``posology index info --json`` prints."""
+    """Output of ``posology index info --json``."""
 
     uri: str
     version: str

@@ -41,7 +41,7 @@ _HASHED: Mapping[str, Any] = MappingProxyType({"k": 8, "mode": "fused"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Wanted:
-    """What the command line asks for."""
+    """Parsed command line."""
 
     questions: Questions
     #: ``None``: nowhere, or standard output
@@ -76,7 +76,7 @@ def batch(
     *,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="- writes standard output."),
+        typer.Option("--output", "-o", metavar="FILE", help="Output file. -: standard output."),
     ] = None,
     tenant: TenantOption = None,
     rows: RowOptions,
@@ -84,10 +84,11 @@ def batch(
         bool, typer.Option("--watch/--no-watch", help="Wait for the answers, or only submit.")
     ] = True,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Ask again what was asked before, and pay again.")
+        bool, typer.Option("--fresh", help="Ask all questions again, and pay again.")
     ] = False,
     patience: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="To wait for a Redis that went away.")
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Seconds to wait for an unreachable Redis."),
     ] = 600.0,
     as_json: JsonOption = False,
 ) -> None:
@@ -202,11 +203,11 @@ async def _answer(
 async def _done(
     wanted: _Wanted, batches: Batches, name: str, path: Path
 ) -> tuple[BatchOutput, int] | None:
-    """What became of the batch where the output is complete already.
+    """Return the result of a batch whose output is already complete.
 
     Raises:
-        BadFile: the output is another's, or its batch is forgotten: what was paid for is neither
-            written over nor paid for again.
+        BadFile: the output is of another batch, or its batch is no longer stored. Paid results are neither
+            overwritten nor paid for again.
     """
     from orchestrator.cli.jobs.files import part_of, read_written, size
 

@@ -16,7 +16,7 @@ from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, StoreUnavailable
 from posology.published.jobs import BatchOutput, BatchRow, JobEvent, JobOutput
 
-#: seconds that Redis may be away, unless somebody says
+#: default seconds to wait for an unreachable Redis
 PATIENCE = 600.0
 
 #: seconds between looks
@@ -74,10 +74,10 @@ class Patience:
 
 @asynccontextmanager
 async def open_again(settings: Settings, patience: Patience) -> AsyncIterator[JobStore]:
-    """The job store; a stack that was there and is not is waited for, like a Redis.
+    """Open the job store; wait for a stack that has stopped as for a Redis.
 
     Raises:
-        ConfigurationError: nobody says where it is, and nobody ever did.
+        ConfigurationError: no address is configured, and no stack was running.
         StoreUnavailable: the stack is gone.
     """
     try:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from posology.published.jobs import JobEvent, JobOutput, JobSummary
 
-app = typer.Typer(help="Looks after jobs in the queue.", no_args_is_help=True)
+app = typer.Typer(help="List, inspect, cancel and retry jobs in the queue.", no_args_is_help=True)
 
 #: what stands in the dead-letter list
 _DEAD = (JobState.FAILED, JobState.EXPIRED)
 #: seconds to let what is on its way settle after a cancellation
 _SETTLE = 30.0
 
-JobArgument = Annotated[str, typer.Argument(metavar="ID", help="The job's id.")]
+JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Job id.")]
 
 
 @app.command("list")
@@ -37,11 +37,11 @@ def list_(
         JobState | None, typer.Option(help="Only jobs in this state.", case_sensitive=False)
     ] = None,
     failed: Annotated[
-        bool, typer.Option("--failed", help="The dead-letter list: failed or expired.")
+        bool, typer.Option("--failed", help="Only the dead-letter list: failed and expired jobs.")
     ] = False,
     limit: Annotated[int, typer.Option(min=1, max=500)] = 20,
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="Go on after this job of the page before.")
+        str | None, typer.Option(metavar="ID", help="Id of the last job of the previous page.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,7 +78,7 @@ def show(
     job: JobArgument,
     *,
     why: Annotated[
-        bool, typer.Option("--why", help="Tell how it was decided instead, step by step.")
+        bool, typer.Option("--why", help="Explain the decision instead, step by step.")
     ] = False,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
@@ -103,10 +103,10 @@ def watch(
     *,
     tenant: TenantOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON object for each event instead.")
+        bool, typer.Option("--json", help="Print one JSON object for each event.")
     ] = False,
 ) -> None:
-    """Show what happens to a job until it is over, then its answer or error."""
+    """Show the events of a job until it ends, then its answer or error."""
     from orchestrator.cli.jobs.view import show_event
 
     with errors(as_json=as_json):
@@ -127,7 +127,7 @@ def watch(
 
 @app.command()
 def cancel(job: JobArgument, *, tenant: TenantOption = None, as_json: JsonOption = False) -> None:
-    """Send nothing more for a job, and say what it spent and what it did not."""
+    """Cancel a job: make no further calls, and print what it spent and saved."""
     from orchestrator.cli.jobs.view import show_cancelled
 
     with errors(as_json=as_json):
@@ -148,17 +148,17 @@ def cancel(job: JobArgument, *, tenant: TenantOption = None, as_json: JsonOption
 
 @app.command()
 def retry(
-    jobs: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="The jobs' ids.")] = None,
+    jobs: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="Job ids.")] = None,
     *,
     all_failed: Annotated[
-        bool, typer.Option("--all-failed", help="The whole dead-letter list.")
+        bool, typer.Option("--all-failed", help="Retry the whole dead-letter list.")
     ] = False,
     tenant: TenantOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Try failed, expired or cancelled jobs again; what they paid for is not paid for again.
+    """Retry failed, expired or cancelled jobs. Calls that were paid for are not paid for again.
 
-    Jobs that cannot be tried again are told, and the exit status is then 1.
+    Exit status 1: some jobs cannot be retried; they are listed.
     """
     from orchestrator.cli.jobs.view import show_jobs
     from posology.published.jobs import JobPage

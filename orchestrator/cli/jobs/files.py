@@ -103,10 +103,10 @@ class StreamSink:
 
 
 class FileSink:
-    """Rows for a file. It is written under another name, and has its own when it is complete.
+    """Output file of rows. It has a temporary name until it is complete.
 
-    So nobody takes a part for the whole. The other name tells the batch: rows of two batches never
-    meet in one file.
+    An incomplete file is therefore never mistaken for a complete one. The temporary name contains the batch, so rows
+    of two batches never share a file.
     """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
@@ -189,7 +189,7 @@ class Written:
 
 
 def read_written(path: Path) -> Written | None:
-    """What stands in an output file; ``None`` where it is not one.
+    """Read an output file; ``None``: it is not one.
 
     Raises:
         BadFile: it cannot be read.

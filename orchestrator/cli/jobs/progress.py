@@ -1,4 +1,4 @@
-"""What a person sees while a batch is worked on."""
+"""Progress of a batch in the terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LINE = 30.0
 
 
 def spent(batch: BatchOutput) -> str:
-    """What a batch has cost so far; attempts of unknown cost come on top."""
+    """Format the cost of a batch so far, without attempts of unknown cost."""
     known = money(batch.known_cost_usd)
     return f"{known} + {batch.unknown_costs} unknown" if batch.unknown_costs else known
 
@@ -43,7 +43,7 @@ def bad(batch: BatchOutput) -> int:
 
 
 def summary(batch: BatchOutput, failed: int, where: str) -> list[str]:
-    """What became of a batch, and what can be done about its failures.
+    """Return a summary of a batch, with advice on its failures.
 
     Args:
         batch: as it is now.

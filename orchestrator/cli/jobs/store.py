@@ -1,4 +1,4 @@
-"""What the commands around jobs and money share: the store, whose things, the wait for a job, and its end."""
+"""Shared by commands around jobs and money: store, tenant, and waiting for a job."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def whose(store: JobStore, tenant: str, *, everybody: bool) -> list[str]:
 
 
 def followed(tenant: str | None, job: str, show: Callable[[JobEvent], None]) -> JobOutput:
-    """A job when it is over; an outage of Redis is told and waited for."""
+    """Wait for the end of a job; an outage of Redis is reported and waited for."""
     from orchestrator.cli.jobs.collection import PATIENCE, Patience, follow
 
     settings = load_settings()

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @grouped
 def submit(
-    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    question: Annotated[str, typer.Argument(help="The question. -: standard input.")],
     *,
     tenant: TenantOption = None,
     key: Annotated[
         str | None,
-        typer.Option(help="An idempotency key: the same key and question are the same job."),
+        typer.Option(help="Idempotency key: equal key and question are the same job."),
     ] = None,
     options: JobOptions,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the answer and show it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a question into the queue, and print the job's id."""
+    """Put a question into the queue and print the job id."""
     from orchestrator.question.request import JobRequest
 
     with errors(as_json=as_json):

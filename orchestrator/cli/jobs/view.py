@@ -116,7 +116,7 @@ def show_event(console: Console, event: JobEvent) -> None:
 
 
 def show_cancelled(console: Console, job: JobOutput) -> None:
-    """What a cancelled job had spent, and what it did not spend."""
+    """Describe what a cancelled job spent and saved."""
     saved = f"; {cancellation(job.cancellation)}" if job.cancellation else ""
     cost = _cost(job)
     console.print(Text(f"{job.id} is {job.state}: spent {cost}{saved}"), soft_wrap=True)
@@ -144,7 +144,7 @@ def _time(at: datetime | None) -> str:
 
 
 def _cost(job: JobSummary) -> str:
-    """What is known, and what it is at most where not all is."""
+    """Format the known cost, with the upper bound if some of it is unknown."""
     known = money(job.known_cost_usd)
     if not job.unknown_costs:
         return known

@@ -16,7 +16,7 @@ from posology.corpus.pubmed.words import Line, plain
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-#: what is told elsewhere or not at all: floats have their captions, notes and pictures are no running text
+#: elements that are skipped: captions of floats are read elsewhere, notes and pictures are not running text
 FLOATS = frozenset({
     "fig", "fig-group", "table-wrap", "table-wrap-group", "boxed-text",
     "supplementary-material", "chem-struct-wrap",
@@ -123,7 +123,7 @@ def _entity(node: Element) -> str:
 
 
 def _shift(element: Element, out: Line, *, notes: bool) -> None:
-    """What is raised or lowered; a raised citation stands in brackets: behind a number it would be its power."""
+    """Add superscript or subscript text; raised citations get brackets, or they would read as powers."""
     inner = Line()
     _inner(element, inner, notes=notes)
     words = inner.text.strip()
@@ -135,7 +135,7 @@ def _shift(element: Element, out: Line, *, notes: bool) -> None:
 
 
 def _point(element: Element, out: Line, *, notes: bool) -> None:
-    """What points to something; behind a number, the number of a reference or a note is no part of it."""
+    """Add the text of a reference; after a number, numbers of references and notes are set apart."""
     kind = element.get("ref-type")
     if kind in _NOTES and not notes:
         return

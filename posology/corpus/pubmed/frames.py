@@ -80,7 +80,7 @@ class Frame:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prolog:
-    """What stands before the records."""
+    """Prolog of a file: the text before the records."""
 
     #: name of the root element
     root: str

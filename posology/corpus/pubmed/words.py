@@ -132,7 +132,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What is raised or lowered, and what it stands behind."""
+    """Superscript or subscript text, and the text that it follows."""
 
     mark: str
     #: of its first part in the line

@@ -31,7 +31,7 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Pass:
-    """What one forward pass gave for one item."""
+    """Output of one forward pass for one item."""
 
     #: index of the item
     item: int

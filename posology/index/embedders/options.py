@@ -14,7 +14,7 @@ Backend: TypeAlias = Literal["auto", "torch", "onnx"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
-    """What a loader is told besides the model's name. A loader passes over what it has no use for."""
+    """Options of loaders besides the model's name. Loaders ignore options that do not apply."""
 
     precision: Precision = "auto"
     backend: Backend = "auto"

@@ -28,7 +28,7 @@ SURVEY = "rebuild.sqlite"
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Prospect:
-    """What a rebuild will do."""
+    """Plan of a rebuild."""
 
     plan: Plan
     #: names of all files, if any cannot be read: then nothing is done

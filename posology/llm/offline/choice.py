@@ -1,4 +1,4 @@
-"""Which of the scored sentences the offline reader quotes, or leaves of passages that it is to shorten.
+"""Choice of the sentences that the offline reader quotes, or keeps of passages to shorten.
 
 The figures behind the numbers: ``docs/concepts/offline-reader.md``.
 """

@@ -23,11 +23,10 @@ class Contrast:
 
 
 def contrast(call: Call, scored: Sequence[Scored]) -> Contrast | None:
-    """What stands against each other by its wording; ``None`` where nothing does.
+    """Find contradicting sentences by their wording; ``None``: there are none.
 
-    Only a question that yes or no can answer has sides, and only a sentence that has the question's
-    words takes one. A passage with sentences of both kinds is left out: by wording alone it cannot
-    be told which it means.
+    Only yes-no questions have sides, and only sentences with the question's words take one. Passages with sentences
+    of both sides are left out, because wording alone does not show which one they support.
     """
     if not asks_for_a_side(call.query.text):
         return None

@@ -107,7 +107,7 @@ class ExtractiveReader:
 
 
 def _shorter(found: Found) -> Iterator[Found]:
-    """What was found, then ever less of it: fewer quotes, and last no contrast."""
+    """Yield the finding, then shorter ones: with fewer quotes, and at last without the contrast."""
     for pair in dict.fromkeys((found.contrast, None)):
         for n in range(len(found.chosen), 0, -1):
             yield replace(found, chosen=found.chosen[:n], contrast=pair)

@@ -18,7 +18,7 @@ NOTICE = "Quoted by an extractive reader; no language model judged this."
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What was found for a call."""
+    """Finding of a call."""
 
     call: Call
     #: all sentences shown, best first
@@ -138,7 +138,7 @@ def _passage(found: Found, one: Scored) -> Passage:
 
 
 def _source(found: Found, one: Scored) -> str:
-    """What a reader of contradicting quotes needs first: how old each is, and of what kind."""
+    """Return the label, year and types of a source."""
     passage = _passage(found, one)
     # findings have labels of their own, which an answer's reader does not see
     label = passage.id if found.call.stage is Stage.REDUCE else f"P{one.excerpt + 1}"

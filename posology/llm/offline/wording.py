@@ -78,7 +78,7 @@ _VERB_FIRST = re.compile(
 
 
 class Stance(StrEnum):
-    """What a sentence's wording says of a treatment."""
+    """Direction of a treatment's effect by a sentence's wording."""
 
     FOR = "for"
     AGAINST = "against"
@@ -108,7 +108,7 @@ def asks_for_a_side(question: str) -> bool:
 
 
 def coverage(question: str, text: str) -> float:
-    """Which share of a question's words of content a text has, up to their endings; 0 to 1."""
+    """Return the share of a question's content words that a text has, without endings; 0 to 1."""
     asked = {
         word
         for match in _WORD.finditer(question)

@@ -18,12 +18,12 @@ class TinyMedCPT:
 
     @property
     def embedder(self) -> str:
-        """What names the two encoders."""
+        """Return the name of the two encoders."""
         return f"medcpt:{self.query},{self.article}"
 
     @property
     def reranker(self) -> str:
-        """What names the cross-encoder."""
+        """Return the name of the cross-encoder."""
         return f"medcpt:{self.cross}"
 
 

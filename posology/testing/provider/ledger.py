@@ -1,4 +1,4 @@
-"""What a stub provider knows of each request: the other side of an account."""
+"""Requests as a stub provider accounts for them: the other side of the ledger."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class StubLedger:
         return {
             "requests": len(self._entries),
             "finished": sum(e.finished for e in self._entries),
-            #: finished, but nobody got the reply
+            #: finished, but the reply was not delivered
             "lost": sum(e.finished and not e.delivered for e in self._entries),
             "played": dict(Counter(e.played for e in self._entries)),
             #: that were made, not those that are open

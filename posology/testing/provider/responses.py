@@ -1,4 +1,4 @@
-"""What a stub sends for a step: the part that every stub server has in common."""
+"""Responses to the steps of a script, common to all stub servers."""
 
 from __future__ import annotations
 

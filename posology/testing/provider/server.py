@@ -61,7 +61,7 @@ class LoadServer:
         return response, entry
 
     def look(self, method: str, path: str) -> Any:
-        """What stands at one of the stub's own paths; ``None``: it is none of those."""
+        """Return the response of one of the stub's own paths; ``None``: another path."""
         path, _, query = path.partition("?")
         match method, path:
             case "GET", "/_ledger":

@@ -1,4 +1,4 @@
-"""What a stub of a provider can do with a request."""
+"""Steps of a stub provider's script: replies, errors and delays."""
 
 from __future__ import annotations
 

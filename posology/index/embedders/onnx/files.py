@@ -53,16 +53,16 @@ class Export:
 
 
 class _NotWhole(Exception):
-    """What is in a folder is not what was written there."""
+    """The files of a folder do not match their digests."""
 
 
 def key(folder: Path, weights: str, *made_with: str) -> str:
-    """What an export hangs on: the model's files, the libraries that make it, and how.
+    """Return the key of an export: the model's files, the libraries, and the settings.
 
     Args:
         folder: of the model.
         weights: digest of its weights.
-        made_with: whatever else.
+        made_with: other settings.
     """
     found = hashlib.sha256()
     libraries = [f"{name} {version(name)}" for name in _MAKERS]
@@ -76,10 +76,10 @@ def key(folder: Path, weights: str, *made_with: str) -> str:
 
 
 def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
-    """Return the export of that name, made if nobody has made it, or if its files are not as they were written.
+    """Return the export of a name; make it if it is missing or damaged.
 
-    Of several processes one makes it and the others wait. That it cannot be made is remembered, until a library
-    changes; the name changes with the model.
+    Of several processes, one makes it and the others wait. A failure is remembered until a library changes; the name
+    changes with the model.
 
     Args:
         cache: the folder of all exports.
@@ -116,7 +116,7 @@ def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
 
 
 def _read(folder: Path) -> Export | None:
-    """What is in the folder of an export; ``None``: there is no such folder."""
+    """Read the export of a folder; ``None``: there is no such folder."""
     if not folder.is_dir():
         return None
     try:

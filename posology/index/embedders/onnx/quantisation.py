@@ -28,7 +28,7 @@ DOMAIN = "com.microsoft"
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Span:
-    """What the channels of an activation hold over all texts, shape ``(channels,)`` each, 0 included."""
+    """Ranges of an activation's channels over all texts, shape ``(channels,)`` each, 0 included."""
 
     low: NDArray[np.float32]
     high: NDArray[np.float32]
@@ -45,7 +45,7 @@ class _Product:
 
 
 def observe(model: bytes, feeds: Iterable[Mapping[str, NDArray[np.int64]]]) -> dict[str, Span]:
-    """What goes into each product with constants, by the activation's name.
+    """Measure the inputs of all products with constants, by the activation's name.
 
     Args:
         model: the exported encoder, float32.
