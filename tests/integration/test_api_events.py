@@ -186,6 +186,7 @@ async def test_a_burst_opens_no_more_streams_than_are_allowed(
     assert sorted(statuses) == [200] * 3 + [503] * 57
 
 
+@pytest.mark.slow
 async def test_a_stream_ends_with_its_jobs_record(
     served: Served, redis_url: str, tenant: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -349,6 +349,7 @@ def test_a_redis_that_goes_away_is_waited_for(
     assert len(answers(out)) == 20
 
 
+@pytest.mark.slow
 def test_an_outage_that_does_not_end_is_told(
     cli: Cli, tmp_path: Path, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -239,6 +239,7 @@ def answer(index: Path, encoder: Path, prices: Path, strategy: str) -> str:
     return result.stdout
 
 
+@pytest.mark.slow
 def test_answers_are_put_beside_the_estimate(
     cli: Cli, index: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:

@@ -165,6 +165,7 @@ def test_given_vectors_leave_the_codes_as_they_are(
     assert codes(index, 3) == codes(plain, 3) != [None]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_command_keeps_codes_where_the_codec_is_the_embedders(
     tmp_path: Path, tiny_encoder: Path

@@ -177,6 +177,7 @@ def test_of_writers_that_race_one_wins(server: S3, there: str) -> None:
             break  # once is slow enough
 
 
+@pytest.mark.slow
 def test_a_writer_that_lives_keeps_it_for_longer_than_a_lease(server: S3) -> None:
     place = server.place()
     one, other = ObjectLease(place, lease=4.0), ObjectLease(place)
@@ -340,6 +341,7 @@ def test_what_is_wrong_is_told_soon_and_without_keys(
     assert KEY not in told
 
 
+@pytest.mark.slow
 def test_storage_that_goes_away_is_told_as_a_fault_of_the_index() -> None:
     with s3.running() as short:
         place = short.place()
@@ -411,6 +413,7 @@ def _notes(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_commands_take_its_address(server: S3, tiny_encoder: Path, tmp_path: Path) -> None:
     place = f"s3://{server.bucket()}/index"
 

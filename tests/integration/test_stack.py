@@ -204,6 +204,7 @@ def test_sigterm_is_a_ctrl_c(tmp_path: Path) -> None:
         assert stack.running() == {}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
 def test_a_killed_supervisor_leaves_nothing_and_the_next_one_finds_the_data(tmp_path: Path) -> None:
     with up(tmp_path) as stack:
@@ -221,6 +222,7 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_one_finds_the_data(tmp_
             assert client.get("job") == b"1"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
 def test_the_next_stack_may_come_at_once(tmp_path: Path) -> None:
     with up(tmp_path) as first:
@@ -247,6 +249,7 @@ def test_whatever_is_killed_comes_back(tmp_path: Path) -> None:
         assert stack.info == info
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_hastens(tmp_path: Path) -> None:
     with up(tmp_path, worker=STUBBORN, grace=600) as stack:
         until(lambda: "up" in (tmp_path / "log" / "worker1.log").read_text(encoding="utf-8"))

@@ -91,6 +91,7 @@ def test_what_a_file_says_cannot_command_the_terminal() -> None:
     assert "\x1b[31m" not in shown(table(model="evil\x1b[31m:model"))
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn(tmp_path: Path) -> None:
     draw(learned(), tmp_path / "table.png")
     assert (tmp_path / "table.png").read_bytes().startswith(b"\x89PNG")
