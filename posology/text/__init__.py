@@ -1,4 +1,4 @@
-"""Text as evidence needs it: sentences with exact offsets, verified quotes, refusals, tokens."""
+"""Text processing: sentences with exact offsets, verified quotes, refusals, tokens."""
 
 from __future__ import annotations
 

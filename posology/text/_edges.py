@@ -35,7 +35,7 @@ DOUBTS = words(
 GOVERNING_REACH = 6
 _CLAUSE_OPENERS = words("that whether if")
 _CONTRAST_WORDS = words("but whereas yet although though while however")
-#: before "of": what there is none of, is not so
+#: words before "of" that negate what follows if there is none of it
 _EVIDENCE = words("neither none evidence sign signs indication indications suggestion proof")
 
 _DASHES = "-‐‑‒–−"
@@ -93,7 +93,7 @@ def cuts_token(text: str, start: int, end: int) -> bool:
 def drops_comparison(text: str, start: int) -> bool:
     """Return whether a quote from ``start`` begins with a number whose sign or comparison it leaves out.
 
-    Of "p < 0.05" and "less than 5 mg" it drops the half that decides.
+    Examples: "p < 0.05", "less than 5 mg".
     """
     if start and text[start] == "=" and text[start - 1] in "<>":
         return True
@@ -106,7 +106,7 @@ def drops_comparison(text: str, start: int) -> bool:
 
 
 def drops_negation(text: str, start: int, end: int) -> bool:
-    """Return whether a negation that ``text[start:end]`` leaves out reverses what it says."""
+    """Return whether ``text[start:end]`` leaves out a negation that reverses its meaning."""
     return _follows(text, start) or _is_governed(text, start) or _precedes(text, end)
 
 
@@ -186,7 +186,7 @@ def _negates(word: str) -> bool:
 
 
 def _is_inside(text: str, at: int) -> bool:
-    """Return whether offset ``at`` parts what belongs together."""
+    """Return whether offset ``at`` splits a token."""
     if not 0 < at < len(text):
         return False
     left, right = text[at - 1], text[at]

@@ -1,4 +1,4 @@
-"""Abbreviations and what a text says that they stand for.
+"""Abbreviations and their definitions in a text.
 
 Schwartz and Hearst, *A simple algorithm for identifying abbreviation definitions in biomedical text*, Pacific
 Symposium on Biocomputing 2003: candidates are a short form and a long form beside a pair of brackets (section
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from posology.types import Sentence
 
-#: characters of a short form, both among them (section 3.1)
+#: minimum and maximum number of characters of a short form (section 3.1)
 SHORTEST, LONGEST = 2, 10
-#: words of a short form, at most (section 3.1)
+#: maximum number of words of a short form (section 3.1)
 SHORT_WORDS = 2
 
 # what stands in brackets, up to where a comment on it begins
@@ -30,7 +30,7 @@ _QUOTES = "\"'“”‘’"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Abbreviation:
-    """A short form and the long form that a text gives it, as they are written there."""
+    """A short form with its long form, as written in the text."""
 
     short: str
     long: str

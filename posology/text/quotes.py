@@ -41,10 +41,10 @@ _LAYERS = 3
 
 
 class DropReason(StrEnum):
-    """Why a quote is no citation."""
+    """Reason why a quote is not a citation."""
 
     NOT_FOUND = "not_found"
-    #: fewer than :data:`MIN_TOKENS` words, and no whole sentence
+    #: fewer than :data:`MIN_TOKENS` words, and not a whole sentence
     TOO_SHORT = "too_short"
     #: begins or ends within a word or a number, or parts a number from its % or exponent
     CUTS_TOKEN = "cuts_token"  # noqa: S105 - a word of a text, no secret
@@ -52,13 +52,13 @@ class DropReason(StrEnum):
     DROPS_COMPARISON = "drops_comparison"
     #: leaves out a negation that it begins or ends beside, or that governs it ("no evidence that")
     DROPS_NEGATION = "drops_negation"
-    #: names a passage that was not given, and is in no or several others
+    #: names an unknown passage, and is in none or several of the given ones
     UNKNOWN_PASSAGE = "unknown_passage"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """A stretch of a text, in code points."""
+    """A range of a text, in code points."""
 
     #: first code point
     start: int
@@ -70,7 +70,7 @@ class Span:
 class Claimed:
     """A quote as a model gave it."""
 
-    #: the passage that it is said to be from; ``None`` if the model did not say
+    #: passage named by the model; ``None``: it named none
     passage_id: str | None
     quote: str
 
@@ -90,7 +90,7 @@ class Verified:
     #: in the order claimed, each span once
     citations: tuple[Citation, ...] = ()
     dropped: tuple[Dropped, ...] = ()
-    #: how many of the citations are from another passage than the model named
+    #: number of citations from another passage than the model named
     reattributed: int = 0
 
 
@@ -102,7 +102,7 @@ def locate(quote: str, text: str) -> Span | DropReason:
     in the middle is not, unless the text has it.
 
     Args:
-        quote: what the model says it read.
+        quote: the quote as the model gave it.
         text: the passage.
 
     Returns:
@@ -123,10 +123,10 @@ def locate(quote: str, text: str) -> Span | DropReason:
 
 
 def verify(claimed: Sequence[Claimed], texts: Mapping[str, str]) -> Verified:
-    """Check quotes against the passages they are said to come from.
+    """Check quotes against the passages that they name.
 
     A quote that is not in its passage but in exactly one other is attributed to that one. A quote
-    without a passage is looked for in all, in the order given, and the first wins.
+    without a passage is searched in all, in the order given, and the first match counts.
 
     Args:
         claimed: the model's quotes.

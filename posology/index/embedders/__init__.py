@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
     from posology.seams import Embedder
 
-#: makes an embedder of what stands behind the colon of its name
+#: makes an embedder from the part of its name after the colon
 Loader: TypeAlias = Callable[[str, Options], "Embedder"]
 
 
@@ -25,14 +25,13 @@ def _medcpt(models: str, options: Options) -> Embedder:
     return load_medcpt(models, options)
 
 
-def _openai(model: str, options: Options) -> Embedder:  # noqa: ARG001 - a provider computes as it does
+def _openai(model: str, options: Options) -> Embedder:  # noqa: ARG001 - the provider computes
     from posology.index.embedders.paid.embedder import load as load_openai
 
     return load_openai(model)
 
 
-#: Kinds of embedders: what stands before the first colon of a name, to what loads the rest. Names
-#: without a kind are of sentence-transformers.
+#: loaders by kind, the part of a name before the first colon; names without a kind are sentence-transformers models
 LOADERS: Mapping[str, Loader] = MappingProxyType({"medcpt": _medcpt, "openai": _openai})
 
 
@@ -50,29 +49,29 @@ def load(
 def load(
     name: str | None = None, *, precision: Precision = "auto", options: Options | None = None
 ) -> Embedder:
-    """Load an embedder. Blocking, and it never reaches the network.
+    """Load an embedder. Blocking, never over the network.
 
     Args:
         name: ``minilm`` (the default: all-MiniLM-L6-v2, installed with Posology), the folder of a
             sentence-transformers model, a name on the Hugging Face hub whose files are in the
             local cache, or ``KIND:NAME`` with a kind of :data:`LOADERS`; ``medcpt`` alone is as published.
-        precision: arithmetic of the forward passes, where no options say it.
-        options: how it computes. Vectors of all ways can be mixed in one index. ``None``: with torch, in
-            bfloat16 on CPUs that have it in hardware, else in float32.
+        precision: arithmetic of the forward passes, if there are no options.
+        options: computation options; vectors of all options can be mixed in one index. ``None``: torch, in bfloat16 on CPUs
+            with hardware support, else in float32.
 
     Raises:
-        EmbedderUnavailable: there are no such files, or they are not of that kind.
+        EmbedderUnavailable: the files are missing, or not of that kind.
     """
     given = options or Options(precision=precision)
     wanted = name or DEFAULT
     kind, _, rest = wanted.partition(":")
-    # a kind without a name is its loader's to understand: medcpt is as published
+    # the loader handles a kind without a name: medcpt is the published model
     if kind in LOADERS:
         return LOADERS[kind](rest, given)
     if rest and not Path(wanted).exists():
         kinds = ", ".join(f"{known}:NAME" for known in LOADERS)
         raise EmbedderUnavailable(
-            f"no embedder {wanted!r}: give a name or a folder, or {kinds}", embedder=wanted
+            f"unknown embedder {wanted!r}: give a name, a folder, or {kinds}", embedder=wanted
         )
     return load_sentence_transformer(wanted, given)
 
@@ -80,14 +79,14 @@ def load(
 def load_sentence_transformer(
     name: str = DEFAULT, options: Options | None = None
 ) -> SentenceTransformerEmbedder:
-    """Load an embedder of sentence-transformers, which gives token vectors, too. Blocking.
+    """Load a sentence-transformers embedder, which also returns token vectors. Blocking.
 
     Args:
         name: as :func:`load` takes it, without a kind.
-        options: how it computes.
+        options: computation options.
 
     Raises:
-        EmbedderUnavailable: there are no such files, or they are no sentence-transformers model.
+        EmbedderUnavailable: the files are missing, or not a sentence-transformers model.
     """
     from posology.index.embedders.models import load_best, locate
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder

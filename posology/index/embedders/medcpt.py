@@ -43,7 +43,7 @@ class MedCPTEmbedder:
     """
 
     def __init__(self, query: Checkpoint, article: Checkpoint) -> None:
-        """Put the encoders together.
+        """Combine the encoders.
 
         Raises:
             ModelUnavailable: their vectors are not of one length.
@@ -52,7 +52,7 @@ class MedCPTEmbedder:
         if dim != other:
             raise ModelUnavailable(
                 f"{query.folder} gives vectors of {dim} numbers and {article.folder} of {other}: "
-                "they are no pair",
+                "they must have equal dimensions",
                 model=str(article.folder),
             )
         self._queries = Reader(query, limit=QUERY_LIMIT, head=first_token)
@@ -65,7 +65,7 @@ class MedCPTEmbedder:
 
     @property
     def name(self) -> str:
-        """Return dimension, digests of the weights of both encoders, and their limits."""
+        """Return the dimension, digests of the weights of both encoders, and their limits."""
         return self._name
 
     @property

@@ -1,4 +1,4 @@
-"""Finds, loads and identifies sentence-transformers models on this machine."""
+"""Finding, loading and identification of sentence-transformers models on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def locate(name: str) -> Path:
     """Return the folder of ``name``: a local folder, or a hub name whose files are in the local cache.
 
     Raises:
-        EmbedderUnavailable: neither.
+        EmbedderUnavailable: it is neither.
     """
     if Path(name).is_dir():
         return Path(name)
@@ -48,8 +48,8 @@ def locate(name: str) -> Path:
 def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
     """Load the model in ``folder`` with the backend that the options name.
 
-    ``auto`` is ONNX with int8 where there is a cache to keep the export in and the encoder has a faithful one,
-    else torch; an accelerator and a precision that only torch has are torch's.
+    ``auto`` is ONNX with int8 if there is a cache for the export and the export is faithful, else torch. Accelerators, and
+    precisions that only torch has, use torch.
 
     Raises:
         EmbedderUnavailable: the files are no sentence-transformers model of text, or damaged; or ONNX is
@@ -84,7 +84,7 @@ def load_best(folder: Path, *, embedder: str, options: Options) -> Loaded:
             # the fault of a model is remembered, so that it is logged once
             new = isinstance(error, NotExported) and not error.known
             level = logging.WARNING if new else logging.INFO
-            logger.log(level, "%s is run by torch, because as ONNX %s", embedder, error)
+            logger.log(level, "embedder runs on torch embedder=%s reason: %s", embedder, error)
     return load_folder(
         folder, embedder=embedder, precision=options.precision, device=options.device
     )
@@ -185,7 +185,7 @@ def has_native_bfloat16() -> bool:
 def has_dot_products() -> bool:
     """Return whether this CPU's products of bytes are summed without saturating: x86 with VNNI, and all others.
 
-    Where that cannot be told it is ``False``, which costs some precision and is right everywhere.
+    If unknown, ``False``: this costs some precision and is correct on all CPUs.
     """
     import platform
 
@@ -210,7 +210,7 @@ def _open(folder: Path, *, embedder: str, device: str = "cpu") -> SentenceTransf
                 local_files_only=True,
                 model_kwargs={"attn_implementation": "eager"},
             )
-    # Damaged files surface as whatever the parser of that file raises.
+    # the parsers of damaged files raise any class of error
     except Exception as error:
         raise _unusable(folder, embedder, str(error)) from error
     if model.get_embedding_dimension() is None or not getattr(model.tokenizer, "is_fast", False):

@@ -1,4 +1,4 @@
-"""How an embedder computes: what may change without another index. Figures: docs/concepts/onnx.md."""
+"""Computation options of an embedder, which do not affect the index. Figures: docs/concepts/onnx.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 #: arithmetic of the forward passes: torch has float32 and bfloat16, ONNX float32 and int8
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16", "int8"]
-#: what runs the forward passes
+#: library that runs the forward passes
 Backend: TypeAlias = Literal["auto", "torch", "onnx"]
 
 
@@ -18,9 +18,9 @@ class Options:
 
     precision: Precision = "auto"
     backend: Backend = "auto"
-    #: where exported models are kept; ``None``: nowhere, and ``auto`` exports nothing
+    #: folder of exported models; ``None``: none, and ``auto`` does not export
     cache: Path | None = None
-    #: threads of one forward pass of ONNX; ``None``: one a core
+    #: threads of an ONNX forward pass; ``None``: one per core
     threads: int | None = None
-    #: as :func:`posology.devices.find_device` takes it; ONNX has the CPU alone
+    #: see :func:`posology.devices.find_device`; ONNX runs on the CPU only
     device: str = "cpu"

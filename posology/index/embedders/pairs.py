@@ -76,7 +76,7 @@ def load_checkpoint(model: str, *, architecture: str, options: Options, what: st
             folder, local_files_only=True, trust_remote_code=False
         )
         loaded.eval().to(device)
-    # damaged files surface as whatever the parser of that file raises
+    # the parsers of damaged files raise any class of error
     except Exception as error:
         raise ModelUnavailable(
             f"{folder} cannot be loaded as a {what}: {error}", model=model

@@ -1,4 +1,4 @@
-"""The embedder over any sentence-transformers model. Figures: docs/concepts/encoding.md."""
+"""Embedder over any sentence-transformers model. Figures: docs/concepts/encoding.md."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from posology.index.embedders.card import Loaded
     from posology.seams import TokenCodec
 
-#: A sentence's vector: this much of the vector of the sentence alone, the rest of the mean of its
-#: token vectors as they are within the passage. Each finds answers that the other misses.
+#: share of the lone sentence's vector in a sentence's vector; the rest is the mean of its token vectors within the
+#: passage. Each finds answers that the other misses.
 ALONE = 0.5
 
 
@@ -35,7 +35,7 @@ def heading(passage: Passage) -> str:
 class SentenceTransformerEmbedder:
     """A :class:`~posology.seams.Embedder` and :class:`~posology.seams.TokenEncoder`.
 
-    Blocking; safe to call from several threads, which take turns batch by batch.
+    Blocking and thread-safe; threads take turns batch by batch.
 
     Args:
         loaded: the model.
@@ -57,7 +57,7 @@ class SentenceTransformerEmbedder:
 
     @property
     def name(self) -> str:
-        """Architecture, dimension, digest of the weights, pooling and input limit."""
+        """Return architecture, dimension, digest of the weights, pooling and input limit."""
         return self._name
 
     @property
@@ -146,7 +146,7 @@ class SentenceTransformerEmbedder:
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return one vector a token; a text longer than the model's input limit is read in windows.
 
-        Offsets are code points, whatever the normaliser of the tokenizer does to the text.
+        Offsets are code points of the original text, not of the tokenizer's normalised one.
         """
         tokens = self._encoder.tokenize(texts)
         windows: list[Window] = []
@@ -232,7 +232,7 @@ class SentenceTransformerEmbedder:
 
 
 def _token_bounds(tokens: Tokens, places: list[tuple[int, int]]) -> NDArray[np.int64]:
-    """Return first token and one past the last of each place, shape ``(len(places), 2)``.
+    """Return the first token, and one past the last, of each place, shape ``(len(places), 2)``.
 
     A token belongs to the place in which it starts.
     """

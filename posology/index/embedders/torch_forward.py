@@ -1,4 +1,4 @@
-"""Forward passes through torch."""
+"""Forward passes with torch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: Padded tokens a batch on a CPU: small enough that the activations stay in the cache of the cores. On two
 #: cores 8,000 is a third slower.
 CPU_TOKENS = 2_048
-#: the same on an accelerator, which is idle while it is handed small batches
+#: padded tokens a batch on an accelerator, which small batches would leave idle
 DEVICE_TOKENS = 65_536
 
 

@@ -1,6 +1,6 @@
-"""Cuts tokenised texts into windows that a model can take, and windows into batches.
+"""Windows over tokenised texts that fit a model, and batches of windows.
 
-Pure arithmetic on token positions; nothing here knows a model.
+Pure arithmetic on token positions, independent of a model.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def load(model: str) -> NextSentence:
         tokenizer = AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-    # damaged files surface as whatever the parser of that file raises
+    # the parsers of damaged files raise any class of error
     except Exception as error:
         raise ModelUnavailable(
             f"{folder} cannot be loaded as a next-sentence model: {error}", model=model

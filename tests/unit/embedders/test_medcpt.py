@@ -204,7 +204,7 @@ def test_what_is_no_pair_and_what_is_no_cross_encoder_is_refused(
     tiny: TinyMedCPT, tmp_path: Path
 ) -> None:
     wide = save_tiny_medcpt(tmp_path, dim=48)
-    with pytest.raises(EmbedderUnavailable, match="no pair"):
+    with pytest.raises(EmbedderUnavailable, match="equal dimensions"):
         load(f"medcpt:{tiny.query},{wide.article}")
     with pytest.raises(ModelUnavailable, match="classifier"):
         cross.load(str(tiny.query))

@@ -1,1 +1,1 @@
-"""ONNX exports of encoders: made, checked, quantised, run."""
+"""ONNX exports of encoders: export, check, quantisation and inference."""

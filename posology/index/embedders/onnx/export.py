@@ -1,4 +1,4 @@
-"""Makes an ONNX model of an encoder, and shows on texts that it computes the same."""
+"""Export of an encoder to ONNX, with a check that both compute the same vectors."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from posology.index.embedders.card import Card
 
-#: raised when what is made changes, so that cached files are made anew
+#: version of the export; raise it so that cached files are made again
 RECIPE = 1
-#: texts of the sample corpus, and as many of their sentences, that fix the activations' scales
+#: number of sample texts, and of their sentences, that fix the activations' scales
 TEXTS = 48
-#: least cosine of a text's vector with torch's, float32, over the texts of the check
+#: minimum cosine between a text's vector and torch's in float32
 LEAST = {"float32": 0.9999, "int8": 0.98}
-#: how torch and ONNX Runtime say, in errors of no class of its own, that there is no memory
+#: texts of out-of-memory errors of torch and ONNX Runtime, which have no class of their own
 _NO_MEMORY = ("allocate memory", "not enough memory", "bad_alloc")
 
 Arithmetic = Literal["float32", "int8"]
@@ -53,10 +53,10 @@ def make(
         MemoryError: there is too little memory for it.
     """
     if not pools(card.pooling):
-        raise NotExported(f"it pools by {card.pooling!r}")
+        raise NotExported(f"pooling {card.pooling!r} is not supported")
     texts = sample()
     batches = [_batch(model, card, texts[i : i + 8]) for i in range(0, len(texts), 8)]
-    last = NotExported("it has no ways to be exported")
+    last = NotExported("no export method is available")
     for way in (_published(folder), _traced(model, _additive), _traced(model, _plain)):
         try:
             exported = _checked(way, model, card, batches, least=LEAST["float32"])
@@ -93,11 +93,11 @@ def _checked(
     try:
         exported = way()
         check(exported, model, card, batches, least=least)
-    # these say nothing of the model, and nobody is to remember them of it
+    # not faults of the model, so they are not remembered
     except (OSError, ImportError, MemoryError, NotExported):
         raise
-    # torch's exporter and ONNX Runtime raise whatever the part that they stumble over raises; and the quantiser
-    # knows graphs in which every product has a row a token
+    # torch's exporter and ONNX Runtime raise any class of error; the quantiser supports only graphs whose products have a
+    # row per token
     except Exception as error:
         reason = str(error).partition("\n")[0]
         if any(words in str(error) for words in _NO_MEMORY):
@@ -107,7 +107,7 @@ def _checked(
 
 
 def sample() -> list[str]:
-    """Texts that all installations have: notes of the sample corpus, and single sentences of them."""
+    """Return texts that all installations have: notes of the sample corpus, and single sentences of them."""
     from posology.corpus.sample import notes_file
 
     with notes_file() as path:
@@ -127,7 +127,7 @@ def check(
     """Compare texts' vectors with torch's, in batches of several shapes.
 
     Raises:
-        NotExported: one of them is further away than ``least``, a cosine.
+        NotExported: a cosine is below ``least``.
     """
     from posology.index.embedders.torch_forward import TorchForward
 
@@ -139,7 +139,9 @@ def check(
         lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
         cosine = float(((a * b).sum(axis=1) / np.maximum(lengths, 1e-12)).min())
         if not cosine >= least:
-            raise NotExported(f"its vectors differ from torch's, cosine {cosine:.4f} < {least}")
+            raise NotExported(
+                f"vectors differ from torch's: cosine must be >= {least} (got {cosine:.4f})"
+            )
 
 
 def _batch(model: SentenceTransformer, card: Card, texts: Sequence[str]) -> Batch:
@@ -177,7 +179,7 @@ def _traced(
 
     encoder = getattr(model[0], "auto_model", None)
     if not isinstance(encoder, torch.nn.Module):
-        raise NotExported("its first module holds no transformer")
+        raise NotExported("the first module is not a transformer")
 
     def export() -> bytes:
         ids = torch.randint(5, 20, (2, 7))
@@ -186,7 +188,7 @@ def _traced(
         into = io.BytesIO()
         names = {"input_ids": ids, "attention_mask": mask}
         with warnings.catch_warnings(), torch.inference_mode():
-            # tracing warns of whatever it fixes; the check finds what must not be fixed
+            # tracing warns of every constant; the check finds wrong ones
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 # the exporter leaves it in the mode in which it comes
@@ -207,7 +209,7 @@ def _traced(
 
 
 def _additive(mask: torch.Tensor) -> torch.Tensor:
-    """As it is added to attention: what makes it of a plain one does not survive tracing."""
+    """Return the mask that is added to attention; transformers' own conversion does not survive tracing."""
     return (1.0 - mask[:, None, None, :].float()) * -10_000.0
 
 

@@ -1,11 +1,11 @@
-"""Exported models on disk: made once, by one process, and found whole by all; and which cannot be made.
+"""Cache of exported models on disk: each is made once, by one process; failures are remembered.
 
-A cache holds, by the key of an export,
+A cache has, by the key of an export,
 
 * ``KEY/``: the encoder, its tokenizer, its card, and ``SHA256SUMS`` with the digests of the three (``sha256sum -c``
   reads it). It is written under another name and renamed.
-* ``KEY.failed.json``: why there is none, and with which libraries it was tried.
-* ``KEY.lock``: held by the process that makes it.
+* ``KEY.failed.json``: the reason of a failed export, and the libraries that were used.
+* ``KEY.lock``: locked by the process that makes the export.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from posology.index.embedders.onnx.forward import NotExported
 
 logger = logging.getLogger(__name__)
 
-#: parts of a model's files that are not looked at for its key: weights have a digest of their own
+#: suffixes of files that are left out of a model's key: weights have a digest of their own
 _WEIGHTS = frozenset({".safetensors", ".bin", ".onnx", ".h5", ".ot", ".msgpack", ".data"})
-#: what an export is made with, and what besides can be why it fails
+#: libraries that make an export, and others that can make it fail
 _MAKERS = ("onnx", "onnxruntime", "torch")
 _OTHERS = ("sentence-transformers", "transformers")
 #: the files of an export
 MODEL, TOKENIZER, CARD, SUMS = "model.onnx", "tokenizer.json", "card.json", "SHA256SUMS"
-#: seconds after which what a killed process left half-written is deleted
+#: age in seconds at which partly written files of a killed process are deleted
 _LEFT = 3_600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Export:
-    """An exported model, as it was made or as its digests say that it was."""
+    """An exported model."""
 
     #: the encoder in ONNX's format
     model: bytes
-    #: in the JSON of ``tokenizers``
+    #: JSON of ``tokenizers``
     tokenizer: str
     card: Card
 
@@ -87,8 +87,8 @@ def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
         make: makes it.
 
     Raises:
-        NotExported: there is none, as ``make`` said now or before.
-        OSError: the folder cannot be written to.
+        NotExported: the export fails, or failed before.
+        OSError: the folder cannot be written.
     """
     folder, failure = cache / name, cache / f"{name}.failed.json"
     with suppress(_NotWhole):
@@ -101,7 +101,7 @@ def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
             found = _read(folder)
         except _NotWhole as error:
             found = None
-            logger.warning("%s is not whole, and is made anew: %s", folder, error)
+            logger.warning("export damaged, making it again folder=%s: %s", folder, error)
         if found is not None:
             return found
         _raise_known(failure)
@@ -125,7 +125,7 @@ def _read(folder: Path) -> Export | None:
         content = {name: (folder / name).read_bytes() for name in (MODEL, TOKENIZER, CARD)}
         for name, part in content.items():
             if hashlib.sha256(part).hexdigest() != digests.get(name):
-                raise _NotWhole(f"{name} is not what {SUMS} says")
+                raise _NotWhole(f"{name} does not match {SUMS}")
         return Export(
             model=content[MODEL],
             tokenizer=content[TOKENIZER].decode(),
@@ -138,7 +138,7 @@ def _read(folder: Path) -> Export | None:
 
 
 def _keep(made: Export, folder: Path) -> Export:
-    """Write an export and put it in the place of what is there; what another process has put there stays."""
+    """Write an export in place of an earlier one, unless another process has written it meanwhile."""
     content = {
         MODEL: made.model,
         TOKENIZER: made.tokenizer.encode(),
@@ -169,7 +169,7 @@ def _keep(made: Export, folder: Path) -> Export:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """To the disk: else a machine that loses power may have the folder's new name, and files without content."""
+    """Write a file and flush it to disk, so that a power failure cannot leave a renamed folder with empty files."""
     path.parent.mkdir(exist_ok=True)
     with path.open("wb") as file:
         file.write(content)
@@ -178,7 +178,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _delete_left(cache: Path, name: str) -> None:
-    """Delete what processes that were killed have left half-written."""
+    """Delete partly written files of killed processes."""
     for path in cache.glob(f".{name}.*"):
         with suppress(OSError):
             if time.time() - path.stat().st_mtime <= _LEFT:
@@ -190,7 +190,7 @@ def _delete_left(cache: Path, name: str) -> None:
 
 
 def _libraries() -> Mapping[str, str]:
-    """Versions of what decides whether a model can be exported."""
+    """Return the versions of the libraries that decide whether a model can be exported."""
     return {name: version(name) for name in (*_MAKERS, *_OTHERS)}
 
 
@@ -209,11 +209,11 @@ def _remember(failure: Path, reason: str) -> None:
 
 
 def _raise_known(failure: Path) -> None:
-    """Raise what was remembered, if the libraries are still those with which it was tried."""
+    """Raise a remembered failure, if the libraries are unchanged."""
     try:
-        told = json.loads(failure.read_text(encoding="utf-8"))
-        reason, libraries = str(told["reason"]), told["libraries"]
-    # there is none, or it is none: then it is tried again
+        record = json.loads(failure.read_text(encoding="utf-8"))
+        reason, libraries = str(record["reason"]), record["libraries"]
+    # missing or damaged: try again
     except (OSError, ValueError, KeyError, TypeError):
         return
     if libraries == _libraries():

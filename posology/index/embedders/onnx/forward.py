@@ -1,4 +1,4 @@
-"""Forward passes through ONNX Runtime: no torch is imported."""
+"""Forward passes with ONNX Runtime, without torch."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
     from posology.index.embedders.card import Card
 
-#: the two ways to pool that are done here
+#: supported poolings
 POOLINGS = ("mean", "cls")
 #: padded tokens a batch
 TOKENS = 2_048
 
 
 class NotExported(Exception):
-    """This encoder has no faithful ONNX model, for the reason given.
+    """An encoder without a faithful ONNX model.
 
     Args:
-        reason: why, for people.
+        reason: the reason, for messages.
         known: whether it was found out before.
     """
 
@@ -98,7 +98,7 @@ def open_session(model: Path | bytes, *, threads: int | None = None) -> Any:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     import os
 
     if hasattr(os, "sched_getaffinity"):

@@ -119,7 +119,7 @@ def quantise(model: bytes, spans: Mapping[str, Span], *, bits: int = 8) -> bytes
 
 
 def smoothing(span: Span, weights: Iterable[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """By what each channel of an activation is divided, shape ``(channels,)``; all are above 0.
+    """Return the divisor of each channel of an activation, shape ``(channels,)``, > 0.
 
     Args:
         span: of the activation.
@@ -155,7 +155,7 @@ def _products(model: Any) -> list[_Product]:
 
 
 def _to_integers(graph: Any, name: str, span: Span, factors: NDArray[np.float32]) -> list[Any]:
-    """Nodes that make an activation one of bytes."""
+    """Return nodes that quantise an activation to bytes."""
     from onnx import helper
 
     low = float((span.low / factors).min())
