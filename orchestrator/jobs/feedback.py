@@ -1,4 +1,4 @@
-"""Users' feedback on answers, and the rewards that it gives to a Q-table."""
+"""Judgements of answers, and rewards for Q-tables."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Awaitable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, cast
 
+from orchestrator.jobs.records import WHOLE
+from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import FeedbackRequest
 from posology.errors import JobNotFound, JobNotSucceeded
 from posology.published.jobs import JobOutput
@@ -18,33 +20,30 @@ from posology.types import JobState
 from strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from orchestrator.jobs.store import JobStore
     from posology.published.answers import AskOutput
     from posology.published.decisions import DecisionOutput
 
-#: shares and scores are kept as so many parts of 1: whole numbers add up exactly, and can be taken back
-WHOLE = 1_000_000
 _DIGEST = re.compile(r"[0-9a-f]{1,64}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
-    """Reward of one answer: an action in a state of a Q-table, with its score."""
+    """Reward from one answer: an action in a state of a Q-table, and its score."""
 
-    #: digest of the table that decided
+    #: digest of the Q-table that decided
     table: str
     state: int
-    #: share of the sentences that was kept whole, millionths
+    #: share of sentences kept whole, millionths
     keep: int
-    #: of the answer, millionths
+    #: score of the answer, millionths
     score: int
-    #: τ, share of the words of all that was retrieved that was shown, millionths
+    #: τ, share of the words of all retrieved text that was shown, millionths
     shown: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summed:
-    """All that came to one action in one state."""
+    """Sum of the rewards of one action in one state."""
 
     state: int
     #: millionths
@@ -58,23 +57,23 @@ class Summed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collected:
-    """A copy of a Q-table: what it has learned from a tenant's feedback since it was made."""
+    """A copy of a Q-table: all that it learned from a tenant's feedback."""
 
-    #: with at least one reward each, in order of state and share
+    #: cells with at least one reward, ordered by state and share
     cells: tuple[Summed, ...]
 
 
 def cell_of(decision: DecisionOutput, result: AskOutput, score: float) -> Cell | None:
-    """Return the reward of an answer for the Q-table of its decision.
+    """Return the reward of an answer for the Q-table that chose its dose.
 
-    Nothing where there was none, where another strategy answered than was first decided on, where not all
-    of the passages were to be read, or where it is not known how much was shown. Without a ladder, an
-    answer that does not say how much was shown was shown the share that was asked for.
+    ``None`` without a Q-table, if another strategy answered than was first chosen, if not all passages were
+    to be read, or if the shown share is unknown. Without a ladder, an unknown shown share is the requested
+    share.
 
     Args:
-        decision: the job's.
+        decision: decision of the job.
         result: its answer or refusal.
-        score: of it, 0 to 1.
+        score: score of the answer, 0 to 1.
     """
     dose, features = decision.dose, decision.features
     table, state = features.get("qtable.table"), features.get("qtable.state")
@@ -105,26 +104,26 @@ def cell_of(decision: DecisionOutput, result: AskOutput, score: float) -> Cell |
 async def give(
     store: JobStore, job: str, said: FeedbackRequest, *, tenant: str = DEFAULT_TENANT
 ) -> JobOutput:
-    """Keep what a user says of an answer; said again, it takes the place of what was said before.
+    """Store a judgement of an answer; it replaces an earlier one.
 
     Args:
-        store: of jobs.
-        job: its id.
-        said: of its answer.
-        tenant: whose job it is.
+        store: the job store.
+        job: id of the job.
+        said: the judgement.
+        tenant: tenant of the job.
 
     Raises:
-        JobNotFound: the tenant has no such job (any more).
+        JobNotFound: the tenant has no such job, or its record has expired.
         JobNotSucceeded: there is no answer to judge.
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     found = await store.get(job, tenant=tenant)
     if found.state is not JobState.SUCCEEDED:
         raise JobNotSucceeded(
-            f"job {job} is {found.state}: only the answer of a job that has succeeded can be judged",
+            f"job {job} is {found.state}: only answers of jobs that have succeeded can be judged",
             job=job,
         )
-    # from here on it does not change any more: it can only be forgotten
+    # the record no longer changes; it can only expire
     cell = None
     if found.decision is not None and found.result is not None:
         cell = cell_of(found.decision, found.result, said.score)
@@ -136,20 +135,20 @@ async def give(
         json.dumps(asdict(cell)) if cell else "",
     )
     if word == "gone":
-        raise JobNotFound(f"there is no job {job} (any more)", job=job)
+        raise JobNotFound(f"there is no job {job}, or its record has expired", job=job)
     return await store.get(job, tenant=tenant)
 
 
 async def collect(store: JobStore, table: str, *, tenant: str = DEFAULT_TENANT) -> Collected:
-    """Collect a tenant's feedback on a Q-table.
+    """Return the rewards that a tenant's feedback gave a Q-table.
 
     Args:
-        store: of jobs.
-        table: its digest.
-        tenant: whose.
+        store: the job store.
+        table: digest of the table.
+        tenant: name of the tenant.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     name = f"{keys.prefix(tenant)}qtable:{table}"
     with translated(store.url):

@@ -1,4 +1,4 @@
-"""From what Redis holds of a job to what is published of it."""
+"""Published forms of the job records in Redis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from orchestrator.jobs.feedback import WHOLE
 from orchestrator.question.report import spending
 from orchestrator.question.request import JobRequest
 from posology.budget.ledger import entries
@@ -27,9 +26,12 @@ from posology.published.jobs import (
 from posology.store.keys import at
 from posology.types import Attempt, JobState, Outcome, Stage
 
+#: shares and scores are stored as millionths: integers add up exactly, and can be subtracted again
+WHOLE = 1_000_000
+
 
 def attempts(calls: Mapping[str, str]) -> tuple[Attempt, ...]:
-    """The attempts that have ended, in the order in which they began."""
+    """Return the finished attempts, in the order of their start."""
     ended = [entry for raw in calls.values() if (entry := json.loads(raw)).get("outcome")]
     found = [entries.attempt(entry) for entry in ended]
     return tuple(
@@ -38,20 +40,20 @@ def attempts(calls: Mapping[str, str]) -> tuple[Attempt, ...]:
 
 
 def summary(record: Mapping[str, str]) -> JobSummary:
-    """A job without its result.
+    """Return a job without its result.
 
     Args:
-        record: the job's hash.
+        record: hash of the job.
     """
     return JobSummary(**_shared(record, JobRequest.model_validate_json(record["request"])))
 
 
 def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
-    """A job with everything.
+    """Return a job with everything.
 
     Args:
-        record: the job's hash.
-        calls: the hash of its attempts.
+        record: hash of the job.
+        calls: hash of its attempts.
     """
     request = JobRequest.model_validate_json(record["request"])
     made = attempts(calls)
@@ -64,7 +66,7 @@ def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
         decision=DecisionOutput.model_validate_json(record["decision"])
         if "decision" in record
         else None,
-        # the account goes on after the result was written, when a late reply tells what it cost
+        # a late reply may still report its cost after the result was written
         result=result.model_copy(update={"spending": spent}) if result else None,
         error=error.model_copy(update={"spending": spent}) if error else None,
         cancellation=_cancellation(record, made)
@@ -76,13 +78,13 @@ def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
 
 
 def event(stream_id: str, entry: Mapping[str, str]) -> JobEvent:
-    """An entry of a job's stream."""
+    """Return an entry of a job's event stream."""
     data = json.loads(entry["data"])
     return JobEvent(
         id=stream_id,
         type=entry["type"],
         at=at(entry["at"]),
-        # Lua has one kind of table, and writes an empty one as a list or as an object
+        # Lua has one kind of table and writes an empty one as a list or an object
         data=data if isinstance(data, dict) else {},
     )
 
@@ -121,7 +123,7 @@ def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
 
 
 def _cancellation(record: Mapping[str, str], made: Sequence[Attempt]) -> Cancellation:
-    # what was planned are the calls of strategies
+    # only calls of strategies are planned
     calls = {attempt.call for attempt in made if attempt.stage is not Stage.EMBED}
     planned = int(record["calls_planned"]) if "calls_planned" in record else None
     saved = None if planned is None else max(0, planned - len(calls))
@@ -148,7 +150,7 @@ def _feedback(record: Mapping[str, str]) -> Feedback:
 
 
 def _estimate(saved: int, made: Sequence[Attempt]) -> Decimal | None:
-    """The mean of the same kind of call that was made; the reduce counts as one of them."""
+    """Return the savings at the mean cost of the calls that were made; the reduce counts as one of them."""
     if not saved:
         return Decimal(0)
     unlike = (Stage.REDUCE, Stage.EMBED)

@@ -1,47 +1,67 @@
-"""List of tenants with work to do: an idle tenant costs nothing.
+"""Lists of tenants with work, so that an idle tenant costs nothing.
 
-The lists below are of all tenants, so that no script of one tenant can change them together with its records.
-A submission therefore writes to them before and after; interrupted submissions are found by :func:`tidy`.
+The lists hold all tenants, so no script of one tenant can change them together with its records. A submission
+therefore writes to them before and after; :func:`tidy` repairs one that is interrupted in between.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from posology.store import keys
 from posology.store.connection import translated
 
 if TYPE_CHECKING:
-    from orchestrator.jobs.store import JobStore
+    from redis.asyncio import Redis
 
-#: milliseconds for which a tenant is listed at least: longer than any submission takes, from its first
-#: command to its last
+    from posology.store.scripts import Scripts
+
+#: minimum time in the list, milliseconds: longer than any submission takes from its first command to its last
 LISTED = 3_600_000
-#: tenants that are asked for in one round trip
+#: tenants read in one round trip
 _AT_ONCE = 100
 
 
-async def enlist(store: JobStore, tenant: str) -> None:
+class Store(Protocol):
+    """A Redis, its address for messages, and its scripts."""
+
+    @property
+    def redis(self) -> Redis:
+        """The connection."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The address."""
+        ...
+
+    @property
+    def run(self) -> Scripts:
+        """The scripts of jobs."""
+        ...
+
+
+async def enlist(store: Store, tenant: str) -> None:
     """List a tenant before anything is written for it, so that maintenance finds every record.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(store.url):
         await store.redis.zadd(keys.TENANTS, {tenant: _now()})
 
 
-async def wake(store: JobStore, tenant: str) -> None:
-    """Wake the dispatcher: a tenant has a job.
+async def wake(store: Store, tenant: str) -> None:
+    """Wake the workers that wait for jobs: a tenant has one.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
-            # once more: whoever submits may have been suspended since it was listed
+            # again: the submitter may have been suspended since the tenant was listed
             pipe.zadd(keys.TENANTS, {tenant: _now()})
             pipe.sadd(keys.WAITING, tenant)
             pipe.lpush(keys.WAKE, "1")
@@ -49,26 +69,26 @@ async def wake(store: JobStore, tenant: str) -> None:
             await pipe.execute()
 
 
-async def waiting(store: JobStore) -> list[str]:
-    """Tenants that may have waiting jobs, sorted.
+async def waiting(store: Store) -> list[str]:
+    """Return the tenants that may have waiting jobs, sorted.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(store.url):
         return sorted(await cast("Awaitable[set[str]]", store.redis.smembers(keys.WAITING)))
 
 
-async def emptied(store: JobStore, tenant: str) -> None:
-    """Note that no job of a tenant waits any more.
+async def emptied(store: Store, tenant: str) -> None:
+    """Remove a tenant from the waiting list, unless a job has come meanwhile.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(store.url):
         async with store.redis.pipeline(transaction=False) as pipe:
             pipe.srem(keys.WAITING, tenant)
-            # asked after it was taken off: a job that comes later is told of later, too
+            # read after the removal: a later job adds the tenant again
             pipe.llen(f"{keys.prefix(tenant)}waiting")
             pipe.zcard(f"{keys.prefix(tenant)}parked")
             _, *lengths = await pipe.execute()
@@ -76,51 +96,51 @@ async def emptied(store: JobStore, tenant: str) -> None:
                 await store.redis.sadd(keys.WAITING, tenant)
 
 
-async def listed(store: JobStore) -> list[str]:
-    """Tenants that may have records, sorted.
+async def listed(store: Store) -> list[str]:
+    """Return the tenants that may have records, sorted.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(store.url):
         return sorted(cast("list[str]", await store.redis.zrange(keys.TENANTS, 0, -1)))
 
 
-async def past(store: JobStore) -> list[str]:
-    """Tenants that were taken off the list at some time, sorted; their figures go on to count.
+async def past(store: Store) -> list[str]:
+    """Return the tenants that were removed from the list at some time, sorted; their metrics still count.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(store.url):
         return sorted(await cast("Awaitable[set[str]]", store.redis.smembers(keys.PAST)))
 
 
-async def tidy(store: JobStore) -> None:
-    """Remove tenants without records from the list, and find waiting jobs that were not announced.
+async def tidy(store: Store) -> None:
+    """Remove tenants without records from the list, and find waiting jobs without a wake-up.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     async for names, lengths in _lengths(store, await listed(store)):
-        untold = [
+        missed = [
             name for name, (jobs, parked, *_) in zip(names, lengths, strict=True) if jobs or parked
         ]
         idle = [name for name, some in zip(names, lengths, strict=True) if not any(some)]
         with translated(store.url):
-            if untold:
-                await store.redis.sadd(keys.WAITING, *untold)
+            if missed:
+                await store.redis.sadd(keys.WAITING, *missed)
             if idle:
-                # first, so that there is no time at which their figures do not count
+                # first, so that their metrics always count
                 await store.redis.sadd(keys.PAST, *idle)
         if idle:
             await store.run("unlist", keys.TENANTS, LISTED, *idle)
 
 
 async def _lengths(
-    store: JobStore, names: Sequence[str]
+    store: Store, names: Sequence[str]
 ) -> AsyncIterator[tuple[Sequence[str], list[tuple[int, int, int, int]]]]:
-    """How many jobs wait, units are parked, jobs and batches are kept, for some tenants at a time."""
+    """Yield the numbers of waiting jobs, parked units, jobs and batches, for some tenants at a time."""
     for start in range(0, len(names), _AT_ONCE):
         some = names[start : start + _AT_ONCE]
         with translated(store.url):
@@ -129,7 +149,7 @@ async def _lengths(
                     pipe.llen(f"{prefix}waiting")
                     pipe.zcard(f"{prefix}parked")
                     pipe.zcard(f"{prefix}jobs")
-                    # those with a kept job need not stand there
+                    # tenants with a stored job may be missing there
                     pipe.zcard(f"{prefix}batches")
                 found = iter(await pipe.execute())
         yield some, list(zip(found, found, found, found, strict=True))

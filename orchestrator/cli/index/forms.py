@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from orchestrator.question.report import filters, ranked
 from posology.errors import BadFile, BadRecord
-from posology.index.build.report import IngestReport
 from posology.published.answers import FiltersOutput, Ranked
 from posology.published.base import Dollars, Published
 from posology.types import Retrieval
+
+if TYPE_CHECKING:
+    from posology.index.build.report import IngestReport
 
 
 class SearchOutput(Published):

@@ -7,7 +7,8 @@ from datetime import datetime
 
 import numpy as np
 
-from orchestrator.jobs.feedback import WHOLE, Collected
+from orchestrator.jobs.feedback import Collected
+from orchestrator.jobs.records import WHOLE
 from orchestrator.training.forms import ChangedStateOutput, PromotionOutput
 from policies import qtable
 from policies.qtable import QTable

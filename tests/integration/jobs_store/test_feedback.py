@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.jobs.feedback import WHOLE, Cell, Summed, cell_of, collect, give
+from orchestrator.jobs.feedback import Cell, Summed, cell_of, collect, give
+from orchestrator.jobs.records import WHOLE
 from orchestrator.question.request import FeedbackRequest
 from posology.errors import JobNotFound, JobNotSucceeded
 from posology.published.decisions import DecisionOutput

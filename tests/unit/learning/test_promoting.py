@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from orchestrator.cli.policy.table_view import show_promotion
-from orchestrator.jobs.feedback import WHOLE, Collected, Summed
+from orchestrator.jobs.feedback import Collected, Summed
+from orchestrator.jobs.records import WHOLE
 from orchestrator.training.qtable.promotion import merge
 from policies import qtable
 from policies.qtable import ACTIONS

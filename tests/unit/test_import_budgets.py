@@ -1,0 +1,55 @@
+"""Modules of ours that are loaded by what has to start quickly, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OURS = ("workers", "orchestrator", "strategies", "policies", "prompts", "posology")
+STORE = "import orchestrator.jobs.store"
+COMMAND = """
+from orchestrator.cli.app import app
+try:
+    app({arguments}, standalone_mode=False)
+except BaseException as error:
+    # no stack runs in an empty folder: all is loaded by then
+    assert getattr(error, "exit_code", 4) in (0, 4), error
+"""
+REPORT = """
+import sys
+ours = [name for name in sys.modules if name.partition(".")[0] in OURS]
+sys.stderr.write(f"{len(ours)} {'numpy' in sys.modules}")
+"""
+
+
+def loaded(program: str, folder: Path) -> tuple[int, bool]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\nOURS = {OURS}\n{REPORT}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+    )
+    count, numpy = done.stderr.splitlines()[-1].split()[-2:]
+    return int(count), numpy == "True"
+
+
+@pytest.mark.parametrize(
+    ("program", "most"),
+    [
+        pytest.param(STORE, 70, id="the job store"),
+        pytest.param(COMMAND.format(arguments=["--help"]), 95, id="--help"),
+        pytest.param(COMMAND.format(arguments=["jobs", "list"]), 122, id="jobs list"),
+        pytest.param(COMMAND.format(arguments=["submit", "Why?"]), 122, id="submit"),
+    ],
+)
+def test_little_is_loaded_and_no_numpy(
+    program: str, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("POSOLOGY_REDIS_URL", raising=False)
+    count, numpy = loaded(program, tmp_path)
+    assert not numpy
+    assert 0 < count <= most
