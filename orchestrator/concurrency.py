@@ -1,4 +1,4 @@
-"""Does the same with each of many things, a few at a time."""
+"""Applies a function to many items concurrently, with a limit."""
 
 from __future__ import annotations
 
@@ -7,32 +7,31 @@ from typing import TypeVar
 
 import anyio
 
-_Thing = TypeVar("_Thing")
-_Done = TypeVar("_Done")
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
-async def few_at_once(
-    work: Callable[[_Thing], Awaitable[_Done]], things: Iterable[_Thing], *, limit: int
-) -> list[_Done]:
-    """What becomes of each, in their order.
+async def map_concurrently(
+    work: Callable[[_Item], Awaitable[_Result]], items: Iterable[_Item], *, limit: int
+) -> list[_Result]:
+    """Return the results of all items, in their order.
 
     Args:
-        work: done with each.
-        things: taken up in their order.
-        limit: how many are under way at once.
+        work: applied to each item.
+        items: started in their order.
+        limit: most items in work at the same time.
 
     Raises:
-        Exception: the first that ``work`` raised, as it is; what was under way then is cancelled, and
-            nothing more is taken up.
+        Exception: the first error of ``work``, unwrapped; items in work are cancelled, and no others are started.
     """
-    done: dict[int, _Done] = {}
-    waiting = iter(enumerate(things))
+    done: dict[int, _Result] = {}
+    waiting = iter(enumerate(items))
     raised: list[Exception] = []
 
-    async def take_up() -> None:
-        for place, thing in waiting:
+    async def run() -> None:
+        for place, item in waiting:
             try:
-                done[place] = await work(thing)
+                done[place] = await work(item)
             except Exception as error:  # noqa: BLE001 - raised again below, out of the group's wrapping
                 raised.append(error)
                 group.cancel_scope.cancel()
@@ -40,7 +39,7 @@ async def few_at_once(
 
     async with anyio.create_task_group() as group:
         for _ in range(limit):
-            group.start_soon(take_up)
+            group.start_soon(run)
     if raised:
         raise raised[0]
     return [done[place] for place in sorted(done)]

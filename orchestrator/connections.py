@@ -20,12 +20,12 @@ from posology.seams import Complete, Journal, Meter, Send
 
 
 class Connections:
-    """Connects to a provider when one of its models is first asked for, and keeps the connection.
+    """Connects to a provider on the first use of one of its models, and keeps the connection.
 
     Args:
         settings: keys, addresses, limits.
-        offline: makes the offline reader, which needs models that only the caller has.
-        meter: of the tenant's minute, for calls that come without one; ``None``: it is not limited.
+        offline: builds the offline reader, which needs the caller's models.
+        meter: rate limits of calls whose caller has none; ``None``: they are not limited.
 
     Raises:
         BadPrices: the user's file of prices cannot be used.
@@ -36,9 +36,9 @@ class Connections:
     ) -> None:
         self._settings = settings
         self._meter = meter
-        #: what calls cost
+        #: prices of calls
         self.prices = price_book(settings)
-        #: how many tokens a call's input can have
+        #: bound of a call's input tokens
         self.bound = CallBound(
             strict=self.prices.strict,
             native_schema=settings.native_schema,
@@ -55,16 +55,16 @@ class Connections:
         journal: Journal,
         caller: Caller = Caller(),  # noqa: B008 - a frozen value
     ) -> Complete:
-        """The whole stack for a model.
+        """Build the call stack of a model.
 
         Args:
             model: ``provider:name``.
             journal: takes the account of every attempt.
-            caller: for whom the calls are made.
+            caller: caller of the model.
 
         Raises:
-            UnknownModel: no such provider, or a name without a provider.
-            MissingKey: the provider needs a key that is not set.
+            UnknownModel: the provider is unknown, or the name has no provider.
+            MissingKey: the provider's key is not set.
         """
         settings = self._settings
         provider = parse(model).provider

@@ -1,4 +1,4 @@
-"""The models of one process: each is loaded once, when it is first needed."""
+"""The models of one process: each is loaded once, on first use."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Models:
-    """Loads encoders when they are first used, in the thread that uses them, and shares them.
+    """Loads encoders on first use, in the caller's thread, and shares them.
 
     Args:
-        embedder: as :func:`~posology.index.embedders.load` takes it; ``None``: the packaged encoder.
-        options: how encoders compute; ``None``: in the ways that need no cache.
+        embedder: name for :func:`~posology.index.embedders.load`; ``None``: the packaged encoder.
+        options: options of encoders; ``None``: those that need no cache.
     """
 
     def __init__(self, embedder: str | None, options: Options | None = None) -> None:
@@ -33,7 +33,7 @@ class Models:
         self._own: Embedder | None = None
 
     def embedder(self) -> Embedder:
-        """The encoder of questions and passages. Blocking.
+        """Return the encoder of questions and passages. Blocking.
 
         Raises:
             EmbedderUnavailable: its files cannot be loaded.
@@ -46,14 +46,14 @@ class Models:
             return self._own
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """As a :class:`~posology.seams.TokenEncoder`: the packaged encoder, whatever the index's.
+        """Encode tokens as a :class:`~posology.seams.TokenEncoder`, always by the packaged encoder.
 
         The offline reader's threshold and weights hold for that one only.
         """
         return self._load_packaged().token_vectors(texts)
 
     def reader(self) -> Send:
-        """The offline reader, which counts tokens with the packaged encoder's own tokenizer."""
+        """Return the offline reader, which counts tokens with the packaged encoder's tokenizer."""
         from posology.llm.offline.reader import ExtractiveReader
 
         return ExtractiveReader(self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"))

@@ -1,4 +1,4 @@
-"""What models cost, as the settings say."""
+"""The configured prices of models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from posology.budget.prices.book import PriceBook, load
 
 
 def price_book(settings: Settings) -> PriceBook:
-    """The packaged prices, and the user's own over them.
+    """Load the packaged prices, overridden by the user's own.
 
     Raises:
         BadPrices: the user's file cannot be used.

@@ -1,4 +1,4 @@
-"""The configured retriever: encoder, re-ranker, and what counts as one work."""
+"""The configured retriever: encoder, re-ranker, expander, and folding of duplicate works."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from posology.seams import Reranker
 async def make_retriever(
     settings: Settings, models: Models, index: Index, *, reranked: bool = True
 ) -> Retriever:
-    """What finds passages in an index.
+    """Build the retriever of an index.
 
     Args:
-        settings: say what puts passages in order, and what counts once.
-        models: have the encoder.
-        index: to search.
-        reranked: whether the configured re-ranker orders what is found; without it the first stage does.
+        settings: name the re-ranker, the expander, and how works are folded.
+        models: has the encoder.
+        index: the index.
+        reranked: whether the configured re-ranker orders the passages; otherwise the first stage does.
 
     Raises:
         EmbedderUnavailable: the encoder's files cannot be loaded.
-        ModelUnavailable: those of the re-ranker cannot.
-        ConfigurationError: there is no such re-ranker or expander, or it needs what is not there.
+        ModelUnavailable: the re-ranker's files cannot be loaded.
+        ConfigurationError: the re-ranker or expander is unknown, or something that it needs is missing.
         IndexMismatch: another encoder made the index.
     """
     reranker = await to_thread.run_sync(make_reranker, settings, index) if reranked else None
@@ -43,10 +43,10 @@ async def make_retriever(
 
 
 def make_expander(settings: Settings) -> Expander | None:
-    """What gives other words for a question's, as ``POSOLOGY_EXPAND`` says; ``None`` where it is not set. Blocking.
+    """Build the expander of ``POSOLOGY_EXPAND``, which adds synonyms to a question; ``None``: not set. Blocking.
 
     Raises:
-        ConfigurationError: there is no such expander, or its file cannot be read.
+        ConfigurationError: the expander is unknown, or its file cannot be read.
     """
     found: list[Expander] = []
     for name in filter(None, (settings.expand or "").split(",")):
@@ -62,34 +62,34 @@ def make_expander(settings: Settings) -> Expander | None:
                 raise ConfigurationError(f"POSOLOGY_EXPAND: {error}") from error
         else:
             raise ConfigurationError(
-                f"POSOLOGY_EXPAND: no {name.strip()!r}: write abbreviations, or mesh:FILE, or both"
+                f"POSOLOGY_EXPAND must be abbreviations, mesh:FILE, or both (got {name.strip()!r})"
             )
     return Several(found) if found else None
 
 
 _HOW = (
-    "set POSOLOGY_RERANKER to medcpt, pruner, nsp:MODEL or provence:MODEL, where MODEL is a folder or a hub name, "
-    "which medcpt:MODEL may have, too"
+    "set POSOLOGY_RERANKER to medcpt, medcpt:MODEL, pruner, nsp:MODEL or provence:MODEL, where MODEL is a folder or "
+    "a hub name"
 )
 
 
 def make_reranker(settings: Settings, index: Index) -> Reranker | None:
-    """The re-ranker that ``POSOLOGY_RERANKER`` names; ``None`` where it names none. Blocking: it loads a model.
+    """Build the re-ranker of ``POSOLOGY_RERANKER``; ``None``: not set. Blocking: it loads a model.
 
     Args:
-        settings: name it: its kind, and after a colon its model where the kind has many.
-        index: whose passages it is to score.
+        settings: name its kind, and after a colon its model.
+        index: index of the passages to score.
 
     Raises:
-        ConfigurationError: there is no such re-ranker, it needs what the index has not, or its model does not
+        ConfigurationError: the re-ranker is unknown, the index lacks something that it needs, or its model does not
             load.
-        DeviceUnavailable: an encoder's device (``POSOLOGY_EMBEDDER_DEVICE``) is not there.
+        DeviceUnavailable: an encoder's device (``POSOLOGY_EMBEDDER_DEVICE``) is not available.
     """
     if settings.reranker is None:
         return None
     kind, _, model = settings.reranker.partition(":")
     if kind not in RERANKERS:
-        raise ConfigurationError(f"no re-ranker {settings.reranker!r}: {_HOW}")
+        raise ConfigurationError(f"unknown re-ranker {settings.reranker!r}: {_HOW}")
     return RERANKERS[kind](model.strip(), index, settings.embedding)
 
 
@@ -117,12 +117,14 @@ def _pruner(model: str, index: Index, options: Options) -> Reranker:  # noqa: AR
     from strategies.compression.late.pruner import LateReranker
 
     if model:
-        raise ConfigurationError(f"the pruner comes with its own model, not {model!r}: {_HOW}")
-    # nothing is loaded for an index that has none
+        raise ConfigurationError(
+            f"the pruner has its own model and takes none (got {model!r}): {_HOW}"
+        )
+    # checked before anything is loaded
     if index.meta.codec is None or index.meta.codec != LateCodec.packaged().name:
         kept = f"those of {index.meta.codec}" if index.meta.codec else "none"
         raise ConfigurationError(
-            f"the pruner reads token codes of its own codec, and the index has {kept}: "
+            f"the pruner needs token codes of its own codec, but the index has {kept}: "
             "ingest anew with POSOLOGY_TOKEN_CODES on, or choose another re-ranker (POSOLOGY_RERANKER)"
         )
     return LateReranker()
@@ -134,7 +136,7 @@ def _named(model: str, kind: str) -> str:
     return model
 
 
-#: kind → how it is made from its model's name, an index, and how encoders compute
+#: kind → function that builds it from its model's name, an index and the options of encoders
 RERANKERS: Mapping[str, Callable[[str, Index, Options], Reranker]] = MappingProxyType(
     {"medcpt": _medcpt, "nsp": _nsp, "provence": _provence, "pruner": _pruner}
 )

@@ -1,4 +1,4 @@
-"""From ledgers and figures of money to the forms that are published."""
+"""Published forms of spending, balances and audits."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 
 def today() -> date:
-    """The day that it is, UTC."""
+    """Return the current day, UTC."""
     return datetime.now(UTC).date()
 
 
 async def spend_output(
     redis: Redis, url: str, tenants: Sequence[str], days: Period, by: Grouping, *, one: bool
 ) -> SpendOutput:
-    """What tenants spent, together, and how their limits stand.
+    """Return the spending of tenants together, and their balances.
 
     Args:
         redis: the connection.
-        url: for messages.
-        tenants: whose.
-        days: when.
-        by: what is told apart.
-        one: whether it is the report of the one tenant.
+        url: address of Redis, for messages.
+        tenants: names of the tenants.
+        days: period of the report.
+        by: groups of the report.
+        one: whether it is the report of one tenant.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     groups: dict[str, Spent] = {}
     balances: list[BalanceOutput] = []
@@ -68,7 +68,7 @@ async def spend_output(
 
 
 def balance_fields(tenant: str, balance: Balance) -> dict[str, Any]:
-    """What is published of how one scope of a tenant's money stands."""
+    """Return the published fields of one balance."""
     return {
         "tenant": tenant,
         "scope": balance.scope,
@@ -92,12 +92,12 @@ def _amounts(found: Spent) -> dict[str, Any]:
 
 
 def audit_output(audit: Audit) -> LedgerAudit:
-    """The published form of an audit."""
+    """Return the published form of an audit."""
     return LedgerAudit(**_audit(audit))
 
 
 def rebuilt_output(rebuilt: Rebuilt) -> LedgerRebuilt:
-    """The published form of what was put right."""
+    """Return the published form of a rebuilt ledger."""
     return LedgerRebuilt(**_audit(rebuilt.audit), changed=_differences(rebuilt.changed))
 
 

@@ -1,4 +1,4 @@
-"""Q-tables as text: one JSON object, whose digest says whether it is whole."""
+"""Q-tables as text: one JSON object with a digest of its content."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy as np
 from policies.qtable import FORMAT, QTable, plain
 from posology.errors import BadArtefact
 
-#: what kind of artefact a file is
+#: kind of artefact
 KIND = "qtable"
 
 
 def write(table: QTable) -> str:
-    """A table as text; values and visits can be read by people, the centroids are base64.
+    """Write a table as text: values and visits are readable, the centroids are base64.
 
-    Numbers come back as they were, to the last bit.
+    Numbers are preserved to the last bit.
     """
-    said = {
+    content = {
         "posology": KIND,
         "digest": table.digest,
         "created": table.created.isoformat(),
@@ -34,63 +34,67 @@ def write(table: QTable) -> str:
             "float32": base64.b64encode(table.centroids.tobytes()).decode(),
         },
     }
-    rows = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in said.items())
+    rows = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in content.items())
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def read(text: str, *, path: str) -> QTable:
-    """The table that was written.
+    """Read a table.
 
     Args:
-        text: of :func:`write`.
-        path: where it was found, for messages.
+        text: text by :func:`write`.
+        path: path of the file, for messages.
 
     Raises:
-        BadArtefact: it is none, of another format, or was changed since it was written.
+        BadArtefact: not a Q-table, of another format, or changed since it was written.
     """
     try:
-        said = json.loads(text)
+        content = json.loads(text)
     except ValueError as error:
-        raise BadArtefact(f"it is no JSON: {error}", path=path) from None
-    if not isinstance(said, dict) or said.get("posology") != KIND:
-        raise BadArtefact("it is no Q-table", path=path)
-    if said.get("format") != FORMAT:
+        raise BadArtefact(f"not JSON: {error}", path=path) from None
+    if not isinstance(content, dict) or content.get("posology") != KIND:
+        raise BadArtefact("not a Q-table", path=path)
+    if content.get("format") != FORMAT:
         raise BadArtefact(
-            f"it is of format {said.get('format')}, and {FORMAT} is read: train it again", path=path
+            f"it is of format {content.get('format')}, and {FORMAT} is read: train it again",
+            path=path,
         )
     try:
-        table = _table(said)
+        table = _table(content)
     except KeyError as error:
-        raise BadArtefact(f"it lacks {error}", path=path) from None
+        raise BadArtefact(f"missing field {error}", path=path) from None
     except (TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise BadArtefact(f"it is damaged: {error}", path=path) from None
-    if table.digest != said.get("digest"):
-        raise BadArtefact("its digest is of another content: it was changed or cut", path=path)
+        raise BadArtefact(f"damaged: {error}", path=path) from None
+    if table.digest != content.get("digest"):
+        raise BadArtefact(
+            "the digest does not match the content: the file was changed or truncated", path=path
+        )
     return table
 
 
-def _table(said: dict[str, Any]) -> QTable:
-    packed, visits = said["centroids"], np.array(said["visits"])
+def _table(content: dict[str, Any]) -> QTable:
+    packed, visits = content["centroids"], np.array(content["visits"])
     if visits.dtype != np.int64:
-        raise ValueError("visits are whole numbers")
+        raise ValueError("visits must be whole numbers")
     centroids = np.frombuffer(base64.b64decode(packed["float32"], validate=True), "<f4")
     return QTable(
-        kind=str(said["kind"]),
+        kind=str(content["kind"]),
         centroids=centroids.reshape(packed["shape"]),
-        actions=tuple(float(share) for share in said["actions"]),
+        actions=tuple(float(share) for share in content["actions"]),
         q=np.array(
-            [[np.nan if value is None else value for value in row] for row in said["q"]], np.float64
+            [[np.nan if value is None else value for value in row] for row in content["q"]],
+            np.float64,
         ),
         visits=visits,
-        alpha=float(said["alpha"]),
-        embedder=str(said["embedder"]),
-        compressor=str(said["compressor"]),
-        model=str(said["model"]),
-        k=int(said["k"]),
-        prompts={str(name): str(digest) for name, digest in said["prompts"].items()},
-        data=str(said["data"]),
-        least_visits=int(said["least_visits"]),
-        fallback=float(said["fallback"]),
-        created=datetime.fromisoformat(said["created"]),
-        parent=None if said["parent"] is None else str(said["parent"]),
+        alpha=float(content["alpha"]),
+        embedder=str(content["embedder"]),
+        compressor=str(content["compressor"]),
+        model=str(content["model"]),
+        k=int(content["k"]),
+        prompts={str(name): str(digest) for name, digest in content["prompts"].items()},
+        data=str(content["data"]),
+        least_visits=int(content["least_visits"]),
+        fallback=float(content["fallback"]),
+        created=datetime.fromisoformat(content["created"]),
+        parent=None if content["parent"] is None else str(content["parent"]),
     )

@@ -1,9 +1,9 @@
-"""Preflight: whether the key document is likely to be lost in the middle of what was retrieved.
+"""Preflight: whether the key document is likely to be buried in the middle of the retrieved passages.
 
 Zhang et al. (BriefContext, sections 2.5 and 5.2) let two rankings of the same passages vote: where their
-first places agree, the key document is taken to be among them, and the passages can be read in one call.
+first places agree, the key document is assumed to be among them, and the passages can be read in one call.
 :class:`Published` is their rule. :class:`Calibrated` learned from questions whose key document is known; it
-weighs more of what the rankings say, and gives a probability. Figures: ``policies/models/README.md``.
+uses more features of the rankings, and returns a probability. Figures: ``policies/models/README.md``.
 """
 
 from __future__ import annotations
@@ -46,57 +46,57 @@ _DIGEST = 16
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """Whether the key document is expected beyond the places that a model reads well."""
+    """Whether the key document is expected beyond the first places, which a model reads well."""
 
     issue: bool
-    #: of the issue, 0 to 1; ``None``: the predictor gives none
+    #: probability of that, 0 to 1; ``None``: the predictor returns none
     probability: float | None
-    #: a sentence with the numbers that it rests on
+    #: sentence with the numbers that it is based on
     reason: str
 
 
 class Predictor(Protocol):
-    """Predicts from features alone, so that a record of them predicts the same way again."""
+    """Predicts from features alone, so that the prediction can be replayed from a record."""
 
     @property
     def name(self) -> str:
-        """What it is chosen by."""
+        """Name in :data:`PREDICTORS`."""
         ...
 
     @property
     def version(self) -> str:
-        """Digest of its settings and of what it learned: equal versions predict alike."""
+        """Digest of its settings and learned weights: equal versions predict alike."""
         ...
 
     def __call__(self, features: Mapping[str, Any]) -> Prediction:
         """Predict.
 
         Args:
-            features: those of :func:`observe`, and any others.
+            features: features by :func:`observe`, and any others.
 
         Raises:
-            InvalidRecord: a feature that it looks at is missing, or is none.
+            InvalidRecord: a feature that it uses is missing or invalid.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """The paper's rule: the issue is expected where the first ``n`` of two rankings hardly meet.
+    """The paper's rule: the key document is buried if the first ``n`` of two rankings hardly overlap.
 
     Source: Zhang et al. (BriefContext), equation 1; ``n`` and threshold from sections 2.5 and 5.3.
     """
 
     #: one of :data:`PLACES`
     n: int = 3
-    #: the largest IoU at which the issue is expected
+    #: largest IoU at which the key document is expected to be buried
     threshold: float = 0.2
 
     def __post_init__(self) -> None:
         if self.n not in PLACES:
-            raise ValueError(f"the first {self.n} places are not compared: choose of {PLACES}")
+            raise ValueError(f"n must be one of {PLACES} (got {self.n})")
         if not 0 <= self.threshold <= 1:
-            raise ValueError(f"an IoU is between 0 and 1, not {self.threshold}")
+            raise ValueError(f"threshold must be from 0 to 1 (got {self.threshold})")
 
     @property
     def name(self) -> str:
@@ -128,7 +128,7 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Term:
-    """What one feature contributes: ``weight · (value − mean) / scale``."""
+    """Contribution of one feature: ``weight · (value − mean) / scale``."""
 
     feature: str
     weight: float
@@ -141,17 +141,17 @@ class Model:
     """A standardised logistic regression for one order of showing."""
 
     intercept: float
-    #: the least probability at which the issue is expected
+    #: least probability at which the key document is expected to be buried
     threshold: float
     terms: tuple[Term, ...]
 
     def probability(self, features: Mapping[str, Any]) -> float:
-        """Of the issue, 0 to 1."""
+        """Return the probability that the key document is buried, 0 to 1."""
         score = self.intercept + math.fsum(
             term.weight * (_number(features, term.feature) - term.mean) / term.scale
             for term in self.terms
         )
-        # of a negative number: exp of a large one overflows
+        # exp of a large positive number overflows
         odds = math.exp(-abs(score))
         return 1 / (1 + odds) if score >= 0 else odds / (1 + odds)
 
@@ -160,13 +160,13 @@ class Model:
 class Calibrated:
     """A logistic regression, learned from questions whose key document is known.
 
-    It has a model for each order in which passages are shown, since in each other documents are beyond the
-    first places. Passages in another order get the published rule.
+    It has a model for each order of showing passages, since each has other documents beyond the first places. For
+    other orders it applies the published rule.
     """
 
-    #: by the order of showing, one of :data:`ORDERS`
+    #: order of showing, one of :data:`ORDERS` → model
     models: Mapping[str, Model]
-    #: what it was trained on, for people
+    #: description of its training data
     trained: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -177,14 +177,14 @@ class Calibrated:
     @property
     def version(self) -> str:
         """Digest of its models."""
-        return _digest({"rule": self.name, "models": _said(self.models)})
+        return _digest({"rule": self.name, "models": _plain(self.models)})
 
     def __call__(self, features: Mapping[str, Any]) -> Prediction:
         """See :class:`Predictor`."""
         order = features.get(PREFIX + "order")
         if order not in (*ORDERS, OTHER_ORDER):
             raise InvalidRecord(
-                f"{PREFIX}order is {order!r}, and not the name of an order: decide anew",
+                f"{PREFIX}order must be the name of an order (got {order!r}): decide anew",
                 field=PREFIX + "order",
             )
         model = self.models.get(order)
@@ -216,46 +216,50 @@ class Calibrated:
 
 
 def write(predictor: Calibrated) -> str:
-    """A calibrated predictor as text, one JSON object that people can read."""
-    said = {
+    """Write a calibrated predictor as text: one readable JSON object."""
+    content = {
         "posology": "preflight",
         "format": _FORMAT,
         "digest": predictor.version,
         "trained": dict(predictor.trained),
-        "models": _said(predictor.models),
+        "models": _plain(predictor.models),
     }
-    return json.dumps(said, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def read(text: str, *, path: str) -> Calibrated:
-    """The predictor that was written.
+    """Read a calibrated predictor.
 
     Args:
-        text: of :func:`write`.
-        path: where it was found, for messages.
+        text: text by :func:`write`.
+        path: path of the file, for messages.
 
     Raises:
-        BadArtefact: it is none, of another format, or was changed since it was written.
+        BadArtefact: not a predictor, of another format, or changed since it was written.
     """
     try:
-        said = json.loads(text)
-        if said["posology"] != "preflight" or said["format"] != _FORMAT:
-            raise BadArtefact("it is no preflight model of this format: train it again", path=path)
+        content = json.loads(text)
+        if content["posology"] != "preflight" or content["format"] != _FORMAT:
+            raise BadArtefact(
+                f"not a preflight model of format {_FORMAT}: train it again", path=path
+            )
         predictor = Calibrated(
-            models=MappingProxyType({name: _model(of) for name, of in said["models"].items()}),
-            trained=MappingProxyType(said["trained"]),
+            models=MappingProxyType({name: _model(of) for name, of in content["models"].items()}),
+            trained=MappingProxyType(content["trained"]),
         )
-        digest = said["digest"]
+        digest = content["digest"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadArtefact(f"it is damaged: {error!r}", path=path) from None
+        raise BadArtefact(f"damaged: {error!r}", path=path) from None
     if digest != predictor.version:
-        raise BadArtefact("its digest is of another content: it was changed or cut", path=path)
+        raise BadArtefact(
+            "the digest does not match the content: the file was changed or truncated", path=path
+        )
     return predictor
 
 
 @cache
 def packaged() -> Calibrated:
-    """The calibrated predictor that comes with Posology.
+    """Return the calibrated predictor that comes with Posology.
 
     Raises:
         BadArtefact: the installation is damaged.
@@ -264,16 +268,15 @@ def packaged() -> Calibrated:
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadArtefact(f"it cannot be read: {error.strerror}", path=str(file)) from error
+        raise BadArtefact(f"cannot be read: {error.strerror}", path=str(file)) from error
     return read(text, path=str(file))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Suited:
-    """The calibrated predictor for vectors of the embedder that it learned from, else the published rule.
+    """The calibrated predictor for vectors of the embedder that it learned with, else the published rule.
 
-    Whose vectors they are is the feature ``embedder``, which the router adds; where nobody said, they are taken
-    to be of the packaged embedder.
+    The router adds the embedder as feature ``embedder``; if it is unknown, the packaged embedder is assumed.
     """
 
     calibrated: Calibrated
@@ -301,13 +304,13 @@ def _suited() -> Suited:
     return Suited(calibrated=packaged())
 
 
-#: name → how to get it
+#: name → function that returns the predictor
 PREDICTORS: Mapping[str, Callable[[], Predictor]] = MappingProxyType(
     {"auto": _suited, "calibrated": packaged, "published": Published}
 )
 
 
-def _said(models: Mapping[str, Model]) -> dict[str, Any]:
+def _plain(models: Mapping[str, Model]) -> dict[str, Any]:
     return {
         order: {
             "intercept": model.intercept,
@@ -318,16 +321,16 @@ def _said(models: Mapping[str, Model]) -> dict[str, Any]:
     }
 
 
-def _model(said: Mapping[str, Any]) -> Model:
+def _model(content: Mapping[str, Any]) -> Model:
     terms = tuple(
         Term(feature=feature, weight=float(weight), mean=float(mean), scale=float(scale))
-        for feature, (weight, mean, scale) in said["terms"].items()
+        for feature, (weight, mean, scale) in content["terms"].items()
     )
     model = Model(
-        intercept=float(said["intercept"]), threshold=float(said["threshold"]), terms=terms
+        intercept=float(content["intercept"]), threshold=float(content["threshold"]), terms=terms
     )
     if not all(term.scale > 0 for term in terms):
-        raise ValueError("a scale must be above 0")
+        raise ValueError("a scale must be > 0")
     return model
 
 
@@ -335,8 +338,8 @@ def _number(features: Mapping[str, Any], name: str) -> float:
     value = features.get(PREFIX + name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidRecord(
-            f"{PREFIX}{name} is {value!r}, and not a number: this record lacks what preflight looks "
-            "at; decide anew",
+            f"{PREFIX}{name} must be a number (got {value!r}): the record lacks a feature of preflight, decide "
+            "anew",
             field=PREFIX + name,
         )
     return value

@@ -1,4 +1,4 @@
-"""What preflight looks at: how far the rankings of one retrieval agree, and how their first stand out."""
+"""Features of preflight: agreement of the rankings of one retrieval, and gaps between their scores."""
 
 from __future__ import annotations
 
@@ -9,28 +9,27 @@ from types import MappingProxyType
 from policies.rankings import correlation, iou, nearness, overlap
 from posology.types import Ranking, Retrieval
 
-#: what every feature's name begins with
+#: prefix of every feature's name
 PREFIX = "preflight."
-#: how many first places are compared
+#: numbers of first places that are compared
 PLACES = (1, 2, 3, 5, 8)
-#: places at the top that a model reads well; a key document beyond them has the issue (section 5.3)
+#: first places that a model reads well; beyond them a key document is buried (section 5.3)
 SPOTLIGHT = 3
-#: orders in which passages can be shown; of two that show the same, the earlier is named
+#: orders in which passages can be shown; if two are equal, the earlier is named
 ORDERS = ("fused", "dense", "bm25")
-#: the order of passages that come in none of these
+#: name of any other order
 OTHER_ORDER = "other"
-#: by which the odds that a passage is the key document grow: e to the power of this times its score. Rounded
-#: maximum likelihood over PubMedQA and SciFact with MiniLM's vectors (``policies/models/README.md``)
+#: Weights of scores in the log odds that a passage is the key document. Rounded maximum likelihood over PubMedQA and SciFact with MiniLM's vectors (``policies/models/README.md``)
 WEIGHTS: Mapping[str, float] = MappingProxyType({"dense": 20.0, "corpus": 0.2, "rerank": 0.2})
 
-#: log odds at which no more is made of differences
+#: largest log odds; beyond it differences are ignored
 _CERTAIN = 9.0
 
 
 def observe(retrieval: Retrieval) -> dict[str, float | str | int]:
-    """What a predictor may look at, flat: names to numbers, and the name of the order of showing.
+    """Return all features, flat: names to numbers, and the name of the order of showing.
 
-    Every feature is there and finite whatever was retrieved. Rankings that are compared: ``dense``;
+    Every feature is present and finite for any retrieval. Rankings that are compared: ``dense``;
     ``bm25_rerank``, the same passages by BM25; ``bm25`` over the whole corpus; ``fused``.
     """
     dense, rerank = retrieval.dense, retrieval.bm25_rerank
@@ -75,9 +74,9 @@ def _order(retrieval: Retrieval) -> str:
 
 
 def _beyond(retrieval: Retrieval) -> dict[str, float | str | int]:
-    """Log odds that the key document is beyond the first places shown, were it one of those retrieved.
+    """Return the log odds that the key document, if retrieved, is beyond the first places shown.
 
-    Of both methods together, and of each alone.
+    By both methods together, and by each alone.
     """
     shown = {one.passage.id for one in retrieval.passages[:SPOTLIGHT]}
     names, scores = candidates(retrieval)
@@ -96,7 +95,7 @@ def _beyond(retrieval: Retrieval) -> dict[str, float | str | int]:
 
 
 def candidates(retrieval: Retrieval) -> tuple[list[str], dict[str, list[float]]]:
-    """The ids of what either method found or is shown first, and their scores by each of :data:`WEIGHTS`."""
+    """Return the ids that either method found or that are shown first, and their scores by each of :data:`WEIGHTS`."""
     rankings = {
         "dense": retrieval.dense,
         "corpus": retrieval.bm25,
@@ -108,7 +107,7 @@ def candidates(retrieval: Retrieval) -> tuple[list[str], dict[str, list[float]]]
 
 
 def _scores(ranking: Ranking, names: Sequence[str]) -> list[float]:
-    """The score of each; what a ranking does not hold is at best as good as its last."""
+    """Return the score of each id; ids that a ranking lacks score like its last one."""
     scores = {hit.passage_id: hit.score for hit in ranking.hits if math.isfinite(hit.score)}
     last = min(scores.values(), default=0.0)
     return [scores.get(name, last) for name in names]
@@ -119,19 +118,19 @@ def _log_odds(names: Sequence[str], utilities: Sequence[float], shown: Set[str])
     shares = [math.exp(max(-700.0, utility - most)) for utility in utilities]
     inside = math.fsum(s for name, s in zip(names, shares, strict=True) if name in shown)
     outside = math.fsum(shares) - inside
-    # beyond e^9 the shares say less than what was never retrieved
+    # beyond e^9, documents that were not retrieved matter more than the difference
     least = math.exp(-_CERTAIN) * (inside + outside)
     return math.log(max(outside, least) / max(inside, least)) if names else -_CERTAIN
 
 
 def _gaps(name: str, ranking: Ranking) -> dict[str, float | str | int]:
-    """The first score, and how far the first stands above the others, as shares of the first."""
+    """Return the first score, and its lead over the others as shares of the first."""
     scores = [hit.score for hit in ranking.hits if math.isfinite(hit.score)]
     first = scores[0] if scores else 0.0
     size = max(abs(first), 1e-9)
 
     def gap(score: float) -> float:
-        # a score of another sign would make the share as large as you like
+        # scores of opposite signs could make the share arbitrarily large
         return max(-1.0, min(2.0, (first - score) / size))
 
     def to(place: int) -> float:

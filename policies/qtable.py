@@ -37,51 +37,51 @@ FALLBACK = 1.0
 LEAST_VISITS = 5
 #: characters of a digest
 _DIGEST = 16
-#: how far from 1 the length of a vector may be that counts as 1: float16 keeps unit vectors within 0.001
+#: tolerated deviation of a unit vector's length from 1: float16 keeps unit vectors within 0.001
 _ROUNDING = 2e-3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class QTable:
-    """What was learned, and of what: S states, A actions. Tables of one digest decide alike.
+    """A learned table of S states and A actions. Tables of one digest decide alike.
 
     Raises:
-        ValueError: the parts do not fit each other.
+        ValueError: the parts are inconsistent.
     """
 
     #: one of :data:`STATES`
     kind: str
     #: shape ``(S, width)``, float32; the width is the dimension of the embedder, twice it, or 1 for cosine
     centroids: NDArray[np.float32]
-    #: shares that are kept, 0 to 1, growing; 1.0 is direct RAG
+    #: shares to keep, 0 to 1, rising; 1.0 is direct RAG
     actions: tuple[float, ...]
-    #: mean reward of each action in each state, shape ``(S, A)``, float64; NaN where there was none
+    #: mean reward of each action in each state, shape ``(S, A)``, float64; NaN without rewards
     q: NDArray[np.float64]
-    #: rewards behind each value, shape ``(S, A)``, int64
+    #: number of rewards of each value, shape ``(S, A)``, int64
     visits: NDArray[np.int64]
     #: weight of the answer's quality against the tokens' share in a reward, 0 to 1
     alpha: float
-    #: whose vectors the states are of
+    #: name of the embedder of the states' vectors
     embedder: str
-    #: what reduced the contexts
+    #: name of the compressor that reduced the contexts
     compressor: str
-    #: whose answers were rewarded, ``provider:name``
+    #: model of the rewarded answers, ``provider:name``
     model: str
-    #: passages that were retrieved for a question
+    #: retrieved passages a question
     k: int
-    #: digest of each prompt that was used, by its name
+    #: name of each prompt → its digest
     prompts: Mapping[str, str]
-    #: digest of the questions that it was trained on
+    #: digest of the training questions
     data: str
-    #: a state decides when each of its actions has as many rewards
+    #: least rewards of each action for a state to decide
     least_visits: int
-    #: share that is kept in states which do not
+    #: share to keep in states with fewer rewards
     fallback: float
-    #: UTC; no part of the digest
+    #: time of creation, UTC; not in the digest
     created: datetime
-    #: digest of the table from which it came by feedback; ``None``: it was trained
+    #: digest of the table that feedback changed into this one; ``None``: it was trained
     parent: str | None = None
-    #: identity of all of the content but ``created``, 16 hexadecimal digits
+    #: digest of the content without ``created``, 16 hexadecimal digits
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class QTable:
             array = np.array(getattr(self, name), dtype=kind, order="C")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        # 1 and 1.0 are one value, and are to have one digest
+        # 1 and 1.0 must have one digest
         object.__setattr__(self, "actions", tuple(float(share) for share in self.actions))
         object.__setattr__(self, "alpha", float(self.alpha))
         object.__setattr__(self, "fallback", float(self.fallback))
@@ -101,12 +101,12 @@ class QTable:
 
     @property
     def states(self) -> int:
-        """How many there are."""
+        """Number of states."""
         return len(self.centroids)
 
     @property
     def dim(self) -> int | None:
-        """Length of the vectors that it is for; ``None``: any."""
+        """Length of the embedder's vectors; ``None``: any."""
         width = int(self.centroids.shape[1])
         match self.kind:
             case "difference":
@@ -117,10 +117,9 @@ class QTable:
                 return None
 
     def best(self, state: int) -> int | None:
-        """The action of the highest value, of equal ones the cheapest; ``None``: too little is known.
+        """Return the action of the highest value, of equal ones the cheapest; ``None``: too few rewards.
 
-        An action that was tried less often than the others cannot be compared with them: one reward short,
-        and the whole state falls back.
+        An action with too few rewards cannot be compared, so the whole state falls back.
         """
         if self.visits[state].min() < self.least_visits:
             return None
@@ -129,26 +128,26 @@ class QTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """What a Q-table chose, and of what."""
+    """Choice of a Q-table, with its alternatives."""
 
-    #: share of the sentences that is kept whole; 1: nothing is compressed
+    #: share of the sentences to keep, 0 to 1; 1: nothing is compressed
     keep: float
     #: a sentence for a reader
     reason: str
-    #: whether it is the stated default, since too little is known of the state
+    #: whether it is the fallback, because the state has too few rewards
     fallback: bool
     state: int
     #: value of each action in that state; ``None``: never tried
     values: tuple[float | None, ...]
-    #: rewards behind each
+    #: number of rewards of each action
     visits: tuple[int, ...]
 
 
 def state_vector(retrieval: Retrieval, kind: str) -> NDArray[np.float32]:
-    """What context and question have in common (algorithm 1, line 4; table 5).
+    """Return the state vector of a context and a question (algorithm 1, line 4; table 5).
 
-    The context's vector is the mean of its passages' vectors, of unit length: nothing but the question is
-    embedded for it. All are made to unit length first where their embedder gives others.
+    The context's vector is the unit-length mean of its passages' vectors, so only the question is embedded. Vectors of
+    other lengths are scaled to unit length first.
 
     Args:
         retrieval: at least one passage.
@@ -158,19 +157,19 @@ def state_vector(retrieval: Retrieval, kind: str) -> NDArray[np.float32]:
         Shape ``(dim,)`` for a difference, ``(1,)`` for a cosine, ``(2 * dim,)`` for a concatenation.
 
     Raises:
-        PolicyMismatch: nothing was retrieved: there is no context to keep a share of.
-        ValueError: there is no such kind.
+        PolicyMismatch: nothing was retrieved.
+        ValueError: the kind is unknown.
     """
     if not retrieval.passages:
         raise PolicyMismatch(
-            "the Q-table was asked about a question without passages: there is nothing to compress",
+            "the Q-table cannot decide for a question without passages",
             policy=NAME,
         )
     query = _unit(retrieval.query_vector)
     own = [_unit(item.vector) for item in retrieval.passages]
     mean = np.stack(own).mean(axis=0, dtype=np.float64)
     norm = float(np.linalg.norm(mean))
-    # opposite vectors cancel out: such a context is like no other
+    # opposite vectors cancel out
     context: NDArray[np.float32] = (mean / norm if norm else mean).astype(np.float32)
     match kind:
         case "difference":
@@ -181,18 +180,18 @@ def state_vector(retrieval: Retrieval, kind: str) -> NDArray[np.float32]:
         case "concatenation":
             return np.concatenate([context, query])
         case _:
-            raise ValueError(f"no state {kind!r}: choose {', '.join(STATES)}")
+            raise ValueError(f"kind must be one of {', '.join(STATES)} (got {kind!r})")
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The vector's direction; what is of unit length but for rounding stays as it is, bit by bit."""
+    """Scale a vector to unit length; a vector of unit length up to rounding is unchanged, bit by bit."""
     found = np.asarray(vector, np.float32)
     norm = float(np.linalg.norm(found))
     return found if not norm or abs(norm - 1) < _ROUNDING else (found / norm).astype(np.float32)
 
 
 def nearest(centroids: NDArray[np.float32], vector: NDArray[np.float32]) -> tuple[int, float]:
-    """The nearest centroid by Euclidean distance, of equally near ones the first, and the distance.
+    """Return the nearest centroid by Euclidean distance, the first of equally near ones, and the distance.
 
     Args:
         centroids: shape ``(S, width)``.
@@ -204,17 +203,17 @@ def nearest(centroids: NDArray[np.float32], vector: NDArray[np.float32]) -> tupl
 
 
 def observe(table: QTable, retrieval: Retrieval) -> dict[str, Any]:
-    """What the table looks at, for the record: ``qtable.state``, ``qtable.distance``, ``qtable.table``.
+    """Return the table's features, for the record: ``qtable.state``, ``qtable.distance``, ``qtable.table``.
 
     Raises:
-        PolicyMismatch: nothing was retrieved, or the vectors are of another length than the table's.
+        PolicyMismatch: nothing was retrieved, or the vectors have another length than the table's.
     """
     vector = state_vector(retrieval, table.kind)
     width = table.centroids.shape[1]
     if len(vector) != width:
         raise PolicyMismatch(
-            f"the Q-table was trained with {table.embedder}, whose vectors have {table.dim} numbers, and "
-            f"the question's has {len(retrieval.query_vector)}: train one with this index",
+            f"the Q-table was trained with {table.embedder}, whose vectors have {table.dim} numbers, but the "
+            f"question's has {len(retrieval.query_vector)}: train a Q-table with this index",
             policy=NAME,
         )
     state, distance = nearest(table.centroids, vector)
@@ -226,20 +225,21 @@ def observe(table: QTable, retrieval: Retrieval) -> dict[str, Any]:
 
 
 def choose(table: QTable, features: Mapping[str, Any]) -> Choice:
-    """Choose from what :func:`observe` found (algorithm 2, lines 2 and 3), and from nothing else.
+    """Choose by the features of :func:`observe` alone (algorithm 2, lines 2 and 3).
 
     Raises:
-        PolicyMismatch: another table was looked at, or no state of this one is named.
+        PolicyMismatch: the features are of another table, or name no state of this one.
     """
-    state, looked_at = features.get("qtable.state"), features.get("qtable.table")
-    if looked_at != table.digest:
+    state, recorded = features.get("qtable.state"), features.get("qtable.table")
+    if recorded != table.digest:
         raise PolicyMismatch(
-            f"the record is of Q-table {looked_at}, and this is {table.digest}: name the file of that one",
+            f"this decision was made with Q-table {recorded}, but {table.digest} is loaded: pass --qtable with the file of "
+            f"{recorded}",
             policy=NAME,
         )
     if not isinstance(state, int) or not 0 <= state < table.states:
         raise PolicyMismatch(
-            f"the record names no state of Q-table {table.digest}: {state!r}", policy=NAME
+            f"qtable.state must be a state of Q-table {table.digest} (got {state!r})", policy=NAME
         )
     action = table.best(state)
     values, visits = table.q[state], table.visits[state]
@@ -255,24 +255,24 @@ def choose(table: QTable, features: Mapping[str, Any]) -> Choice:
 
 
 def reward(*, tau: float, r: float, best: float, alpha: float) -> float:
-    """−(1−α)τ + α(2r − r*) ("Details of RL", reward).
+    """Return −(1−α)τ + α(2r − r*) ("Details of RL", reward).
 
     Args:
         tau: share of the context's tokens that was shown, 0 to 1.
         r: quality of the answer, 0 to 1.
-        best: r*, the quality that the whole context gives.
+        best: r*, quality with the whole context, 0 to 1.
         alpha: weight of quality, 0 to 1.
     """
     return -(1 - alpha) * tau + alpha * (2 * r - best)
 
 
 def updated(table: QTable, state: int, action: int, reward: float) -> QTable:
-    """Q ← Q + (R − Q)/n, n counting this reward (algorithm 1, line 15).
+    """Return the table after one more reward: Q ← Q + (R − Q)/n, n including this reward (algorithm 1, line 15).
 
     Args:
-        table: it stays as it is.
-        state: from 0.
-        action: place in :attr:`QTable.actions`.
+        table: the table; unchanged.
+        state: number of the state, from 0.
+        action: place in :attr:`QTable.actions`, from 0.
         reward: see :func:`reward`.
     """
     q, visits = table.q.copy(), table.visits.copy()
@@ -283,17 +283,17 @@ def updated(table: QTable, state: int, action: int, reward: float) -> QTable:
 
 
 def merged(table: QTable, counts: NDArray[np.int64], sums: NDArray[np.float64]) -> QTable:
-    """The table with many rewards more, as if each had come by :func:`updated`.
+    """Return the table after many more rewards, as if each had come by :func:`updated`.
 
     Args:
-        table: it stays as it is.
-        counts: of the rewards, shape ``(S, A)``.
-        sums: of the rewards, shape ``(S, A)``; 0 where there was none.
+        table: the table; unchanged.
+        counts: numbers of rewards, shape ``(S, A)``.
+        sums: sums of rewards, shape ``(S, A)``; 0 without rewards.
     """
     visits = table.visits + counts
     total = np.where(table.visits > 0, table.q, 0.0) * table.visits + sums
     q = np.divide(total, visits, out=np.full(total.shape, np.nan), where=visits > 0)
-    # where nothing came, not even the last digit changes
+    # values without new rewards stay exact to the last bit
     return replace(table, q=np.where(counts > 0, q, table.q), visits=visits)
 
 
@@ -305,28 +305,28 @@ def strangers(
     k: int | None = None,
     prompts: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """In what a question differs from those that the table learned from, a sentence each.
+    """Return the differences of a question from the table's training questions, a sentence each.
 
-    It may be used all the same: the paper finds a table of one number of passages good for others (table 4).
+    The table may be used nevertheless: the paper finds a table for one number of passages good for others (table 4).
 
     Args:
-        table: what was learned.
-        model: that is to answer; ``None``, here and below: not compared.
-        compressor: name of the one that is to reduce.
-        k: passages that are retrieved.
-        prompts: digest of each prompt, by its name.
+        table: the table.
+        model: model that answers; ``None``, here and below: not compared.
+        compressor: name of the compressor.
+        k: number of retrieved passages.
+        prompts: name of each prompt → its digest.
     """
-    said = []
+    found = []
     if model not in (None, table.model):
-        said.append(f"it learned from answers of {table.model}, not of {model}")
+        found.append(f"it learned from answers of {table.model}, not of {model}")
     if compressor not in (None, table.compressor):
-        said.append(f"it learned from contexts of {table.compressor}, not of {compressor}")
+        found.append(f"it learned from contexts of {table.compressor}, not of {compressor}")
     if k not in (None, table.k):
-        said.append(f"it learned from {table.k} passages a question, not from {k}")
+        found.append(f"it learned from {table.k} passages a question, not from {k}")
     asked = sorted((prompts or {}).items())
     if changed := [name for name, digest in asked if table.prompts.get(name) != digest]:
-        said.append(f"it learned with another wording of the prompt {', '.join(changed)}")
-    return tuple(said)
+        found.append(f"it learned with another wording of the prompt {', '.join(changed)}")
+    return tuple(found)
 
 
 def _reason(table: QTable, state: int, action: int | None, keep: float) -> str:
@@ -344,34 +344,34 @@ def _reason(table: QTable, state: int, action: int | None, keep: float) -> str:
 def _fault(table: QTable) -> str | None:
     shape = (len(table.centroids), len(table.actions))
     if table.kind not in STATES:
-        return f"no state {table.kind!r}: choose {', '.join(STATES)}"
+        return f"kind must be one of {', '.join(STATES)} (got {table.kind!r})"
     if table.centroids.ndim != 2 or not table.centroids.size:
         return f"centroids of shape {table.centroids.shape}"
     if table.kind == "cosine" and table.centroids.shape[1] != 1:
-        return "centroids of a cosine are one number each"
+        return "centroids of a cosine must be one number each"
     if table.kind == "concatenation" and table.centroids.shape[1] % 2:
-        return "centroids of a concatenation have two halves"
+        return "centroids of a concatenation must have an even length"
     if not np.isfinite(table.centroids).all():
-        return "a centroid is no place"
+        return "centroids must be finite"
     if not shape[1] or list(table.actions) != sorted(set(table.actions)):
-        return "actions are shares, growing"
+        return "actions must be rising shares"
     if not all(0 <= share <= 1 for share in (*table.actions, table.fallback, table.alpha)):
-        return "actions, the fallback and alpha are shares from 0 to 1"
+        return "actions, fallback and alpha must be from 0 to 1"
     if table.q.shape != shape or table.visits.shape != shape:
-        return f"values of shape {table.q.shape} and visits of {table.visits.shape}, not {shape}"
+        return f"values and visits must have shape {shape} (got {table.q.shape} and {table.visits.shape})"
     if (table.visits < 0).any() or np.isinf(table.q).any():
-        return "visits are counts, and values numbers"
+        return "visits must be at least 0, and values finite"
     if (np.isnan(table.q) != (table.visits == 0)).any():
-        return "an action has a value where it was tried, and nowhere else"
+        return "actions must have a value if and only if they have visits"
     if table.least_visits < 1 or table.k < 1:
-        return "least visits and k are at least 1"
+        return "least_visits and k must be at least 1"
     if table.created.tzinfo is None:
-        return "the time of creation names no zone"
+        return "created must have a time zone"
     return None
 
 
 def plain(table: QTable) -> dict[str, Any]:
-    """What a table is but for its arrays, as JSON holds it: all of it is of the digest."""
+    """Return a table without its arrays, as JSON values; all of them are in the digest."""
     return {
         "format": FORMAT,
         "parent": table.parent,
@@ -390,9 +390,9 @@ def plain(table: QTable) -> dict[str, Any]:
 
 
 def _digest(table: QTable) -> str:
-    said = plain(table) | {"shapes": [table.centroids.shape, table.q.shape]}
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
-    # there are many NaNs, and all say the same
+    content = plain(table) | {"shapes": [table.centroids.shape, table.q.shape]}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    # NaN has many bit patterns
     q = np.where(np.isnan(table.q), np.nan, table.q)
     for array in (table.centroids, q, table.visits):
         digest.update(array.tobytes())

@@ -1,15 +1,15 @@
-"""How far two rankings agree: measures between 0 and 1, or −1 and 1, defined for every pair of rankings."""
+"""Agreement of two rankings: measures from 0 to 1, or −1 to 1, defined for every pair of rankings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: weight that each place has of the one before, in :func:`overlap`: the first five places hold 4/5 of it
+#: weight of each place relative to the one before, in :func:`overlap`: the first five places have 4/5 of the weight
 PERSISTENCE = 0.8
 
 
 def iou(first: Sequence[str], second: Sequence[str], n: int) -> float:
-    """Intersection over union of the first ``n`` ids of each, 0 to 1; 1 where both are empty.
+    """Return the intersection over union of the first ``n`` ids of each, 0 to 1; 1 if both are empty.
 
     Source: Zhang et al. (BriefContext), equation 1.
     """
@@ -19,10 +19,9 @@ def iou(first: Sequence[str], second: Sequence[str], n: int) -> float:
 
 
 def overlap(first: Sequence[str], second: Sequence[str], *, p: float = PERSISTENCE) -> float:
-    """Rank-biased overlap, 0 to 1: agreement in which the first places count most.
+    """Return the rank-biased overlap, 0 to 1: agreement in which the first places count most.
 
-    Extrapolated beyond the end of the shorter ranking; 1 where either is empty and so disagrees with
-    nothing.
+    Extrapolated beyond the end of the shorter ranking; 1 if either is empty.
 
     Source: Webber, Moffat and Zobel, *A similarity measure for indefinite rankings*, TOIS 2010,
     equation 30.
@@ -43,7 +42,7 @@ def overlap(first: Sequence[str], second: Sequence[str], *, p: float = PERSISTEN
 
 
 def correlation(first: Sequence[str], second: Sequence[str]) -> float:
-    """Spearman's correlation of the places of what both hold, −1 to 1; 1 where that is less than two."""
+    """Return Spearman's correlation of the places of common ids, −1 to 1; 1 for fewer than two."""
     at = {name: place for place, name in enumerate(second)}
     common = [at[name] for name in first if name in at]
     n = len(common)
@@ -55,7 +54,7 @@ def correlation(first: Sequence[str], second: Sequence[str]) -> float:
 
 
 def nearness(ranking: Sequence[str], wanted: Sequence[str]) -> float:
-    """One by the place in ``ranking`` of what is first in ``wanted``; 0 where it is not there."""
+    """Return the reciprocal place in ``ranking`` of the first id of ``wanted``; 0 if it is missing."""
     if not wanted or wanted[0] not in ranking:
         return 0.0
     return 1 / (ranking.index(wanted[0]) + 1)

@@ -51,10 +51,10 @@ def observe(saving: Saving | None) -> dict[str, Any]:
 
 
 def recorded(features: Mapping[str, Any]) -> Saving | None:
-    """What :func:`observe` made a record of; ``None``: there was nothing.
+    """Read a saving from the features of :func:`observe`; ``None``: they have none.
 
     Raises:
-        InvalidRecord: a part of it is missing, or is no number.
+        InvalidRecord: a feature is missing, or not a number.
     """
     name = features.get("saving.compressor")
     if name is None:

@@ -52,12 +52,12 @@ def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
 
 
 def reply_schema(query: Query) -> type[AnswerReply]:
-    """The reply's form: :class:`AnswerReply`, with ``choice`` narrowed to what the question allows."""
+    """Return the form of the reply: :class:`AnswerReply`, with ``choice`` narrowed to the question's choices."""
     return _schema(query.choices)
 
 
 def narrowed(reply: type[ReplyT], choices: tuple[str, ...]) -> type[ReplyT]:
-    """A reply's form with its ``choice`` narrowed to some choices; unchanged where there are none."""
+    """Narrow the ``choice`` of a reply's form; unchanged without choices."""
     if not choices:
         return reply
     verdict = Literal[choices]  # type: ignore[valid-type]  # known at run time only
@@ -72,7 +72,7 @@ def narrowed(reply: type[ReplyT], choices: tuple[str, ...]) -> type[ReplyT]:
 
 
 def render_choices(query: Query) -> str:
-    """What a prompt says of the verdict that a question wants; empty for free questions."""
+    """Render the instruction on the verdict; empty for free questions."""
     match query.form:
         case Form.FREE:
             return ""

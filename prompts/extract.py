@@ -1,4 +1,4 @@
-"""The prompt of one extraction: what some of the passages say on a question, or that it is nothing.
+"""The prompt of one extraction: findings of some passages on a question, or none.
 
 BriefContext, section 5.2, *ContextMap* and equation 2: instruction and query before the context
 ('query-aware contextualization'), and a model that takes out what is relevant or truthfully reports

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from posology.types import Excerpt, Passage
 
-#: stands where sentences of the passage are not shown
+#: mark of omitted sentences
 OMISSION = " […] "
-#: what stands before a summary, which is no quotable text
+#: prefix of a summary, which must not be quoted
 SUMMARY = "summary (a model's words, not to be quoted): "
-#: as models write labels: P1, p1, [P1], 1
+#: labels as models write them: P1, p1, [P1], 1
 _LABEL = re.compile(r"\[?([A-Za-z]?)([1-9][0-9]{0,3})\]?")
 
 
@@ -22,17 +22,17 @@ class Fenced:
     """Blocks of quoted text as one text."""
 
     text: str
-    #: what every fence of the block carries; occurs nowhere else in it
+    #: code of every fence of the block; occurs nowhere else in it
     code: str
 
 
 def label(position: int, letter: str = "P") -> str:
-    """The label of what stands at a position: ``P1`` for 0, and so on."""
+    """Return the label of a position: ``P1`` for 0, and so on."""
     return f"{letter}{position + 1}"
 
 
 def position(given: str, letter: str = "P") -> int | None:
-    """The position that a label stands for, counted from 0; ``None`` if it is no label."""
+    """Return the position of a label, from 0; ``None`` if it is not a label."""
     match = _LABEL.fullmatch(given.strip())
     if match is None or match[1].upper() not in {"", letter}:
         return None
@@ -42,7 +42,7 @@ def position(given: str, letter: str = "P") -> int | None:
 def fence(excerpts: Sequence[Excerpt]) -> Fenced:
     """Fence excerpts in their order, under the labels P1, P2 and so on.
 
-    A summary stands under its passage's text, or in its place where no sentence is shown.
+    A summary follows its passage's text, or replaces it if no sentence is shown.
     """
     return enclose([_body(excerpt) for excerpt in excerpts])
 
@@ -62,7 +62,7 @@ def enclose(bodies: Sequence[str], letter: str = "P") -> Fenced:
 
 
 def shown(excerpt: Excerpt) -> str:
-    """The excerpt's sentences in their order, with a mark where something between them is left out."""
+    """Join an excerpt's sentences in their order, with a mark for each omission."""
     text = excerpt.passage.text
     parts: list[str] = []
     end: int | None = None
@@ -87,7 +87,7 @@ def _code(bodies: Sequence[str]) -> str:
 
 
 def heading(passage: Passage, *more: str) -> list[str]:
-    """The lines that say what a passage is: its title, and its facts, ``more`` among them."""
+    """Return the heading of a passage: its title, and its facts including ``more``."""
     lines = [f"title: {line(passage.title)}"] if passage.title else []
     facts = []
     if passage.year is not None:
@@ -108,7 +108,7 @@ def heading(passage: Passage, *more: str) -> list[str]:
 
 
 def line(value: str) -> str:
-    """A text on one line, so that it cannot pose as lines of ours."""
+    """Put a text on one line, so that it cannot pose as lines of the prompt."""
     return " ".join(value.split())
 
 
@@ -117,6 +117,6 @@ def _body(excerpt: Excerpt) -> str:
     if excerpt.sentences or excerpt.summary is None:
         lines.append(f"text: {shown(excerpt)}")
     if excerpt.summary is not None:
-        # on one line: a summary that goes on with "text:" would pose as the passage
+        # on one line: a summary with a line "text:" would pose as the passage
         lines.append(SUMMARY + line(excerpt.summary))
     return "\n".join(lines)

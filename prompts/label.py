@@ -13,11 +13,11 @@ from posology.types import Query
 from prompts.fence import enclose, line
 from prompts.template import Rendered, render
 
-#: what a model replies where the passage holds nothing
+#: reply to a passage without an answer
 _NO_ANSWER = re.compile(r"\bno[\s_-]+answer\b", re.IGNORECASE)
 _CITED = re.compile(r"\[\s*(\d{1,3}(?:\s*(?:[,;&–-]|and)\s*\d{1,3})*)\s*\]")
 _RANGE = re.compile(r"(\d+)\s*[–-]\s*(\d+)")
-#: references of the passage's own, which look like citations
+#: the passage's own references, which look like citations
 _REFERENCE = re.compile(r"\[([\d\s,;–-]+)\]")
 
 
@@ -36,7 +36,7 @@ def render_label(query: Query, title: str, sentences: Sequence[str]) -> Rendered
 
 
 def parse_label(reply: str, sentences: int) -> tuple[int, ...] | None:
-    """The sentences that a reply cites, from 0, in order; none where it says that there is no answer.
+    """Return the sentences that a reply cites, from 0, in order; none if it says that there is no answer.
 
     Args:
         reply: of the model.
@@ -64,5 +64,5 @@ def _numbers(reply: str) -> list[int]:
 
 
 def _plain(text: str) -> str:
-    """On one line, with references of its own in round brackets."""
+    """Put a text on one line, with its own references in round brackets."""
     return _REFERENCE.sub(r"(\1)", line(text))

@@ -1,4 +1,4 @@
-"""How long a reply may be, for each stage."""
+"""Bounds of replies, for each stage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
         Stage.ANSWER: 1_536,
         Stage.EXTRACT: 1_280,
         Stage.REDUCE: 1_280,
-        # an estimate; what writes passages anew is bound by the words that it is asked for, see text_tokens
+        # an estimate; rewriters are bounded by the words that they ask for, see text_tokens
         Stage.COMPRESS: 512,
         # an estimate
         Stage.LABEL: 256,
@@ -25,11 +25,11 @@ REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
 
 
 def reply_tokens(stage: Stage, asked: int | None = None) -> int:
-    """The bound on output tokens of a call.
+    """Return the bound on output tokens of a call.
 
     Args:
-        stage: what the call is for.
-        asked: what the question was asked with; ``None``: the stage's own.
+        stage: stage of the call.
+        asked: bound of the question; ``None``: the stage's own.
     """
     return REPLY_TOKENS[stage] if asked is None else asked
 
@@ -42,7 +42,7 @@ _ENTRY, _REPLY = 24, 64
 
 
 def text_tokens(words: int, entries: int) -> int:
-    """The bound on output tokens of a reply that writes text for passages.
+    """Return the bound on output tokens of a reply with text for passages.
 
     Args:
         words: that the reply is asked to have at most, all texts together.
@@ -52,7 +52,7 @@ def text_tokens(words: int, entries: int) -> int:
 
 
 def text_words(tokens: int, entries: int) -> int:
-    """How many words may be asked for within a bound, at least 1: :func:`text_tokens` turned round."""
+    """Return the words to ask for within a bound, at least 1: the inverse of :func:`text_tokens`."""
     return max(1, math.floor((tokens - _REPLY - _ENTRY * entries) / TOKENS_A_WORD))
 
 

@@ -19,7 +19,7 @@ from prompts.answer import narrowed, render_choices
 from prompts.fence import enclose, heading, line
 from prompts.template import Rendered, render
 
-#: of the labels of findings: F1, F2, …
+#: letter of the labels of findings: F1, F2, …
 LETTER = "F"
 
 
@@ -29,9 +29,9 @@ class Sourced:
 
     statement: str
     passage: Passage
-    #: the passage's place among all that were retrieved, from 0
+    #: place of the passage among all retrieved ones, from 0
     rank: int
-    #: of that passage, verified, never empty
+    #: verified quotes of that passage, never empty
     citations: tuple[Citation, ...]
 
 
@@ -69,7 +69,7 @@ def render_reduce(
     Args:
         query: the question.
         findings: of all partitions.
-        unread: partitions that could not be read; of them nothing is told but that.
+        unread: partitions that could not be read; only that is rendered.
     """
     fenced = enclose([_body(finding) for finding in findings], LETTER)
     return render(
@@ -83,14 +83,14 @@ def render_reduce(
 
 
 def ranks(partition: Partition) -> str:
-    """Which of the retrieved passages a partition holds, counted from 1: ``passages 4 to 6``."""
+    """Return the passages of a partition, counted from 1: ``passages 4 to 6``."""
     first, last = partition.first_rank + 1, partition.first_rank + len(partition.excerpts)
     return f"passage {first}" if first == last else f"passages {first} to {last}"
 
 
 @cache
 def reduce_schema(choices: tuple[str, ...]) -> type[ReduceReply]:
-    """The reply's form: :class:`ReduceReply`, with ``choice`` narrowed to what the question allows."""
+    """Return the form of the reply: :class:`ReduceReply`, with ``choice`` narrowed to the question's choices."""
     return narrowed(ReduceReply, choices)
 
 

@@ -1,4 +1,4 @@
-"""The prompt that writes passages anew in as few words as can hold what they mean, whatever is asked.
+"""The prompt that rewrites passages in as few words as can keep their meaning, for any question.
 
 The idea is Gilbert et al.'s (*Semantic Compression With Large Language Models*, 2023, LeanContext's baseline 3): a
 text for another model rather than for people. The wording is our own.

@@ -16,34 +16,34 @@ from prompts.template import Rendered, render
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Length:
-    """How long a shortened passage is to be, in words as white space parts them."""
+    """Length of a shortened passage, in words separated by white space."""
 
-    #: of the passage, 1 or more
+    #: words of the passage, 1 or more
     words: int
-    #: of them, that are wanted, over 0 and under 1
+    #: share of the words to keep (0 < x < 1)
     share: float
-    #: by how much of the passage's words a reply may be off, 0 or more
+    #: tolerated deviation of a reply, as a share of the passage's words, 0 or more
     tolerance: float
 
     @property
     def target(self) -> int:
-        """Words that are wanted."""
+        """Words to ask for."""
         return max(1, round(self.share * self.words))
 
     @property
     def least(self) -> int:
-        """Fewest words that are taken."""
+        """Fewest accepted words."""
         return max(1, math.ceil((self.share - self.tolerance) * self.words - 1e-9))
 
     @property
     def most(self) -> int:
-        """Most words that are taken; always fewer than the passage has, where it has two."""
+        """Most accepted words; fewer than the passage has, if it has at least two."""
         most = math.floor((self.share + self.tolerance) * self.words + 1e-9)
         return max(self.least, min(most, self.words - 1))
 
 
 def render_shorten(excerpt: Excerpt, length: Length) -> Rendered:
-    """Render the messages that ask for the first time."""
+    """Render the messages of the first request."""
     fenced = fence([excerpt])
     return render(
         "shorten",
@@ -60,13 +60,13 @@ def render_shorten(excerpt: Excerpt, length: Length) -> Rendered:
 def render_again(
     before: tuple[Message, ...], reply: str, length: Length, *, added: tuple[str, ...] = ()
 ) -> Rendered:
-    """Render a conversation that goes on: what was said so far, and what is wrong with the last reply.
+    """Render the continued conversation, with a complaint about the last reply.
 
     Args:
-        before: the messages that it replied to.
-        reply: what was replied.
-        length: that was asked for.
-        added: what the reply says and the passage does not; empty: its length is wrong.
+        before: messages that the reply is to.
+        reply: the last reply.
+        length: requested length.
+        added: words that the reply has and the passage has not; empty: the length is wrong.
     """
     words = len(reply.split())
     if added:

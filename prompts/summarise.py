@@ -1,4 +1,4 @@
-"""The prompt that shortens passages to what bears on a question.
+"""The prompt that shortens passages to their answer to a question.
 
 The idea is CQSumDP's (Laskar et al. 2023, as LeanContext's baseline 2 asks it): a document and its query, and
 the most reasonable summary for both. The wording is our own, and the summaries stay with their passages.

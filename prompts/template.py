@@ -1,4 +1,4 @@
-"""Templates as files: each render carries the hash of the template that made it."""
+"""Templates as files: each rendered prompt has the hash of its template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOUNDARY = "\n%% user %%\n"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rendered:
-    """Messages, and which template made them."""
+    """Messages, and the template that rendered them."""
 
     messages: tuple[Message, ...]
     prompt: PromptId
@@ -51,5 +51,5 @@ def render(name: str, **values: str) -> Rendered:
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:
-    """The digest of each template, by its name."""
+    """Return the digest of each template, by its name."""
     return {name: _load(name)[0].digest for name in names}

@@ -8,16 +8,16 @@ from orchestrator.question.request import MAX_DEADLINE
 from orchestrator.settings import Settings, load_settings, prepare_libraries
 from workers.engine.maintenance import JOBS
 
-#: Seconds after which the broker hands an unacknowledged message to another worker: longer than any job may
-#: take. It is the last resort; the work of a dead worker is found by its lease, within seconds.
+#: Seconds after which the broker delivers an unacknowledged message again: longer than any job may take. This is the
+#: last resort; a dead worker's units are found by their leases, within seconds.
 VISIBILITY_TIMEOUT = int(MAX_DEADLINE) + 3_600
 
 
 def make_app(settings: Settings) -> Celery:
-    """A Celery application over one Redis.
+    """Build a Celery application over one Redis.
 
-    Threads, not processes: a worker holds one copy of the models and one HTTP pool, and nothing
-    forks after LanceDB or torch was loaded.
+    Threads, not processes: a worker has one copy of the models and one HTTP pool, and nothing forks after LanceDB or
+    torch was loaded.
     """
     app = Celery("posology", broker=settings.redis, include=["workers.tasks"])
     app.conf.update(
@@ -29,7 +29,7 @@ def make_app(settings: Settings) -> Celery:
         accept_content=["json"],
         # results are in the job records, where they outlive a message
         task_ignore_result=True,
-        # a message is acknowledged after its work, and comes again if the worker was lost
+        # a message is acknowledged after its work, and delivered again if the worker died
         task_acks_late=True,
         task_reject_on_worker_lost=True,
         broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT},
@@ -37,7 +37,7 @@ def make_app(settings: Settings) -> Celery:
         broker_connection_max_retries=None,
         worker_pool="threads",
         worker_concurrency=settings.worker_concurrency,
-        # no more messages are taken than there are threads: what is taken is begun
+        # as many messages as threads: each is begun at once
         worker_prefetch_multiplier=1,
         worker_cancel_long_running_tasks_on_connection_loss=False,
     )

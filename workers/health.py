@@ -1,4 +1,4 @@
-"""Whether a worker of this host tells of itself: ``python -m workers.health`` for health checks.
+"""Health check: ``python -m workers.health`` checks that a worker of this host sends heartbeats.
 
 It reads one key and imports neither Celery nor models, so that a check every few seconds costs little.
 """
@@ -15,19 +15,19 @@ from posology.errors import PosologyError
 from posology.store import keys
 from posology.store.connection import connect, translated
 
-#: leases after which a silent worker counts as lost
+#: leases without a heartbeat after which a worker is considered dead
 _SILENT = 3
 
 
 async def healthy(url: str, *, within: float) -> bool:
-    """Whether any worker of this host has told of itself lately.
+    """Return whether any worker of this host has sent a heartbeat lately.
 
     Args:
-        url: of Redis.
-        within: seconds.
+        url: address of Redis.
+        within: most seconds since the heartbeat.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(url):
         async with connect(url, tries=0) as redis:
@@ -38,14 +38,14 @@ async def healthy(url: str, *, within: float) -> bool:
 
 
 def main() -> None:
-    """The exit status is 0 when there is one."""
+    """Exit with 0 if there is one."""
     try:
         settings = load_settings()
         ok = anyio.run(lambda: healthy(settings.redis, within=_SILENT * settings.lease))
     except PosologyError as error:
         sys.exit(str(error))
     if not ok:
-        sys.exit("no worker of this host has told of itself lately")
+        sys.exit(f"no heartbeat of a worker on {socket.gethostname()}: check that it runs")
 
 
 if __name__ == "__main__":

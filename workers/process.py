@@ -117,7 +117,7 @@ class Process:
             try:
                 await self.service()
             except PosologyError as error:
-                logger.error("%s", error)
+                logger.error("cannot open the index: %s", error)
             except Exception:
                 logger.exception("internal error while opening the index")
             else:

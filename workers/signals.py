@@ -1,8 +1,8 @@
-"""What signals mean to a worker.
+"""Signals of a worker.
 
-SIGTERM: finish what is held, within the grace; what takes longer is handed back. SIGQUIT, and a second Ctrl-C:
-hand it back at once. Celery's own answer to the latter is to end its pool's tasks by force, which threads do not
-allow (``kill_job``): it would close connections under calls that are paid for.
+SIGTERM: graceful shutdown; units that take longer than the timeout are requeued. SIGQUIT, and a second Ctrl-C: requeue at
+once. Celery would end its pool's tasks by force, which threads do not allow (``kill_job``), and close connections under
+calls that are paid for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workers.process import Runtime
 
 
 def hasten_by_signal(runtime: Runtime) -> None:
-    """Take SIGQUIT and SIGINT over from Celery. For the main thread, once the worker is ready."""
+    """Replace Celery's handlers of SIGQUIT and SIGINT. Call from the main thread, once the worker is ready."""
     if threading.current_thread() is not threading.main_thread():
         return
 

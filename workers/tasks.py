@@ -1,7 +1,7 @@
 """Tasks: decode, run, send what is next, and nothing else.
 
-A message names units of a job's work by ids; the question, the passages and the result are in the job's
-record. What goes wrong with a unit goes there, too, so no task fails or is retried by Celery.
+A message names units of a job's work by ids; the question, the passages and the result are in the job's record. Errors
+of a unit are recorded there, too, so no task fails or is retried by Celery.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from workers.engine.units import Unit
 from workers.process import Runtime
 from workers.signals import hasten_by_signal
 
-#: a unit's kind → its queue; jobs and leaf calls wait apart, so that neither stands before the other
+#: kind of unit → queue; jobs and calls have queues of their own, so that neither delays the other
 QUEUES = {"answer": JOBS, "extract": CALLS, "reduce": CALLS}
-#: Partitions that one message names, at most. They are still claimed, written down and found again one by
-#: one; a message, its thread and its acknowledgement cost about as much CPU time as a call.
+#: Most partitions in one message. Each is still claimed, recorded and recovered by itself; a message, its thread and its
+#: acknowledgement cost about as much CPU time as a call.
 GROUP = 4
 
 
 def send(units: Sequence[Unit]) -> None:
-    """Hand units to the broker."""
+    """Send units to the broker."""
     for (tenant, job, kind), same in groupby(units, lambda u: (u.tenant, u.job, u.kind)):
         names = [unit.name for unit in same]
         for start in range(0, len(names), GROUP):
@@ -42,7 +42,7 @@ def send(units: Sequence[Unit]) -> None:
 
 
 def send_shard(run: str, name: str) -> None:
-    """Hand a shard of an ingest to the broker."""
+    """Send a shard of an ingest to the broker."""
     app.send_task("posology.ingest", args=[run, name], queue=INGEST, ignore_result=True)
 
 
@@ -64,13 +64,13 @@ def extract(tenant: str, job: str, names: list[str]) -> None:
 
 @app.task(name="posology.reduce")  # type: ignore[untyped-decorator]  # Celery ships no types
 def reduce(tenant: str, job: str, names: list[str]) -> None:
-    """Make one answer of what the partitions gave."""
+    """Make one answer of the extractions."""
     _work(tenant, job, names)
 
 
 @app.task(name="posology.ingest")  # type: ignore[untyped-decorator]  # Celery ships no types
 def ingest(run: str, name: str) -> None:
-    """Encode a shard of literature that somebody ingests; it names texts that lie beside the index."""
+    """Encode a shard of an ingest; the message names texts that are stored beside the index."""
     shards.run(run, name)
 
 

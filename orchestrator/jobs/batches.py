@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from anyio import to_thread
 
-from orchestrator.concurrency import few_at_once
+from orchestrator.concurrency import map_concurrently
 from orchestrator.jobs import tenants
 from orchestrator.jobs.rows import Row, check_defaults, output_row, read_row
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
@@ -280,7 +280,7 @@ class Batches:
                     row=row.number,
                 )
 
-        await few_at_once(submit, rows, limit=_AT_ONCE)
+        await map_concurrently(submit, rows, limit=_AT_ONCE)
 
 
 def batch_id(tenant: str, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Two policies beside each other: what each decides for the same questions, and what that costs. No model is called."""
+"""Comparison of two policies: their decisions for the same questions, and the costs. Calls no model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from orchestrator.compressors import check as check_compressor
-from orchestrator.concurrency import few_at_once
+from orchestrator.concurrency import map_concurrently
 from orchestrator.question.decider import Decider, Remaining, RemainingBudget
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
@@ -39,22 +39,22 @@ if TYPE_CHECKING:
     from posology.published.calls import ErrorBody
     from posology.types import Retrieval
 
-#: questions that are retrieved for at once
+#: questions in work at the same time
 _AT_ONCE = 4
 _NOTHING = Dollars()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """One of the two: a policy with its settings, or a strategy that is forced."""
+    """One of the two: a policy with its settings, or a forced strategy."""
 
-    #: as it was written
+    #: name with settings, as written
     text: str
-    #: ``None``: a policy decides
+    #: forced strategy; ``None``: a policy decides
     strategy: str | None = None
-    #: share of the sentences, of a strategy that compresses
+    #: share to keep, 0 to 1, of a strategy that takes a compressor
     keep: float | None = None
-    #: name of the compressor, of a strategy that compresses
+    #: name of the compressor of such a strategy
     compressor: str | None = None
 
     @classmethod
@@ -62,13 +62,13 @@ class Side:
         """Read ``router:qtable=off``, ``direct`` or ``compressed:keep=0.2,compressor=leancontext``.
 
         Raises:
-            InvalidQuery: no such policy, strategy, compressor, setting or value.
+            InvalidQuery: unknown policy, strategy, compressor or setting, or an invalid value.
         """
         name, _, settings = text.strip().partition(":")
         if name not in (*STRATEGIES, *POLICIES):
             known = ", ".join((*POLICIES, *STRATEGIES))
             raise InvalidQuery(
-                f"{name!r} is no policy and no strategy: choose of {known}", field="policy"
+                f"unknown policy or strategy {name!r}: choose one of {known}", field="policy"
             )
         if name not in STRATEGIES:
             spec = parse_policy(text)
@@ -90,14 +90,14 @@ class Side:
                     raise ValueError
             except ValueError:
                 raise InvalidQuery(
-                    f"{text!r}: a strategy has no settings, but for compressed:keep=SHARE, 0 to 1, and "
-                    "compressed:compressor=NAME",
+                    f"invalid setting in {text!r}: only compressed has any, keep=SHARE (0 to 1) and "
+                    "compressor=NAME",
                     field="policy",
                 ) from None
         return cls(text=text.strip(), strategy=name, keep=keep, compressor=compressor)
 
     def of(self, request: Request) -> Request:
-        """A question, decided by this side whatever it asks for itself."""
+        """Return a question for this side, regardless of the policy or strategy that it names."""
         policy = None if self.strategy else self.text
         compressor = self.compressor or request.compressor
         if self.strategy is not None and not takes_compressor(self.strategy):
@@ -113,21 +113,21 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
-    """What one side gives a question."""
+    """Decision and estimate of one side for a question."""
 
     decision: Decision
-    #: ``None``: it declined
+    #: ``None``: the side declined
     estimate: Estimate | None
 
     @property
     def dollars(self) -> Dollars:
-        """What it costs; nothing where it declined."""
+        """Estimated cost; zero if the side declined."""
         return self.estimate.dollars if self.estimate else _NOTHING
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """A question, and what both sides give it."""
+    """A question with both sides' decisions."""
 
     row: int
     question: str
@@ -137,19 +137,19 @@ class Pair:
 
     @property
     def differs(self) -> bool:
-        """Whether it gets different doses."""
+        """Whether the doses differ."""
         return self.first.decision.dose != self.second.decision.dose
 
 
 class Comparison:
-    """Decides by two policies for the same questions, over one index.
+    """Compares two policies on the same questions, over one index.
 
     Args:
         service: retrieves.
-        decider: makes the policies, with the Q-table at hand.
-        estimator: counts.
-        settings: for what a row does not say.
-        left: dollars that each question has; ``None``: no limit.
+        decider: decides, with the loaded Q-table.
+        estimator: estimates costs.
+        settings: defaults of rows.
+        left: remaining budget of each question, dollars; ``None``: no limit.
     """
 
     def __init__(
@@ -175,15 +175,17 @@ class Comparison:
         Args:
             first: one policy.
             second: the other.
-            rows: the questions; policies and strategies that they name do not count.
-            show: questions at most that are told of one by one.
+            rows: the questions; policies and strategies that they name are ignored.
+            show: most questions to list one by one.
 
         Raises:
             IndexFault: the index cannot serve.
-            PolicyMismatch: the Q-table is not for this index.
+            PolicyMismatch: the Q-table does not fit the index.
         """
         started = time.perf_counter()
-        found = await few_at_once(lambda row: self._row(row, first, second), rows, limit=_AT_ONCE)
+        found = await map_concurrently(
+            lambda row: self._row(row, first, second), rows, limit=_AT_ONCE
+        )
         pairs = [one for one in found if isinstance(one, Pair)]
         differing = [pair for pair in pairs if pair.differs]
         doses = Counter(
@@ -231,7 +233,7 @@ class Comparison:
                 spend=Spend(tenant=self._settings.tenant),
             )
         except InvalidQuery as error:
-            # only the index knows which names there are to filter by
+            # only the index knows which names can be filtered by
             return error_body(error, None)
         return Pair(
             row=row.number,

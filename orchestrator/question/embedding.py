@@ -1,4 +1,4 @@
-"""A question's vector, where it is bought: by the tenant and under the cap of whoever asks, before retrieval."""
+"""A question's vector from a paid embedder: bought before retrieval, within the caller's budget."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from posology.types import Call, EncodedQuery, Mode
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spend:
-    """What pays for a question's vector."""
+    """Payment for a question's vector."""
 
-    #: whose money it is
+    #: tenant that pays
     tenant: str
-    #: gives the ``Complete`` of a model; ``None``: nothing is spent, and what was bought before has to do
+    #: returns the ``Complete`` of a model; ``None``: nothing is spent, only stored vectors are used
     complete: Callable[[str], Complete] | None = None
-    #: whether, where nothing is spent and the vector is not there, passages are found by their words alone
+    #: whether passages are found by words alone if nothing is spent and no vector is stored
     blind: bool = False
 
 
 async def encoded(embedder: Embedder, text: str, spend: Spend | None) -> EncodedQuery | None:
-    """A question's vector, where it is bought; ``None``: the embedder is to compute it.
+    """Return a question's vector from a paid embedder; ``None``: the embedder computes it itself.
 
     Args:
-        embedder: the index's.
-        text: of the question.
-        spend: pays; ``None``: nothing does, and an embedder that has to be paid refuses when it is asked.
+        embedder: the index's embedder.
+        text: text of the question.
+        spend: pays; ``None``: a paid embedder refuses when it is called.
 
     Returns:
-        Also a vector of zeros, for a search that is to be blind: see :func:`seeing`.
+        The vector; zeros for a search by words alone, see :func:`seeing`.
 
     Raises:
-        BudgetError: the tenant's limits do not allow it, or not yet.
+        BudgetError: the tenant's limits do not allow the call, or not yet.
         ProviderError: the call failed.
     """
     if spend is None or not isinstance(embedder, PaidEmbedder):
@@ -58,24 +58,24 @@ async def encoded(embedder: Embedder, text: str, spend: Spend | None) -> Encoded
 
 
 def seeing(mode: Mode, vectors: EncodedQuery | None) -> Mode:
-    """The mode that a question can be searched by: as asked, or by words where its vector is not there."""
+    """Return the mode of a search: as requested, or by words if there is no vector."""
     return mode if vectors is None or vectors.vector.any() else "bm25"
 
 
 def unseen(mode: Mode, vectors: EncodedQuery | None) -> bool:
-    """Whether passages that share no word with the question would be found, were its vector there."""
+    """Return whether a vector would find passages that share no word with the question."""
     return mode not in ("bm25", "bm25>dense") and seeing(mode, vectors) != mode
 
 
 async def unpaid(embedder: Embedder, text: str, tenant: str) -> Sequence[Call]:
-    """The calls that a question's vector still has to be bought by."""
+    """Return the calls that buy a question's vector, unless it is stored."""
     if not isinstance(embedder, PaidEmbedder):
         return ()
     return await to_thread.run_sync(lambda: embedder.missing([text], tenant=tenant))
 
 
 def remembering(embedder: Embedder, settings: Settings) -> Embedder:
-    """The same embedder; one that is paid keeps what it bought where compressors keep theirs. Blocking."""
+    """Have a paid embedder store its vectors in the compressors' file. Blocking."""
     if isinstance(embedder, OpenAIEmbedder):
         return embedder.keeping(make_memory(settings), settings.credentials(PROVIDER).base_url)
     return embedder

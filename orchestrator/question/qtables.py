@@ -1,4 +1,4 @@
-"""Q-tables in files: whole, or not there."""
+"""Files of Q-tables, written atomically."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ def load(path: Path) -> QTable:
     """Read a Q-table.
 
     Raises:
-        BadArtefact: the file cannot be read, or holds none that is whole.
+        BadArtefact: the file cannot be read, or has no complete Q-table.
     """
     try:
         text = path.read_text("utf-8")
     except OSError as error:
         why = error.strerror or str(error)
         raise BadArtefact(
-            f"the Q-table cannot be read ({why}): name another file, or make one with `posology policy train`",
+            f"cannot read the Q-table ({why}): pass another file, or train one with `posology policy train`",
             path=str(path),
         ) from None
     except UnicodeDecodeError:
-        raise BadArtefact("it is no Q-table: it is no text", path=str(path)) from None
+        raise BadArtefact("not a Q-table: the file is not UTF-8 text", path=str(path)) from None
     return artefacts.read(text, path=str(path))
 
 
 def configured(settings: Settings) -> QTable | None:
-    """The Q-table by which is decided; ``None``: there is none, and policies do without.
+    """Read the configured Q-table; ``None``: none is configured.
 
     Raises:
-        BadArtefact: the file cannot be read, or holds none that is whole.
+        BadArtefact: the file cannot be read, or has no complete Q-table.
     """
     return load(Path(settings.qtable)) if settings.qtable else None
 
 
 def save(table: QTable, path: Path) -> None:
-    """Write a Q-table in place of what was there, at once: a reader sees one or the other.
+    """Replace the file of a Q-table atomically.
 
     Raises:
-        BadFile: it cannot be written; what was there is there still.
+        BadFile: it cannot be written; the old file is unchanged.
     """
     try:
         with NamedTemporaryFile(
@@ -55,7 +55,7 @@ def save(table: QTable, path: Path) -> None:
                 file.write(artefacts.write(table))
                 file.flush()
                 os.fsync(file.fileno())
-                # what is read by workers of another user is not written for its owner alone
+                # workers of another user read it, too
                 draft.chmod(0o644)
                 draft.replace(path)
             except BaseException:

@@ -1,4 +1,4 @@
-"""Decides again from the records of jobs: is it the same, and if not, what changed?"""
+"""Replays the decisions of jobs from their records, and reports differences."""
 
 from __future__ import annotations
 
@@ -35,37 +35,36 @@ if TYPE_CHECKING:
     from posology.published.jobs import JobOutput
     from posology.seams import Policy
 
-#: jobs of a batch that are looked at before the next ones are listed
+#: jobs of a batch a page
 PAGE = 100
-#: How far apart two numbers of features are that count as one: processors differ in how they round a
-#: question's vector.
+#: tolerances within which two numbers of features count as equal: processors round a question's vector differently
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5
-#: not the policy's own: its caller fills them in
+#: fields that the policy's caller adds
 _OTHERS = frozenset({"versions", "then"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Present:
-    """What decides now."""
+    """Present state that decisions are replayed with."""
 
-    #: makes the policy of a request, with the Q-table at hand
+    #: returns policies, with the loaded Q-table
     decider: Decider
-    #: version of the prices; ``None``: not known
+    #: version of the prices; ``None``: unknown
     prices: str | None = None
-    #: name and version of the index; ``None``: not known
+    #: name and version of the index; ``None``: unknown
     index: str | None = None
-    #: retrieves again; ``None``: features are taken from the record alone
+    #: retrieves again; ``None``: features are of the record alone
     service: Service | None = None
-    #: whether it retrieves from the index as it is now, and not from the version that a record names
+    #: whether it retrieves from the newest index instead of the recorded version
     newest: bool = False
 
 
 class Replayer:
-    """Decides again for jobs, one after the other; it keeps sums, and not the jobs.
+    """Replays jobs one after the other; keeps sums, not the jobs.
 
     Args:
-        present: what decides now.
-        show: jobs at most that are told of one by one.
+        present: the present state.
+        show: most jobs to list one by one.
     """
 
     def __init__(self, present: Present, *, show: int = 20) -> None:
@@ -75,19 +74,19 @@ class Replayer:
         self._versions: Counter[str] = Counter()
         self._decisions = 0
         self._found: list[ReplayedJob] = []
-        #: the first job, whatever became of it
+        #: the first job
         self._first: ReplayedJob | None = None
 
     async def add(self, job: JobOutput) -> ReplayedJob:
-        """Decide again for a job."""
+        """Replay the decisions of a job."""
         return self._counted(await self._job(job))
 
     def missing(self, job: str) -> ReplayedJob:
-        """Take note of a job that is not there."""
+        """Count a job that does not exist."""
         return self._counted(ReplayedJob(job=job, status=Replay.MISSING, policy=None, decisions=()))
 
     def output(self, seconds: float) -> ReplayOutput:
-        """All jobs together."""
+        """Return the sums of all jobs."""
         jobs = self._counts.total()
         found = self._found or ([self._first] if self._first and jobs == 1 else [])
         return ReplayOutput(
@@ -119,7 +118,7 @@ class Replayer:
             policy = self._present.decider.policy(request)
             if self._present.service is not None:
                 made_on = None if self._present.newest else decision.versions.get("index")
-                # nothing is spent: a vector that was bought for the job does again
+                # nothing is spent: the vector that was bought for the job is stored
                 kept = Spend(tenant=job.tenant)
                 retrieval = await _retrieve(self._present.service, request, made_on, kept)
         except (PosologyError, ValidationError, ValueError) as error:
@@ -154,7 +153,7 @@ class Replayer:
 
 
 def differing(one: Decision, other: Decision) -> tuple[str, ...]:
-    """Names of the fields in which two decisions of a policy differ; versions and what came then left out."""
+    """Return the fields in which two decisions of a policy differ, without versions and ``then``."""
     return tuple(
         field.name
         for field in fields(Decision)
@@ -163,13 +162,13 @@ def differing(one: Decision, other: Decision) -> tuple[str, ...]:
 
 
 def changed(out: ReplayOutput) -> DecisionChanged | None:
-    """The error of a replay in which something is not the same; ``None``: all of it is."""
+    """Return the error of a replay with differences; ``None``: there are none."""
     other, failed = out.counts.get(Replay.CHANGED, 0), out.counts.get(Replay.FAILED, 0)
     if not other and not failed:
         return None
     return DecisionChanged(
-        f"of {out.jobs} jobs, {other} are decided otherwise now, and {failed} cannot be decided from "
-        "their records: look at the versions that changed",
+        f"of {out.jobs} jobs, {other} are decided differently now, and {failed} cannot be replayed from "
+        "their records: check the changed versions",
         changed=other,
         failed=failed,
     )
@@ -186,14 +185,14 @@ async def each(
     """Replay jobs.
 
     Args:
-        store: holds them.
-        jobs: their ids.
-        replayer: decides.
-        tenant: whose they are.
-        tell: is given what became of each.
+        store: the job records.
+        jobs: ids of jobs.
+        replayer: replays them.
+        tenant: name of their tenant.
+        tell: called with the result of each job.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     async for job in _ids(jobs):
         try:
@@ -205,11 +204,11 @@ async def each(
 
 
 async def of_batch(batches: Batches, batch: str, *, tenant: str) -> AsyncIterator[str]:
-    """The ids of a batch's jobs, in the order of the rows.
+    """Yield the ids of a batch's jobs, in the order of the rows.
 
     Raises:
-        BatchNotFound: the tenant has no such batch (any more).
-        StoreUnavailable: Redis is out of reach.
+        BatchNotFound: the tenant has no such batch.
+        StoreUnavailable: Redis is unreachable.
     """
     after = -1
     while rows := await batches.rows(batch, tenant=tenant, after=after, limit=PAGE):
@@ -243,13 +242,13 @@ async def _retrieve(
 
 
 def _decided(decision: Decision, policy: Policy, retrieval: Retrieval | None) -> Decision:
-    """What is decided now: from the record; where that does not do, from what is retrieved."""
+    """Replay a decision from its record, or else from the retrieved passages."""
     try:
         return policy.replay(decision)
     except PosologyError:
         if retrieval is None:
             raise
-        # the money and the prices are still those of the record
+        # the budget and the prices are those of the record
         return policy(
             replace(
                 _situation(decision, retrieval),
@@ -270,9 +269,9 @@ def _situation(decision: Decision, retrieval: Retrieval) -> Situation:
 
 
 def _features(recorded: Decision, policy: Policy, retrieval: Retrieval) -> Iterable[ChangeOutput]:
-    """What is looked at now and is not as it is in the record."""
+    """Yield the features that differ from the record."""
     seen = policy(_situation(recorded, retrieval)).features
-    # what a compressor costs is no matter of retrieving; its version and the prices' tell when it is another
+    # a compressor's cost does not depend on the passages; changed versions show if it changed
     names = {name for name in (*recorded.features, *seen) if not name.startswith("saving.")}
     for name in sorted(names):
         before, after = recorded.features.get(name), seen.get(name)
@@ -306,7 +305,7 @@ def _status(found: Iterable[ReplayedDecision]) -> Replay:
 def _kind(one: ReplayedDecision) -> Replay:
     if one.error is not None:
         return Replay.FAILED
-    # another index may give other passages, the same one may not
+    # another index may return other passages, the same one must not
     moved = one.features and not any(change.name == "index" for change in one.versions)
     return Replay.CHANGED if one.differing or moved else Replay.SAME
 

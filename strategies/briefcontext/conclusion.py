@@ -24,7 +24,7 @@ from strategies.briefcontext.findings import NAME, Reading
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Judged:
-    """The conflicts of a reply and what a reader must know of how they came about."""
+    """Conflicts of a reply, with remarks for a reader."""
 
     conflicts: tuple[Conflict, ...]
     notes: tuple[str, ...]
@@ -102,7 +102,7 @@ def _differs(claim: Claim, conflict: Conflict) -> str:
 
 
 def _titled(claim: str) -> str:
-    """A claim within a sentence of ours."""
+    """Quote a claim within a sentence."""
     return f"“{claim.rstrip('.')}”"
 
 
@@ -153,7 +153,7 @@ def _unknown(reply: ReduceReply, read: Reading) -> tuple[str, ...]:
 
 
 def _named(labels: Iterable[str], read: Reading) -> tuple[Sourced, ...]:
-    """The findings that labels name, each once, in the order of the labels."""
+    """Return the findings of labels, each once, in the order of the labels."""
     found = dict.fromkeys(place for label in labels if (place := _finding(label, read)) is not None)
     return tuple(read.findings[place] for place in found)
 

@@ -1,8 +1,8 @@
-"""Conflicts between sources, and the rule that settles them: ours, never a model's.
+"""Conflicts between sources, and the rule that resolves them, without a model.
 
 BriefContext, section 2.3, leaves it to the model which of two contradicting partitions to believe,
-and reports how often that goes wrong. Here a model only says which findings stand on which side of a
-claim; who prevails follows from what the sources are.
+and reports how often that goes wrong. Here a model only assigns findings to the sides of a claim; the prevailing side
+follows from the kinds of the sources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Opposed:
 
     supporting: tuple[Side, ...]
     opposing: tuple[Side, ...]
-    #: passages that were found on both sides, and so count on neither
+    #: ids of passages on both sides, which count on neither
     torn: tuple[str, ...]
 
 
@@ -53,7 +53,7 @@ def oppose(supporting: Sequence[Sourced], opposing: Sequence[Sourced]) -> Oppose
 
 
 def judge(claim: str, opposed: Opposed) -> Conflict | None:
-    """The conflict on a claim and what becomes of it; ``None`` unless sources stand on both sides."""
+    """Return the conflict on a claim and its resolution; ``None`` unless both sides have sources."""
     if not opposed.supporting or not opposed.opposing:
         return None
     ruling = rule(opposed.supporting, opposed.opposing)
@@ -141,7 +141,7 @@ def _side(same: Sequence[Sourced]) -> Side:
 
 
 def union(findings: Sequence[Sourced]) -> tuple[Citation, ...]:
-    """The findings' citations in their order, each span once."""
+    """Return the findings' citations in their order, each span once."""
     return tuple(dict.fromkeys(c for finding in findings for c in finding.citations))
 
 
@@ -163,7 +163,7 @@ def _outdates(one: Sequence[Side], other: Sequence[Side]) -> bool:
 
 
 def _later(one: Sequence[Side], other: Sequence[Side]) -> list[Side]:
-    """The sources that are late enough: on an older one, however sound, nothing rests."""
+    """Return the sources that are late enough to decide."""
     return [side for side in one if _outdates([side], other)]
 
 

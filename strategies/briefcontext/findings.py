@@ -21,7 +21,7 @@ from prompts.reduce import Sourced, ranks
 
 NAME = "briefcontext"
 
-#: refused before anything was sent
+#: failures of calls that were not sent
 _UNSENT = frozenset({Failure.CANCELLED, Failure.UNAFFORDABLE})
 _WHY = {
     Failure.PROVIDER: "the model call failed",
@@ -33,14 +33,14 @@ _WHY = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """The findings of all partitions and the account of what was read."""
+    """The findings of all partitions, and the coverage."""
 
     #: one source each, in rank order of the partitions
     findings: tuple[Sourced, ...]
     unread: tuple[Partition, ...]
     #: with the reduce call counted if there are findings
     coverage: Coverage
-    #: why partitions could not be read, and how many
+    #: reason → number of partitions that could not be read
     failures: dict[Failure, int]
     dropped_quotes: int
     notes: tuple[str, ...]
@@ -52,16 +52,16 @@ class Reading:
 
 
 def gather(asked: Reduction) -> Reading:
-    """Put the extractions together in the order of their partitions.
+    """Gather the extractions in the order of their partitions.
 
     Raises:
-        ValueError: they are not one a partition, or cite what their partition does not hold.
+        ValueError: there is not one extraction a partition, or one cites text that its partition does not hold.
     """
     by_index = {extraction.partition: extraction for extraction in asked.extractions}
     if len(by_index) != len(asked.extractions) or by_index.keys() != {
         part.index for part in asked.partitions
     }:
-        raise ValueError("extractions must be one a partition")
+        raise ValueError("there must be one extraction for each partition")
     pairs = [(p, by_index[p.index]) for p in sorted(asked.partitions, key=lambda p: p.index)]
     failed = [(p, e.failure) for p, e in pairs if e.failure is not None]
     findings = tuple(found for p, e in pairs if e.failure is None for found in _sourced(p, e))
@@ -90,7 +90,7 @@ def gather(asked: Reduction) -> Reading:
 def nothing_read(
     asked: Reduction, read: Reading
 ) -> ProviderError | DeadlineExceeded | NothingAffordable:
-    """The error that fits a question of which no partition could be read."""
+    """Return the error of a question of which no partition could be read."""
     if set(read.failures) == {Failure.DEADLINE}:
         return DeadlineExceeded(
             "the time was over before any passage was read: allow more, or ask for fewer passages",
@@ -114,7 +114,7 @@ def nothing_read(
 
 
 def nothing_found(asked: Reduction, read: Reading) -> Refusal:
-    """The refusal of a question on which no partition that was read holds anything."""
+    """Return the refusal of a question for which no partition has a finding."""
     if not asked.partitions:
         reason = "No passage was found for this question."
     elif read.coverage.partial:
@@ -128,7 +128,7 @@ def nothing_found(asked: Reduction, read: Reading) -> Refusal:
 
 
 def quoted(findings: Sequence[Sourced]) -> tuple[Excerpt, ...]:
-    """The findings as data for a reader of excerpts: one each, whose sentences are the quotes."""
+    """Return the findings as excerpts: one each, whose sentences are the quotes."""
     return tuple(
         Excerpt(
             passage=finding.passage,
@@ -142,7 +142,7 @@ def quoted(findings: Sequence[Sourced]) -> tuple[Excerpt, ...]:
 
 
 def _sourced(part: Partition, extraction: Extraction) -> Iterator[Sourced]:
-    """A finding that quotes several passages becomes one of each: a side of a conflict is a source."""
+    """Yield a finding of several passages once for each, since a side of a conflict is a source."""
     shown = {e.passage.id: (part.first_rank + i, e.passage) for i, e in enumerate(part.excerpts)}
     for finding in extraction.findings:
         for passage_id in dict.fromkeys(c.passage_id for c in finding.citations):

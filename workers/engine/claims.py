@@ -1,4 +1,4 @@
-"""The worker's side of the job store: claim, keep, write down, hand back, and find what was lost."""
+"""The worker's side of the job store: claim, heartbeat, record, requeue, and find orphaned units."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from posology.store.connection import translated
 from posology.types import Decision, Extraction, Partition
 from workers.engine.units import DECISION, DRAFT, PARTITION, ClaimedUnit, Draft, Unit
 
-#: seconds for which a claim holds without a heartbeat: a dead worker's work is found after that
+#: seconds for which a claim holds without a heartbeat; then the unit is orphaned
 LEASE = 15.0
-#: workers that a unit may lose before it is taken for the cause
+#: workers that a unit may lose before it is considered the cause
 LOSSES = 8
 
 _extraction = TypeAdapter(Extraction)
 
 
 class WorkStore:
-    """What one worker process does to job records.
+    """Changes that one worker process makes to job records.
 
     Args:
-        store: the records.
-        worker: this process's name, for records and logs.
+        store: the job records.
+        worker: name of this process, for records and logs.
         lease: seconds for which a claim holds without a heartbeat.
         losses: workers that a unit may lose before its job fails.
     """
@@ -45,7 +45,7 @@ class WorkStore:
         self._losses = losses
 
     async def take(self, tenant: str) -> Unit | None:
-        """The tenant's job that has waited longest, to be sent to the broker."""
+        """Take the tenant's job that has waited longest, to send it to the broker."""
         while True:
             member = cast("str | None", await self.store.run("take", keys.prefix(tenant)))
             if member is None:
@@ -55,18 +55,18 @@ class WorkStore:
                 return Unit.of(tenant, member)
 
     async def claim(self, unit: Unit, *, delivery: str) -> ClaimedUnit | None:
-        """Take up a unit; ``None`` where there is nothing to do: done, over, or another's.
+        """Claim a unit; ``None`` if there is nothing to do: it is done, over, or another worker's.
 
         Args:
-            unit: as a message named it.
-            delivery: unique to this delivery of the message.
+            unit: unit that a message named.
+            delivery: unique id of this delivery of the message.
         """
-        said = await self._run(
+        reply = await self._run(
             "claim", unit.tenant, unit.job, unit.name, delivery, self.worker, self._lease
         )
-        if said[0] != "claimed":
+        if reply[0] != "claimed":
             return None
-        _, token, left, patience, request, fresh, returned, *more = said
+        _, token, left, patience, request, fresh, returned, *more = reply
         kind = unit.kind
         return ClaimedUnit(
             unit=unit,
@@ -83,15 +83,15 @@ class WorkStore:
         )
 
     async def heartbeat(self, claimed: Sequence[ClaimedUnit]) -> dict[ClaimedUnit, str]:
-        """Extend the leases, and learn of each unit: ok, cancelling, over, superseded or gone."""
-        said: dict[ClaimedUnit, str] = {}
+        """Extend the leases, and return the status of each unit: ok, cancelling, over, superseded or gone."""
+        reply: dict[ClaimedUnit, str] = {}
         for tenant in {one.unit.tenant for one in claimed}:
             own = [one for one in claimed if one.unit.tenant == tenant]
             flat = [x for one in own for x in (one.unit.job, one.unit.name, one.token)]
-            said |= dict(
+            reply |= dict(
                 zip(own, await self._run("heartbeat", tenant, self._lease, *flat), strict=True)
             )
-        return said
+        return reply
 
     async def decide(
         self,
@@ -102,23 +102,23 @@ class WorkStore:
         draft: Draft | None = None,
         partitions: Sequence[Partition] = (),
     ) -> tuple[Unit, ...]:
-        """Write down the decision; with partitions, give the work over to units of their own.
+        """Record the decision; with partitions, create a unit for each.
 
         Args:
             claimed: the job's ``answer`` unit.
-            decision: what was decided, and why.
-            calls: model calls that it takes when nothing is repeated.
-            draft: what the output will need of the retrieval.
-            partitions: to be extracted from; without any, ``claimed`` goes on itself.
+            decision: the decision.
+            calls: most model calls, repeats excluded.
+            draft: values for the output; ``None``: there are no partitions.
+            partitions: partitions to extract from; empty: ``claimed`` continues itself.
 
         Returns:
-            The units that are to be sent.
+            The units to send.
 
         Raises:
-            JobCancelled: nothing more may be spent on the job.
-            JobSuperseded: the unit is another worker's by now.
+            JobCancelled: the job may not spend any more.
+            JobSuperseded: the unit is another worker's.
         """
-        said = await self._run(
+        reply = await self._run(
             "decide",
             claimed.unit.tenant,
             claimed.unit.job,
@@ -128,22 +128,22 @@ class WorkStore:
             calls,
             *(PARTITION.dump_json(part).decode() for part in partitions),
         )
-        refuse(claimed, said[0])
+        raise_if_refused(claimed, reply[0])
         return tuple(
-            Unit(tenant=claimed.unit.tenant, job=claimed.unit.job, name=n) for n in said[1:]
+            Unit(tenant=claimed.unit.tenant, job=claimed.unit.job, name=n) for n in reply[1:]
         )
 
     async def extracted(self, claimed: ClaimedUnit, extraction: Extraction) -> tuple[Unit, ...]:
-        """Write down what became of a partition.
+        """Record the result of a partition.
 
         Returns:
-            The ``reduce`` unit, to be sent, where this was the last partition; it is given once.
+            The ``reduce`` unit to send if this was the last partition; it is returned once.
 
         Raises:
-            JobCancelled: the job was cancelled; the result counts among what was spent.
-            JobSuperseded: the partition is another worker's by now.
+            JobCancelled: the job was cancelled; the spending is recorded.
+            JobSuperseded: the partition is another worker's.
         """
-        said = await self._run(
+        reply = await self._run(
             "extracted",
             claimed.unit.tenant,
             claimed.unit.job,
@@ -152,12 +152,12 @@ class WorkStore:
             _extraction.dump_json(extraction).decode(),
             "1" if extraction.failure else "0",
         )
-        refuse(claimed, said[0])
+        raise_if_refused(claimed, reply[0])
         reduce = Unit(tenant=claimed.unit.tenant, job=claimed.unit.job, name="reduce")
-        return (reduce,) if said[0] == "reduce" else ()
+        return (reduce,) if reply[0] == "reduce" else ()
 
     async def gathered(self, unit: Unit) -> tuple[tuple[Partition, ...], tuple[Extraction, ...]]:
-        """A job's partitions and what became of each, in order."""
+        """Return a job's partitions and their extractions, in order."""
         name = f"{keys.prefix(unit.tenant)}job:{unit.job}"
         with translated(self.store.url):
             async with self.store.redis.pipeline(transaction=True) as pipe:
@@ -174,8 +174,8 @@ class WorkStore:
         """End the job with an answer or a refusal.
 
         Raises:
-            JobCancelled: it was cancelled meanwhile.
-            JobSuperseded: the unit is another worker's by now.
+            JobCancelled: the job was cancelled meanwhile.
+            JobSuperseded: the unit is another worker's.
         """
         await self._conclude(claimed, "succeeded", out.model_dump_json())
 
@@ -183,7 +183,7 @@ class WorkStore:
         """End the job with an error; a cancelled job is cancelled instead.
 
         Raises:
-            JobSuperseded: the unit is another worker's by now.
+            JobSuperseded: the unit is another worker's.
         """
         try:
             await self._conclude(
@@ -193,11 +193,11 @@ class WorkStore:
             return
 
     async def release(self, claimed: ClaimedUnit, *, counted: bool = False) -> None:
-        """Hand a unit back, for another worker to take up at once.
+        """Requeue a unit, for another worker to claim at once.
 
         Args:
             claimed: the unit.
-            counted: whether :attr:`ClaimedUnit.returned` of the next claim is one more.
+            counted: whether :attr:`ClaimedUnit.returned` of the next claim grows by one.
         """
         unit = claimed.unit
         await self._run("release", unit.tenant, unit.job, unit.name, claimed.token, int(counted))
@@ -205,29 +205,28 @@ class WorkStore:
     async def sweep(
         self, tenant: str, *, jobs_before: int, calls_before: int, leases: bool = True
     ) -> list[Unit]:
-        """Find what nobody works on any more, and end what is past its time.
+        """Requeue orphaned units, and end jobs past their deadline.
 
         Args:
-            tenant: whose jobs.
-            jobs_before: units of the jobs' queue that were sent before, milliseconds, and that nobody
-                claimed have been lost.
+            tenant: name of the tenant.
+            jobs_before: time, milliseconds; unclaimed units of the jobs' queue that were sent before it are lost.
             calls_before: the same for the calls' queue.
-            leases: whether a lease that ended tells that its holder is gone.
+            leases: whether an ended lease means that its worker is dead.
 
         Returns:
-            The units that are to be sent again.
+            The units to send again.
         """
         lost = ErrorBody(
             type="WorkerLost",
-            message=f"more than {self._losses} workers were lost at one piece of this job: look at "
-            "their logs before you try it again",
+            message=f"more than {self._losses} workers died while they ran one unit of this job: check "
+            "their logs before you retry it",
             exit_code=1,
             details={"losses": self._losses},
             spending=None,
         )
         late = ErrorBody(
             type="DeadlineExceeded",
-            message="the job's deadline passed: give it more time, or the queue more workers",
+            message="the job's deadline passed: allow more time, or add workers",
             exit_code=DeadlineExceeded.exit_code,
             details={},
             spending=None,
@@ -246,7 +245,7 @@ class WorkStore:
         return [Unit.of(tenant, member) for member in members]
 
     async def sent_at(self, units: Sequence[Unit]) -> list[int]:
-        """When those of the units that nobody has claimed were last sent, milliseconds."""
+        """Return when the unclaimed ones of the units were last sent, milliseconds."""
         with translated(self.store.url):
             async with self.store.redis.pipeline(transaction=False) as pipe:
                 for unit in units:
@@ -258,25 +257,25 @@ class WorkStore:
 
     async def _conclude(self, claimed: ClaimedUnit, state: str, payload: str) -> None:
         unit = claimed.unit
-        said = await self._run(
+        reply = await self._run(
             "conclude", unit.tenant, unit.job, unit.name, claimed.token, state, payload
         )
-        refuse(claimed, said[0])
+        raise_if_refused(claimed, reply[0])
 
     async def _run(self, script: str, tenant: str, *arguments: str | int) -> list[str]:
         return cast("list[str]", await self.store.run(script, keys.prefix(tenant), *arguments))
 
 
-def refuse(claimed: ClaimedUnit, said: str) -> None:
-    """Raise what a script's word means, if it is a refusal.
+def raise_if_refused(claimed: ClaimedUnit, reply: str) -> None:
+    """Raise the error that a script's reply stands for, if any.
 
     Raises:
-        JobCancelled: nothing more may be spent on the job.
+        JobCancelled: the job may not spend any more.
         JobExpired: its deadline passed.
         JobSuperseded: the unit is another worker's, or the job is over or gone.
     """
     job = claimed.unit.job
-    match said:
+    match reply:
         case "cancelled":
             raise JobCancelled(f"job {job} was cancelled", job=job)
         case "expired":
@@ -286,5 +285,6 @@ def refuse(claimed: ClaimedUnit, said: str) -> None:
             )
         case "superseded" | "over" | "gone":
             raise JobSuperseded(
-                f"{claimed.unit.name} of job {job} is no longer ours: {said}", job=job
+                f"{claimed.unit.name} of job {job} is no longer claimed by this worker: {reply}",
+                job=job,
             )

@@ -1,4 +1,4 @@
-"""The account of a job's model calls in Redis, and the replies that they were given."""
+"""The account of a job's model calls in Redis, and their stored replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from posology.budget.ledger.refusals import refuse as refuse_to_pay
 from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Attempt, Completion, Finish, Opening, Usage
-from workers.engine.claims import WorkStore, refuse
+from workers.engine.claims import WorkStore, raise_if_refused
 from workers.engine.units import ClaimedUnit
 
 _COMPLETION = tuple(field.name for field in fields(Completion))
@@ -22,9 +22,8 @@ _COMPLETION = tuple(field.name for field in fields(Completion))
 class JobJournal:
     """A :class:`~posology.seams.Journal` for one claimed unit, and the :class:`~posology.seams.Recall` of its job.
 
-    Every attempt is written down before it is sent, which is also where it is refused once the job is
-    cancelled, over its time, or another worker's. How it ended is written down whoever holds the unit
-    by then: the money is spent.
+    Every attempt is recorded before it is sent; it is refused once the job is cancelled, past its deadline, or another
+    worker's. Its end is recorded even if another worker has claimed the unit by then, since the money is spent.
     """
 
     def __init__(self, work: WorkStore, claimed: ClaimedUnit) -> None:
@@ -33,17 +32,17 @@ class JobJournal:
         self._prefix = keys.prefix(claimed.unit.tenant)
 
     async def open(self, opening: Opening) -> int:
-        """Reserve what an attempt may cost and write it down, before it is sent.
+        """Reserve the worst case of an attempt and record it, before it is sent.
 
         Raises:
             BudgetError: the limits of the tenant or of the job do not allow it, or not yet.
             JobCancelled: the job was cancelled.
             JobExpired: its deadline passed.
-            JobSuperseded: the unit is another worker's by now.
-            StoreUnavailable: Redis is out of reach, so nothing is spent.
+            JobSuperseded: the unit is another worker's.
+            StoreUnavailable: Redis is unreachable, so nothing is spent.
         """
         unit = self._claimed.unit
-        said = await self._work.store.run(
+        reply = await self._work.store.run(
             "open_attempt",
             self._prefix,
             unit.job,
@@ -52,16 +51,16 @@ class JobJournal:
             json.dumps(entries.opened(opening)),
             nano(opening.reserved),
         )
-        refuse(self._claimed, said[0])
-        refuse_to_pay(said, opening, unit.tenant)
-        return int(said[1])
+        raise_if_refused(self._claimed, reply[0])
+        refuse_to_pay(reply, opening, unit.tenant)
+        return int(reply[1])
 
     async def close(self, attempt: Attempt, completion: Completion | None) -> None:
-        """Write down how an attempt ended.
+        """Record how an attempt ended.
 
         Raises:
-            StoreUnavailable: Redis was out of reach for :data:`~posology.budget.ledger.journal.SETTLE_TIMEOUT` seconds. The attempt stands
-                as opened, and will be taken for billed, amount unknown.
+            StoreUnavailable: Redis was unreachable for :data:`~posology.budget.ledger.journal.SETTLE_TIMEOUT` seconds.
+                The reservation is orphaned and will be settled as billed-unknown.
         """
         usage = attempt.usage or Usage()
         arguments = (
@@ -75,17 +74,17 @@ class JobJournal:
             round(attempt.latency * 1000),
             "" if completion is None else _reply(completion),
         )
-        said = await until_recorded(
+        reply = await until_recorded(
             lambda: self._work.store.run("close_attempt", self._prefix, *arguments)
         )
-        if said == [GONE, GONE]:
+        if reply == [GONE, GONE]:
             log_missing(attempt)
 
     async def recall(self, key: str, /) -> Completion | None:
-        """The reply that a call of the same content had earlier in this job.
+        """Return the stored reply to a call of the same content in this job; ``None``: there is none.
 
         Raises:
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         if self._claimed.fresh:
             return None
@@ -96,7 +95,7 @@ class JobJournal:
 
 
 def _reply(completion: Completion) -> str:
-    # the structure is read from the text again, by whoever replays it
+    # a replay parses the text again
     plain = {field: getattr(completion, field) for field in _COMPLETION}
     return json.dumps(plain | {"usage": entries.usage(completion.usage), "parsed": None})
 

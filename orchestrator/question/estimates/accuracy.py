@@ -1,4 +1,4 @@
-"""Estimates beside what the same questions did cost."""
+"""Accuracy of estimates, by the actual costs of the same questions."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from posology.types import Dose
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compared:
-    """One question's estimate, and what became of it."""
+    """One question's estimate and actual cost."""
 
     estimate: Estimate
     #: dollars; ``None``: an attempt's cost is unknown
     actual: Decimal | None
-    #: whether an attempt was repeated, or made by a worker that was lost
+    #: whether an attempt was repeated, or made by a worker that died
     repeated: bool
 
     @property
     def over(self) -> bool:
-        """Whether it cost more than its worst."""
+        """Whether it cost more than the worst case."""
         return self.actual is not None and self.actual > self.estimate.dollars.worst
 
     @property
     def within(self) -> bool:
-        """Whether it cost no less than its low and no more than its worst."""
+        """Whether it cost between the low and the worst case."""
         assert self.actual is not None
         return self.estimate.dollars.low <= self.actual and not self.over
 
 
 def read_answers(lines: Iterable[bytes], path: str) -> Iterator[BatchRow]:
-    """The rows that ``posology batch`` wrote.
+    """Read the rows that ``posology batch`` wrote.
 
     Raises:
-        BadFile: naming the line that is none.
+        BadFile: a line is not such a row.
     """
     for line, raw in enumerate(lines, 1):
         if not raw.strip():
@@ -55,17 +55,17 @@ def read_answers(lines: Iterable[bytes], path: str) -> Iterator[BatchRow]:
         try:
             yield BatchRow.model_validate_json(raw)
         except ValidationError:
-            reason = "it is no row of an output of `posology batch`"
+            reason = "not a row of an output of `posology batch`"
             raise BadFile(reason, path=path, line=line) from None
 
 
 def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) -> Accuracy:
-    """Put estimates beside answers to the same questions.
+    """Compare estimates with the answers to the same questions.
 
     Args:
         found: estimates, in the order of the questions.
         answers: rows of a batch of the same questions.
-        path: where they stand, for messages.
+        path: file of the answers, for messages.
 
     Raises:
         BadFile: the answers are to other questions.
@@ -82,13 +82,13 @@ def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) 
             continue
         if answer.result.question != one.request.query.text:
             raise _others(path, answer.row)
-        # a smaller dose than this may have been all that there was money for
+        # a short budget may have led to a smaller dose than this
         decided = one.decided if answer.result.decision.dose.to(Dose) == one.dose else None
         estimate = decided or one.of(answer.result.strategy)
         if estimate is None:
             raise BadFile(
-                f"row {answer.row} was answered by {answer.result.strategy}, which its question does "
-                "not ask for: give the same options",
+                f"row {answer.row} was answered by {answer.result.strategy}, but its question asks for "
+                "another strategy: pass the same options as for the batch",
                 path=path,
             )
         other_index += answer.result.index != one.index
@@ -111,7 +111,7 @@ def compare(found: Sequence[Estimated], answers: Iterable[BatchRow], path: str) 
 
 
 def accuracy(strategy: str, compared: Sequence[Compared]) -> StrategyAccuracy:
-    """How far off the estimates of one strategy were."""
+    """Return the accuracy of the estimates of one strategy."""
     known = [c for c in compared if c.actual is not None]
     estimated = sum((c.estimate.dollars.expected for c in known), Decimal(0))
     actual = sum((c.actual for c in known if c.actual is not None), Decimal(0))
@@ -137,12 +137,12 @@ def accuracy(strategy: str, compared: Sequence[Compared]) -> StrategyAccuracy:
 
 
 def _repeated(attempts: Sequence[AttemptOutput], calls: int) -> bool:
-    """Whether there were more attempts than calls and their repairs take."""
+    """Return whether there were more attempts than the calls and their repairs need."""
     return any(a.attempt > 1 for a in attempts) or len({a.call for a in attempts}) > 2 * calls
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float | None:
-    """The nearest of the values; ``None`` where there are none."""
+    """Return the nearest value; ``None`` if there are none."""
     return ordered[round(share * (len(ordered) - 1))] if ordered else None
 
 

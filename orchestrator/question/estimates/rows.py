@@ -1,4 +1,4 @@
-"""Estimates of many questions: retrieve, render, count; nothing is sent to a model."""
+"""Estimates of many questions: retrieve, render, count. Calls no model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from orchestrator.concurrency import few_at_once
+from orchestrator.concurrency import map_concurrently
 from orchestrator.jobs.rows import Row, read_row
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, Estimator
@@ -37,13 +37,13 @@ from posology.published.estimates import (
 from posology.types import Balance, Dose
 from strategies import STRATEGIES, takes_compressor
 
-#: questions that are retrieved for at once
+#: questions in work at the same time
 _AT_ONCE = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """What the ledger says of a tenant."""
+    """A tenant's balances and the figures of its calls."""
 
     tenant: str
     balances: tuple[Balance, ...]
@@ -52,32 +52,32 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimated:
-    """One row, with its estimates or why there are none."""
+    """A row with its estimates, or the error that prevents them."""
 
     row: Row
     #: ``None`` for a row that cannot be estimated
     request: Request | None = None
-    #: of the dose that the policy gives where no limit applies
+    #: estimate of the dose that the policy chooses without a budget
     decided: Estimate | None = None
     #: that dose
     dose: Dose | None = None
     passages: int = 0
     index: str = ""
     free: bool = False
-    #: one a strategy, over all passages by one call or one a partition
+    #: one estimate a strategy, over all passages
     estimates: tuple[Estimate, ...] = ()
     error: ErrorBody | None = None
 
     def of(self, strategy: str) -> Estimate | None:
-        """The estimate of a strategy, where there is one."""
+        """Return the estimate of a strategy; ``None``: there is none."""
         return next((one for one in self.estimates if one.strategy == strategy), None)
 
 
 async def read_standing(redis: Redis, url: str, tenant: str) -> Standing:
-    """What a tenant has left, and what its calls took.
+    """Read a tenant's balances and the figures of its calls.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     return Standing(
         tenant=tenant,
@@ -89,7 +89,7 @@ async def read_standing(redis: Redis, url: str, tenant: str) -> Standing:
 def read_rows(
     lines: Iterable[str | bytes], defaults: Mapping[str, Any], settings: Settings
 ) -> Iterator[Row]:
-    """The rows of a file, as a batch reads them: blank lines are none."""
+    """Read the rows of a file as a batch does, without blank lines."""
     number = 0
     for line, raw in enumerate(lines, 1):
         if raw.strip():
@@ -98,12 +98,12 @@ def read_rows(
 
 
 class Estimates:
-    """Estimates questions over one index. It may be shared by concurrent callers.
+    """Estimates questions over one index. Concurrent callers may share it.
 
     Args:
-        service: retrieves, and decides.
-        estimator: counts.
-        settings: for what a row does not say.
+        service: retrieves and decides.
+        estimator: estimates costs.
+        settings: defaults of rows.
     """
 
     def __init__(self, *, service: Service, estimator: Estimator, settings: Settings) -> None:
@@ -114,13 +114,13 @@ class Estimates:
     async def __call__(
         self, rows: Sequence[Row], *, standing: Standing | None = None
     ) -> tuple[Estimated, ...]:
-        """Estimate rows, in their order. A row that cannot be estimated says why.
+        """Estimate rows, in their order. A row that cannot be estimated has an error.
 
         A row that names a strategy is estimated for that one, others for all.
 
         Args:
             rows: see :func:`read_rows`.
-            standing: with it, replies are guessed by the tenant's own calls.
+            standing: tenant whose own calls predict the lengths of replies; ``None``: measured defaults do.
 
         Raises:
             IndexFault: the index cannot serve.
@@ -130,7 +130,9 @@ class Estimates:
             estimator = estimator.with_history(Typical(standing.history))
         tenant = self._settings.tenant if standing is None else standing.tenant
         return tuple(
-            await few_at_once(lambda row: self._row(row, estimator, tenant), rows, limit=_AT_ONCE)
+            await map_concurrently(
+                lambda row: self._row(row, estimator, tenant), rows, limit=_AT_ONCE
+            )
         )
 
     def output(
@@ -141,13 +143,13 @@ class Estimates:
         standing: Standing | None = None,
         accuracy: Accuracy | None = None,
     ) -> EstimateOutput:
-        """The published form.
+        """Return the published form.
 
         Args:
-            found: of all rows.
-            started: by :func:`time.perf_counter`.
-            standing: what the tenant has left.
-            accuracy: how far off the estimates were.
+            found: estimates of all rows.
+            started: time of the start by :func:`time.perf_counter`, seconds.
+            standing: the tenant's balances; ``None``: not read.
+            accuracy: accuracy of the estimates; ``None``: not measured.
         """
         attempts = self._settings.attempts
         good = [one for one in found if one.request is not None]
@@ -178,11 +180,11 @@ class Estimates:
         except UnpricedModel as error:
             return Estimated(row=row, error=error_body(error, None))
         try:
-            # nothing is spent: a question whose vector is still to be bought is searched for by its words
+            # nothing is spent: without a stored vector, passages are found by words
             spend = Spend(tenant=tenant, blind=True)
             prepared = await self._service.pipeline.prepare(request, spend=spend)
         except InvalidQuery as error:
-            # only the index knows which names there are to filter by
+            # only the index knows which names can be filtered by
             return Estimated(row=row, error=error_body(error, None))
         task, size = task_of(request, prepared.retrieval), request.partition_size
         decided = await estimator(task, prepared.decision.dose, partition_size=size)
@@ -204,7 +206,7 @@ class Estimates:
 
 
 def _doses(prepared: Prepared) -> Iterator[Dose]:
-    """One of each strategy, or that which was asked for."""
+    """Yield one dose of each strategy, or of the requested one."""
     request = prepared.request
     compressor = request.compressor
     if compressor is None and request.policy is not None:

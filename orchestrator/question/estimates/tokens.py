@@ -1,4 +1,4 @@
-"""How many tokens a call takes in: a best count, and a low one. The bound is another's business."""
+"""Input tokens of a call: an expected and a low count. Bounds are in :mod:`posology.budget.bounds`."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ SCALE = 0.96
 LOW_SCALE = 0.90
 #: the same of the JSON of a schema, 0.73 to 0.74 of o200k
 SCHEMA_SCALE = 0.74
-#: what providers set around each message, and around all of them
+#: tokens that providers add to each message, and to each call
 PER_MESSAGE, PER_CALL = 4, 3
-#: texts and schemas whose count is kept: the templates' own, which are in every call
+#: cached counts of texts and schemas: those of templates, which are in every call
 _KEPT = 64
 
 
 class Counting:
-    """Counts calls with the tokenizer at hand, and scales to those that are not.
+    """Counts tokens with the packaged tokenizer, scaled to those of providers.
 
-    The offline reader counts with the same tokenizer, so there the counts are exact.
+    The offline reader uses the same tokenizer, so its counts are exact.
 
     Args:
-        count: of the packaged encoder.
-        native_schema: whether providers are sent the schema of a reply; it counts as input.
+        count: token counter of the packaged encoder.
+        native_schema: whether providers receive the schema of a reply, which counts as input.
     """
 
     def __init__(self, count: TokenCounter, *, native_schema: bool = True) -> None:
@@ -48,22 +48,22 @@ class Counting:
         self._constant = lru_cache(maxsize=_KEPT)(count)
 
     def text(self, messages: Sequence[Message], model: str) -> float:
-        """Tokens of the messages' texts, as the model's tokenizer counts them."""
+        """Return the expected tokens of the messages' texts, by the model's tokenizer."""
         return self._texts(messages) * (1.0 if _exact(model) else SCALE)
 
     def expected(self, call: Call) -> float:
-        """All tokens that the provider will count, at best guess."""
+        """Return the expected input tokens of a call, as the provider counts them."""
         return self.text(call.messages, call.model) + self.around(call)
 
     def around(self, call: Call) -> float:
-        """Those of them that stand in no message."""
+        """Return the expected input tokens outside the messages' texts."""
         if _exact(call.model):
             return 0.0
         form = 0 if call.schema is None or not self._native_schema else _schema(call.schema)
         return form + PER_CALL + PER_MESSAGE * len(call.messages)
 
     def low(self, call: Call) -> float:
-        """Hardly fewer tokens than the provider will count."""
+        """Return a low count of input tokens."""
         return self._texts(call.messages) * (1.0 if _exact(call.model) else LOW_SCALE)
 
     def _texts(self, messages: Sequence[Message]) -> int:
@@ -74,7 +74,7 @@ class Counting:
 
 
 def packaged_counter() -> TokenCounter:
-    """The packaged encoder's tokenizer; where it is not installed, an estimate from the length."""
+    """Return the packaged encoder's token counter; an estimate by length if it is not installed."""
     try:
         return wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json")
     except ImportError:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from anyio import to_thread
 
-from orchestrator.concurrency import few_at_once
+from orchestrator.concurrency import map_concurrently
 from orchestrator.connections import Connections
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Dollars
@@ -139,7 +139,7 @@ class Wanted:
             return [Pair(query=query, excerpt=one) for one in chunks if one is not None]
 
         good = self.examples.good
-        found = await few_at_once(pairs_of, [one.query for one in good], limit=_AT_ONCE)
+        found = await map_concurrently(pairs_of, [one.query for one in good], limit=_AT_ONCE)
         begin = Begin(
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             model=request.model,
@@ -184,7 +184,7 @@ async def estimate(calls: Sequence[Call], connections: Connections, settings: Se
     async def price(call: Call) -> Costs:
         return await to_thread.run_sync(one, call)
 
-    found = await few_at_once(price, calls, limit=_AT_ONCE)
+    found = await map_concurrently(price, calls, limit=_AT_ONCE)
     return Costs(
         calls=len(found),
         input=sum(each.input for each in found),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from anyio import to_thread
 
-from orchestrator.concurrency import few_at_once
+from orchestrator.concurrency import map_concurrently
 from orchestrator.training.qtable.questions import Example
 from orchestrator.training.qtable.rows import Arm, Asked, calls_of
 from policies.qtable import state_vector
@@ -113,7 +113,7 @@ class Planner:
             retrieval = await self.retrieve(example.query)
             return await to_thread.run_sync(self._ground, example, retrieval)
 
-        found = await few_at_once(ground, examples, limit=_AT_ONCE)
+        found = await map_concurrently(ground, examples, limit=_AT_ONCE)
         grounds = [one for one in found if one is not None]
         return Plan(
             grounds={one.example.digest: one for one in grounds},

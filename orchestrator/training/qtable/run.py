@@ -11,7 +11,7 @@ from typing import TypeAlias
 from anyio import to_thread
 
 from orchestrator.compressors import make_compressor
-from orchestrator.concurrency import few_at_once
+from orchestrator.concurrency import map_concurrently
 from orchestrator.connections import Connections
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Dollars, Estimate, make_estimator
@@ -99,7 +99,7 @@ class Exploration(PaidRun[Explored, Missing]):
             task = self._actions.task(self.plan.grounds[asked.digest].retrieval)
             return await estimator(task, dose(arm.keep))
 
-        found = await few_at_once(price, self.todo, limit=_AT_ONCE)
+        found = await map_concurrently(price, self.todo, limit=_AT_ONCE)
         return Costs(
             calls=len(found),
             input=sum(one.input for one in found),

@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from orchestrator.concurrency import few_at_once
+from orchestrator.concurrency import map_concurrently
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ async def test_what_is_done_last_keeps_its_place() -> None:
         events[number].set()
         return number * 10
 
-    assert await few_at_once(work, range(3), limit=3) == [0, 10, 20]
+    assert await map_concurrently(work, range(3), limit=3) == [0, 10, 20]
 
 
 async def test_no_more_than_the_limit_are_under_way() -> None:
@@ -32,7 +32,7 @@ async def test_no_more_than_the_limit_are_under_way() -> None:
         await anyio.lowlevel.checkpoint()
         under_way -= 1
 
-    assert await few_at_once(work, range(20), limit=4) == [None] * 20
+    assert await map_concurrently(work, range(20), limit=4) == [None] * 20
     assert most == 4
 
 
@@ -48,7 +48,7 @@ async def test_the_first_error_comes_out_as_it_is_and_ends_the_rest() -> None:
         ended.append(number)
 
     with pytest.raises(LookupError, match="1"):
-        await few_at_once(work, range(9), limit=3)
+        await map_concurrently(work, range(9), limit=3)
     assert set(begun) <= {0, 1, 2}
     assert not ended
 
@@ -57,4 +57,4 @@ async def test_nothing_is_nothing() -> None:
     async def work(number: int) -> int:
         return number
 
-    assert await few_at_once(work, (), limit=4) == []
+    assert await map_concurrently(work, (), limit=4) == []
