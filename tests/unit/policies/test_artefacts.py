@@ -62,12 +62,12 @@ def _changed(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no JSON"),
-        ("[1]", "no Q-table"),
-        ('{"posology": "preflight"}', "no Q-table"),
+        ("", "not JSON"),
+        ("[1]", "not a Q-table"),
+        ('{"posology": "preflight"}', "not a Q-table"),
         (_changed(format=2), "format 2"),
-        (_changed(alpha=0.6), "its digest"),
-        (_changed(digest=None), "its digest"),
+        (_changed(alpha=0.6), "digest"),
+        (_changed(digest=None), "digest"),
         (_changed(visits=[[6]]), "damaged"),
         (_changed(visits=[[6.5] * 10] * 3), "whole numbers"),
         (_changed(q="many"), "damaged"),
@@ -77,8 +77,8 @@ def _changed(**changes: Any) -> str:
         (_changed(kind="product"), "damaged"),
         (_changed(visits=[[2**70] * 10] * 3), "damaged"),
         (_changed(centroids={"shape": [3, 4], "float32": "AAAA"}), "damaged"),
-        (_changed(centroids={"shape": [3, 4]}), "lacks 'float32'"),
-        (artefacts.write(table())[:-20], "no JSON"),
+        (_changed(centroids={"shape": [3, 4]}), "'float32'"),
+        (artefacts.write(table())[:-20], "not JSON"),
     ],
     ids=lambda value: value if len(value) < 30 else "",
 )

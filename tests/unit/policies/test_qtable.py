@@ -148,7 +148,7 @@ def test_the_record_of_another_table_is_refused() -> None:
 @pytest.mark.parametrize("state", [None, -1, 3, "1", 0.0])
 def test_a_record_without_a_state_of_the_table_is_refused(state: object) -> None:
     of = table()
-    with pytest.raises(PolicyMismatch, match="no state"):
+    with pytest.raises(PolicyMismatch, match="state"):
         choose(of, features(of, 0) | {"qtable.state": state})
 
 
