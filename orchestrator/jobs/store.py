@@ -97,8 +97,8 @@ class JobStore:
         Args:
             request: with its defaults filled in, see :meth:`JobRequest.settled`.
             tenant: whose job it is.
-            key: an idempotency key: the same key and request give the same job, for as long as its
-                record is kept.
+            key: an idempotency key: equal key and request give the same job, as long as its record is
+                kept.
             batch: the batch that it is a row of.
             row: its place there, from 0.
 
@@ -108,7 +108,7 @@ class JobStore:
             InvalidQuery: tenant or key cannot be one.
             BudgetError: the tenant may not use the model, or has no money left for one call. Rows of a
                 batch are let in, and fail one by one.
-            UnpricedModel: nobody knows what the model costs.
+            UnpricedModel: the model has no price.
             StoreUnavailable: nothing was submitted, or it is not known; the same key finds out.
         """
         prefix = keys.prefix(tenant)

@@ -1,1 +1,1 @@
-"""What is done with a ledger: read, held against its counters, put right, exported, archived."""
+"""Maintenance of a ledger: audit, rebuild, export, archive."""

@@ -31,7 +31,7 @@ _TRIES = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
-    """What a tenant's ledger says, and where its counters say something else. Amounts are nano-dollars."""
+    """Audit of a tenant's ledger: sums, and counters that differ. Amounts are nano-dollars."""
 
     tenant: str
     #: entries in the ledger, and those that were moved to the archive
@@ -65,7 +65,7 @@ class Audit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rebuilt:
-    """What was put right, and how the ledger stands afterwards."""
+    """Result of a rebuild: the changes, and the audit after them."""
 
     changed: tuple[Compared, ...]
     audit: Audit
@@ -109,11 +109,11 @@ class Auditor:
         return await self._repeated(mend=None)
 
     async def rebuild(self) -> Rebuilt:
-        """Make every counter what the entries add up to.
+        """Set every counter to the sum of its entries.
 
         Raises:
-            LedgerBusy: it is being archived, or rebuilt by somebody else.
-            StoreUnavailable: Redis is out of reach. What was put right stays so; do it again.
+            LedgerBusy: another process archives or rebuilds the ledger.
+            StoreUnavailable: Redis is out of reach. Changes so far remain; run it again.
         """
         changed: list[Compared] = []
         await self._repeated(mend=changed)

@@ -43,7 +43,7 @@ class Compared:
 
 
 class Moved(Exception):
-    """Entries were moved to the archive, or counters were put right, by somebody else meanwhile."""
+    """Another process has archived entries or rebuilt counters meanwhile."""
 
 
 class Comparison:
@@ -79,7 +79,7 @@ class Comparison:
                 return
 
     async def snapshot(self, *commands: Sequence[str]) -> Sequence[Any]:
-        """What stands in some keys, and the sums of the entries at the same instant."""
+        """Read some keys, and the sums of the entries at the same instant."""
         seen = await self._reader.look(*commands)
         if (seen.archived, seen.mended) != (self._archived, self.mended):
             raise Moved

@@ -42,7 +42,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """Which attempts. Days are those whose money it was, so that sums agree with the figures of spending."""
+    """Attempts to export. Days are those of the charge, so that sums agree with the figures of spending."""
 
     #: ``None``: from the first on
     since: date | None = None

@@ -95,7 +95,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """What stood in some keys, and how far the ledger was, at one instant."""
+    """Values of some keys and position of the ledger at one instant."""
 
     #: the place of the last entry; :data:`START`: there is none
     last: str
@@ -181,7 +181,7 @@ class Reader:
 
 
 def busy(tenant: str) -> LedgerBusy:
-    """What is raised when a ledger is changed as a whole while it is read."""
+    """Return the error for a ledger that is archived or rebuilt while it is read."""
     return LedgerBusy(
         f"the ledger of {tenant} is being archived or rebuilt: try again when that is done",
         tenant=tenant,
@@ -219,6 +219,6 @@ async def enlist(redis: Redis, url: str, tenant: str) -> None:
 
 
 def order(place: str) -> tuple[int, int]:
-    """What sorts places of a stream."""
+    """Return the sort key of a place in a stream."""
     milliseconds, _, number = place.partition("-")
     return int(milliseconds), int(number or 0)

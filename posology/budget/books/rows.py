@@ -61,7 +61,7 @@ class AttemptRow:
     reserved_usd: Decimal
     #: dollars, rounded up to a billionth; ``None``: unknown
     cost_usd: Decimal | None
-    #: dollars that count against limits: the cost, or the bound where nobody knows it
+    #: dollars counted against limits: the cost, or the bound of an unknown cost
     charged_usd: Decimal | None
     #: whether the cost is known; ``None`` while it is under way
     known: bool | None

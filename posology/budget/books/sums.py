@@ -78,7 +78,7 @@ class Fold:
 
 
 def figures(entry: Entry) -> Iterator[tuple[str, int]]:
-    """What an entry adds to the figures of its day."""
+    """Yield the amounts that an entry adds to the figures of its day."""
     charged = entry.charged
     if charged is None:
         return

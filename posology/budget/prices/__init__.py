@@ -1,1 +1,1 @@
-"""What models cost."""
+"""Prices of models."""

@@ -1,4 +1,4 @@
-"""What calls cost, before and after: a packaged table of prices, and the user's own over it."""
+"""Price book: cost of calls by a packaged table, overridden by the user's own prices."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PriceBook:
         return self._own.strict
 
     def cost(self, model: str, usage: Usage | None, *, batch: bool = False) -> Decimal | None:
-        """What a usage costs.
+        """Return the cost of a usage.
 
         Reasoning is billed like output, and cache tokens without a price of their own like other
         input. A price may depend on the length of the input: ask for one call at a time.
@@ -77,7 +77,7 @@ class PriceBook:
         return None if rates is None else rates.cost(usage)
 
     def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
-        """What one call costs at most: an upper bound of :meth:`cost` for all usages within the bounds.
+        """Return the maximum cost of a call: an upper bound of :meth:`cost` for all usages within the bounds.
 
         It holds whichever buckets the tokens fall into (writing to a cache is dearer than reading),
         whichever step of a price their number chooses, and for prices that start, or hours that

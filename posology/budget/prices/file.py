@@ -38,7 +38,7 @@ class Own:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriceFile:
-    """What a file of prices says. Models are named in lower case, as the table compares them."""
+    """Content of a price file. Model names are lower-case, as the table compares them."""
 
     #: the first 8 hex digits of the SHA-256 of the file's content
     digest: str
@@ -182,7 +182,7 @@ class _Reader:
 
 
 def _step(above: int, said: Mapping[str, Decimal]) -> Step:
-    """What has no price of its own costs what input does; output without a price is unknown."""
+    """Return a price step: tokens without their own price cost as input; output without a price is unknown."""
     read = said["input"]
     return Step(
         above=above,

@@ -1,4 +1,4 @@
-"""What tokens of each kind cost, by the length of the input: arithmetic without a table."""
+"""Rates: prices of tokens by kind and by the length of the input."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Step:
 
     @property
     def dearest_input(self) -> Decimal:
-        """What one input token costs at most, cached or not."""
+        """Return the maximum price of an input token, cached or not."""
         return max(self.input, self.cache_read, self.cache_write_5m, self.cache_write_1h)
 
     @property
     def dearest_output(self) -> Decimal | None:
-        """What one output token costs at most, seen or not; ``None``: unknown."""
+        """Return the maximum price of an output token, visible or not; ``None``: unknown."""
         if self.output is None or self.reasoning is None:
             return None
         return max(self.output, self.reasoning)

@@ -28,7 +28,7 @@ class Listed:
     model: ModelInfo
 
     def rates(self, now: datetime, *, batch: bool = False) -> Rates | None:
-        """What it costs now; ``None``: unknown. For a batch, where the table says what that costs."""
+        """Return the current rates; ``None``: unknown. For a batch, the batch rates if the table has them."""
         if not batch:
             return _rates(self.model.get_prices(now))
         known = any(
@@ -79,7 +79,7 @@ def find(provider: str, name: str) -> Listed | None:
 
 @cache
 def table_version() -> str:
-    """Which table it is, e.g. ``genai-prices 0.2.3``."""
+    """Return the version of the table, e.g. ``genai-prices 0.2.3``."""
     return f"genai-prices {version('genai-prices')}"
 
 

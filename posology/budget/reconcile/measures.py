@@ -1,4 +1,4 @@
-"""What is counted on both sides."""
+"""Measures of a reconciliation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Measure(StrEnum):
 
 
 class Kind(StrEnum):
-    """What an export tells of."""
+    """Kind of an export."""
 
     #: requests and tokens
     USAGE = "usage"

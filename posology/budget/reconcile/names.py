@@ -1,4 +1,4 @@
-"""Which of a provider's names of models stand for which of ours.
+"""Mapping of a provider's model names to ours.
 
 We ask for ``gpt-4o-mini``; the provider's account names what served it, ``gpt-4o-mini-2024-07-18``, and
 Anthropic's Console names models as people do, ``Claude Sonnet 4.5``.
@@ -31,7 +31,7 @@ def dated(name: str) -> bool:
 
 
 def family(name: str) -> str:
-    """What all names of a model have in common."""
+    """Return the common part of all names of a model."""
     written = _written(name)
     if tuned := _TUNED.fullmatch(written):
         return f"ft-{family(tuned[1])}"
@@ -44,13 +44,13 @@ def family(name: str) -> str:
 
 
 def resolve(ours: Iterable[str], theirs: Iterable[str]) -> tuple[Mapping[str, str], list[Naming]]:
-    """What each name is compared as.
+    """Assign a label to each name; names with equal labels are compared together.
 
-    Where one name of a family is no snapshot's, any snapshot may stand behind it and the family is
-    compared as one. Where all are snapshots' names, each is compared with itself.
+    If a name of a family is not a snapshot's, it may be served by any snapshot, so the family is compared as one. If
+    all names are snapshots', each is compared with itself.
 
     Returns:
-        The label of each name, and what was put together under one that is not its name.
+        The label of each name, and the names that were combined under another label.
     """
     sides = dict.fromkeys(ours, 0), dict.fromkeys(theirs, 1)
     families: dict[str, tuple[set[str], set[str]]] = {}

@@ -21,7 +21,7 @@ _USAGE = tuple(field.name for field in fields(Usage))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ours:
-    """What one attempt came to, as far as the ledger knows."""
+    """An attempt by the ledger."""
 
     #: ours; the provider was told it
     id: str
@@ -31,7 +31,7 @@ class Ours:
     model: str
     #: POSIX seconds
     started: float
-    #: POSIX seconds; when nobody told, when it was given up
+    #: POSIX seconds; if it was not reported, the time when it was given up
     ended: float
     #: ``None``: not known, so possibly billed
     usage: Usage | None
@@ -52,9 +52,9 @@ class Ours:
         return self.usage == Usage()
 
     def figures(self) -> dict[Measure, tuple[int | Decimal, int | Decimal]]:
-        """Of each measure what is known of it, and what it came to at most.
+        """Return the known and the maximum value of each measure.
 
-        An attempt that was turned away is no request in a provider's account: it has no figures.
+        A rejected attempt is not a request in a provider's account and has no figures.
         """
         if self.turned_away:
             return {}
@@ -81,7 +81,7 @@ class Latest:
         self._lost: dict[str, Ours] = {}
 
     def __call__(self, entry: Mapping[str, str]) -> Ours | None:
-        """What an entry settles for good; what was lost may yet be corrected and is kept back."""
+        """Return the attempt that an entry settles finally; orphaned ones may still be corrected and are kept back."""
         match entry.get("kind"):
             case "settle":
                 return parse(entry, self._tenant)
@@ -94,7 +94,7 @@ class Latest:
         return None
 
     def rest(self) -> Iterator[Ours]:
-        """What was lost and never told of."""
+        """Yield the orphaned attempts that were never corrected."""
         yield from self._lost.values()
 
 
@@ -108,7 +108,7 @@ def latest(entries: Iterable[Mapping[str, str]], *, tenant: str) -> Iterator[Our
 
 
 def parse(entry: Mapping[str, str], tenant: str) -> Ours:
-    """What an entry other than a reservation says of its attempt."""
+    """Parse the attempt of an entry that is not a reservation."""
     attempt = _object(entry.get("entry"))
     provider, _, model = entry["model"].partition(":")
     started = attempt.get("started")

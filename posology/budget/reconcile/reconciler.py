@@ -160,7 +160,7 @@ def _file(export: Export, rows: int) -> File:
 
 
 def _said(theirs: Theirs) -> list[str]:
-    """What cannot be seen in these exports."""
+    """Return notes on figures that these exports do not have."""
     said = [
         f"{theirs.provider}'s {kind} is not told by model: only days were compared"
         for kind in theirs.cells

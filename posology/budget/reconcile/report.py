@@ -1,4 +1,4 @@
-"""What comes out: the figures of both sides, and what is between them."""
+"""Report of a reconciliation: figures of both sides, and their differences."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from posology.budget.reconcile.rows import File, Number
 
 
 class Verdict(StrEnum):
-    """What a difference is."""
+    """Assessment of a difference."""
 
     EQUAL = "equal"
-    #: attempts whose usage nobody knows, a midnight or rounding can make all of it
+    #: explained by attempts of unknown usage, midnight or rounding
     EXPLAINED = "explained"
     #: no more than the threshold
     WITHIN = "within"
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 
 class Side(StrEnum):
-    """Who knows of it."""
+    """Side that has a request."""
 
     BOTH = "both"
     OURS = "ours"
@@ -65,7 +65,7 @@ class Group:
     model: str | None
     side: Side
     compared: tuple[Compared, ...]
-    #: our attempts whose usage or cost nobody knows
+    #: our attempts of unknown usage or cost
     unknown: int
     #: our attempts that may belong to the day, or the time, before or after
     edge: int
@@ -86,7 +86,7 @@ class Field:
 
 
 class Flaw(StrEnum):
-    """What is wrong with one request."""
+    """Kind of mismatch of a request."""
 
     #: the export has it, the ledger has not
     ONLY_THEIRS = "only_theirs"
@@ -103,7 +103,7 @@ class Mismatch:
     """A request on which the two sides do not agree."""
 
     flaw: Flaw
-    #: the provider's id; ``None``: nobody was told it
+    #: id of the provider; ``None``: it was not received
     request_id: str | None
     #: our attempt; ``None``: there is none
     attempt: str | None
@@ -115,7 +115,7 @@ class Mismatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Requests:
-    """What became of an export that has one row a request."""
+    """Result for an export with one row per request."""
 
     matched: int
     only_ours: int

@@ -19,7 +19,7 @@ def size(number: Number) -> Number:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """What was used or paid in some time of one UTC day."""
+    """Usage or cost of a period within one UTC day."""
 
     provider: str
     #: ``USAGE`` or ``COST``
@@ -38,7 +38,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestRow:
-    """What the provider, or a gateway before it, says of one request."""
+    """A request in the account of the provider or of a gateway."""
 
     path: str
     #: counted from 1

@@ -1,1 +1,1 @@
-"""What was spent, by day, stage, strategy and model."""
+"""Spending by day, stage, strategy and model."""

@@ -1,4 +1,4 @@
-"""What a tenant spent, by what: from the figures of each day."""
+"""Spending of a tenant by group, from the figures of each day."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _AT_ONCE = 31
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spent:
-    """What some attempts came to."""
+    """Sums of some attempts."""
 
     attempts: int = 0
-    #: dollars that count against limits: costs, and bounds where nobody knows the cost
+    #: dollars counted against limits: costs, and bounds of unknown costs
     charged: Decimal = Decimal(0)
     #: of these, dollars at bounds
     at_bounds: Decimal = Decimal(0)
@@ -99,10 +99,10 @@ async def figures(
 async def spent(
     redis: Redis, url: str, tenant: str, days: Period, by: Grouping
 ) -> dict[str, Spent]:
-    """What a tenant spent in each group, days in their order and the others with the dearest first.
+    """Return a tenant's spending by group: days in order, other groups by cost, highest first.
 
     Raises:
-        InvalidQuery: no tenant can have that name.
+        InvalidQuery: the tenant name is invalid.
         StoreUnavailable: Redis is out of reach.
     """
     groups: dict[str, Counter[str]] = {}

@@ -1,4 +1,4 @@
-"""The days of a report, and what its amounts are told apart by."""
+"""Period and grouping of a spending report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from posology.errors import InvalidQuery
 
 #: days of one report, at most
 MAX_DAYS = 400
-#: days of a report where nobody says
+#: default days of a report
 DAYS = 30
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 

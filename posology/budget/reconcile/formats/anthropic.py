@@ -71,12 +71,12 @@ def has(columns: frozenset[str]) -> bool:
 
 
 def kind(columns: frozenset[str]) -> Kind:
-    """What a CSV file with these columns tells of."""
+    """Return the kind of a CSV file with these columns."""
     return Kind.COST if columns & set(_COST) else Kind.USAGE
 
 
 def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
-    """What a row of a CSV file says.
+    """Parse a row of a CSV file.
 
     Raises:
         Bad: it cannot be read.

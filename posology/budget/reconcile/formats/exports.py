@@ -41,7 +41,7 @@ class Export:
     lines: bool = False
 
     def rows(self) -> Iterator[Row]:
-        """What it says by times and models.
+        """Yield the rows by period and model.
 
         Raises:
             BadRecord: a row cannot be read.
@@ -57,7 +57,7 @@ class Export:
                     yield from _MODULES[self.provider].of_cells(row.cells)
 
     def requests(self) -> Iterator[RequestRow]:
-        """What it says of each request.
+        """Yield the rows of single requests.
 
         Raises:
             BadRecord: a row cannot be read.

@@ -97,13 +97,13 @@ def has(columns: frozenset[str]) -> bool:
 
 
 def kind(columns: frozenset[str]) -> Kind:
-    """What a CSV file with these columns tells of; one of nothing but times tells that nothing was used."""
+    """Return the kind of a CSV file with these columns; only time columns: no usage."""
     paid = pick(dict.fromkeys(columns), _AMOUNT) and not columns & set(_COUNTS[Measure.INPUT])
     return Kind.COST if paid else Kind.USAGE
 
 
 def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
-    """What a row of a CSV file says: usage, costs, or both.
+    """Parse a row of a CSV file: usage, costs, or both.
 
     Raises:
         Bad: it cannot be read.

@@ -63,7 +63,7 @@ def provider_of(cells: Mapping[str, Any]) -> str | None:
 
 
 def of_cells(cells: Mapping[str, Any], *, provider: str, path: str, line: int) -> RequestRow:
-    """What a row says.
+    """Parse a row.
 
     Raises:
         Bad: it cannot be read.
@@ -92,7 +92,7 @@ def of_cells(cells: Mapping[str, Any], *, provider: str, path: str, line: int) -
 
 
 def _rounded(cost: Any) -> Decimal:
-    """What a spreadsheet may have cut off; an amount in cents is one request's no rounding."""
+    """Return the rounding error of an amount: spreadsheets may drop digits; amounts in cents are taken as exact."""
     if not isinstance(cost, str) or len(cost.partition(".")[2]) < _DECIMALS:
         return Decimal(0)
     return rounding(cost)

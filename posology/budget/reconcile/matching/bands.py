@@ -1,4 +1,4 @@
-"""What our side can be: known figures, and how far attempts of unknown usage may move them."""
+"""Bands of our figures: known amounts, and the range that attempts of unknown usage add."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class _Sum:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Part:
-    """What one kind of export has for a place, and what we have."""
+    """Figures of one kind of export for a group, and ours."""
 
     kind: Kind
     ours: _Sum

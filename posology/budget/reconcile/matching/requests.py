@@ -22,7 +22,7 @@ from posology.budget.reconcile.report import (
 )
 from posology.budget.reconcile.rows import Number, RequestRow, size
 
-#: mismatches that are told one by one; all are counted
+#: maximum mismatches to list; all are counted
 MOST = 1_000
 
 
@@ -107,7 +107,7 @@ class ByRequest:
         return Period(provider=providers, kind=Kind.REQUESTS, start=since, end=until)
 
     def result(self) -> Requests:
-        """What became of all of them."""
+        """Return the result of matching."""
         period = self.period
         missing = [
             attempt
@@ -190,7 +190,7 @@ class ByRequest:
         self._tell(Flaw.ONLY_OURS, None, attempt, tuple(fields))
 
     def _explain(self, silent: list[Ours]) -> int:
-        """Give rows that nobody knows to attempts that may be theirs; tell of those that are left."""
+        """Match unknown rows with attempts without a reply; list the rest as mismatches."""
         free: dict[str, list[Ours]] = {}
         for attempt in sorted(silent, key=lambda attempt: attempt.started):
             free.setdefault(family(attempt.model), []).append(attempt)

@@ -105,7 +105,7 @@ class Theirs:
         return any(name is None for _, name in self.cells[kind])
 
     def measures(self, kind: Kind) -> tuple[Measure, ...]:
-        """What every row of a kind tells."""
+        """Return the measures that every row of a kind has."""
         if kind is Kind.COST:
             return (Measure.COST,)
         told = [set(cell.figures) for cell in self.cells[kind].values()]
