@@ -1,1 +1,1 @@
-"""Maintenance of a ledger: audit, rebuild, export, archive."""
+"""Operations on a ledger: read, audit, repair, export, archive."""

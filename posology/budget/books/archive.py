@@ -1,4 +1,4 @@
-"""Moves old entries of a tenant's ledger into a file.
+"""The archive of a ledger: moves old entries of a tenant into files.
 
 First the file is written, kept and read again; then the entries are taken out of Redis, some at a time, and
 each time what they changed is added to ``…money:base`` in the same step. So a run that breaks off has lost
@@ -30,20 +30,20 @@ from posology.errors import BadFile
 from posology.store import keys
 from posology.store.scripts import Scripts
 
-#: entries that are taken out in one step: a few milliseconds of Redis's time
+#: entries removed in one step: a few milliseconds of Redis's time
 STEP = 200
 _NAME = re.compile(r"(?P<tenant>.+)\.(?P<first>\d+-\d+)\.(?P<last>\d+-\d+)\.jsonl", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Archived:
-    """A file that holds entries which are no longer in the ledger."""
+    """A file of entries that are no longer in the ledger."""
 
     tenant: str
     path: Path
-    #: entries in the file
+    #: number of entries in the file
     entries: int
-    #: entries that this run took out of the ledger; fewer, where an earlier run had begun
+    #: number of entries that this run removed from the ledger; fewer after an interrupted run
     removed: int
 
 
@@ -53,9 +53,9 @@ class Archive:
     Args:
         redis: the connection.
         url: for messages.
-        tenant: whose.
-        folder: where files are; it must be there. One that was interrupted is completed only where it is.
-        step: entries that are taken out at once.
+        tenant: name of the tenant.
+        folder: existing folder of the files; an interrupted run can be completed only in its folder.
+        step: entries removed at once.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Archive:
         self._step = step
 
     async def __call__(self, before: datetime) -> list[Archived]:
-        """Move what was written before a time.
+        """Move the entries before a time.
 
         Returns:
             The files: none where there was nothing to move, two where an earlier run had not been completed.
@@ -77,7 +77,7 @@ class Archive:
         Raises:
             BadFile: a file cannot be written, another process writes it, or what it holds is not what the
                 ledger holds; nothing more is taken out.
-            StoreUnavailable: Redis is out of reach; do it again.
+            StoreUnavailable: Redis is unreachable; repeat it.
         """
         done: list[Archived] = []
         until = f"{int(before.timestamp() * 1000) - 1}"
@@ -89,7 +89,7 @@ class Archive:
         return done
 
     async def _begun(self) -> Path | None:
-        """The file that holds the ledger's first entry; ``None``: no run broke off."""
+        """Return the file with the ledger's first entry; ``None``: no run was interrupted."""
         first = (await self._reader.page()).entries[:1]
         if not first:
             return None
@@ -103,7 +103,7 @@ class Archive:
         return None
 
     async def _write(self, part: BinaryIO, until: str) -> Path | None:
-        """A file of all entries up to a place; ``None``: there are none."""
+        """Write a file of all entries up to an entry id; ``None``: there are none."""
         first = last = ""
         try:
             part.truncate(0)
@@ -119,7 +119,7 @@ class Archive:
         return path
 
     async def _take_out(self, path: Path) -> Archived:
-        """Take the entries of a file out of the ledger, after they were found in it."""
+        """Remove the entries of a file from the ledger, after checking the file."""
         last, entries = await self._checked(path)
         removed = 0
         while True:
@@ -129,7 +129,7 @@ class Archive:
                 return Archived(tenant=self._tenant, path=path, entries=entries, removed=removed)
 
     async def _checked(self, path: Path) -> tuple[str, int]:
-        """The last place of a file that holds all that the ledger holds up to there, and its length."""
+        """Return the last entry id of a complete file, and its number of entries."""
         named = _NAME.fullmatch(path.name)
         assert named is not None, "found and written by that name"
         lines, total = read(path), 0
@@ -141,12 +141,12 @@ class Archive:
             else:
                 raise BadFile(f"it lacks the entry {entry.place} of the ledger", path=str(path))
             if kept != entry:
-                raise BadFile(f"its entry {entry.place} is not the ledger's", path=str(path))
+                raise BadFile(f"its entry {entry.place} differs from the ledger's", path=str(path))
         return named["last"], total + sum(1 for _ in lines)
 
 
 def read(path: Path) -> Iterator[Entry]:
-    """The entries of an archived file.
+    """Yield the entries of an archived file.
 
     Raises:
         BadFile: it cannot be read, or is none.
@@ -169,7 +169,7 @@ def _line(entry: Entry) -> bytes:
 
 @contextmanager
 def _alone(part: Path) -> Iterator[BinaryIO]:
-    """The file that is written, under a name that says that it is not complete."""
+    """Open the file to write, under a name for incomplete files."""
     try:
         file = part.open("ab")
     except OSError as error:

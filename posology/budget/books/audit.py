@@ -1,4 +1,4 @@
-"""Holds the counters against the entries of the ledger, and puts them right.
+"""Audit: compares the counters with the entries of the ledger, and repairs them.
 
 Every script changes counters and writes the entry in one step. So the difference between a counter and
 the sum of the entries, taken at one instant, stays what it is while the tenant goes on spending: to find
@@ -23,63 +23,63 @@ from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
 
-#: jobs that are kept in mind at first
+#: maximum jobs in memory at first
 _MANY = 50_000
-#: how often is begun again when entries are taken out of the ledger meanwhile
+#: maximum restarts when entries are archived during an audit
 _TRIES = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Audit:
-    """Audit of a tenant's ledger: sums, and counters that differ. Amounts are nano-dollars."""
+    """The result of an audit: totals, and counters that differ. Amounts are nano-dollars."""
 
     tenant: str
-    #: entries in the ledger, and those that were moved to the archive
+    #: number of entries in the ledger, and in the archive
     entries: int
     archived: int
-    #: the last entry that was read
+    #: id of the last entry read
     place: str
-    #: counters that were compared
+    #: number of compared counters
     counters: int
     differences: tuple[Compared, ...]
-    #: attempts under way now, and what is set aside for them
+    #: number of open attempts, and their reservations
     open: int
     open_nano: int
-    #: attempts of unknown cost, and their bounds, which are charged
+    #: number of attempts with unknown cost, and their bounds, which are charged
     unknown: int
     unknown_nano: int
-    #: attempts that cost more than their bound
+    #: number of attempts that cost more than their bound
     over: int
-    #: their last entries, the first of them that are not in the archive
+    #: last entries of the first of them that are not archived
     over_entries: tuple[Entry, ...]
-    #: attempts that were reserved, never closed, and are not under way: what they hold comes never free
+    #: orphaned reservations: reserved, never settled, and not open; they are never freed
     orphans: tuple[str, ...]
-    #: attempts that are under way and were never reserved
+    #: open attempts without a reservation
     strangers: tuple[str, ...]
 
     @property
     def right(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the counters agree and no reservation is orphaned."""
         return not (self.differences or self.orphans or self.strangers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rebuilt:
-    """Result of a rebuild: the changes, and the audit after them."""
+    """The result of a repair, and of the audit after it."""
 
     changed: tuple[Compared, ...]
     audit: Audit
 
 
 class Auditor:
-    """Compares, and puts right, one tenant's counters.
+    """Audits and repairs one tenant's counters.
 
     Args:
         redis: the connection.
         url: for messages.
-        tenant: whose.
+        tenant: name of the tenant.
         reader: of its ledger; ``None``: a new one.
-        many: jobs that are kept in mind before those whose records are gone are forgotten.
+        many: jobs in memory before those without a record are dropped.
     """
 
     def __init__(
@@ -104,16 +104,16 @@ class Auditor:
 
         Raises:
             LedgerBusy: it is being archived.
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         return await self._repeated(mend=None)
 
     async def rebuild(self) -> Rebuilt:
-        """Set every counter to the sum of its entries.
+        """Set every counter to the sum of the entries.
 
         Raises:
-            LedgerBusy: another process archives or rebuilds the ledger.
-            StoreUnavailable: Redis is out of reach. Changes so far remain; run it again.
+            LedgerBusy: it is being archived, or rebuilt by somebody else.
+            StoreUnavailable: Redis is unreachable. What was put right stays so; do it again.
         """
         changed: list[Compared] = []
         await self._repeated(mend=changed)

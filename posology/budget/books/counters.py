@@ -1,4 +1,4 @@
-"""Reads the counters of a tenant, some at a time, each with what the entries add up to at that instant."""
+"""Counters of a tenant, in batches, each with the sum of the entries at that instant."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from posology.budget.books.sums import Fold
 from posology.store import keys
 from posology.store.connection import translated
 
-#: attempts that are named in a report; all are counted
+#: maximum attempts named in a report; all are counted
 NAMED = 100
-#: days, and jobs, whose counters are read at one instant
+#: days, and jobs, whose counters are read at once
 _DAYS, _JOBS = 16, 200
 _WHOLE = re.compile(r"-?\d+", re.ASCII)
 _OWN = ("spent_nano", "reserved_nano")
@@ -25,29 +25,29 @@ _OWN = ("spent_nano", "reserved_nano")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compared:
-    """A counter, and what the entries add up to."""
+    """A counter, and the sum of its entries."""
 
-    #: below the tenant's prefix, e.g. ``money``
+    #: key below the tenant's prefix, e.g. ``money``
     key: str
-    #: of the hash
+    #: field of the hash
     field: str
-    #: what stands there; ``None``: no whole number
+    #: value; ``None``: not a whole number
     counted: int | None
-    #: what the entries add up to
+    #: sum of the entries
     summed: int
 
     @property
     def right(self) -> bool:
-        """Whether they are the same."""
+        """Whether they are equal."""
         return self.counted == self.summed
 
 
 class Moved(Exception):
-    """Another process has archived entries or rebuilt counters meanwhile."""
+    """Another process archived entries or repaired counters during the reading."""
 
 
 class Comparison:
-    """One reading of the ledger, which goes on while the tenant spends."""
+    """One reading of the ledger, while the tenant spends."""
 
     def __init__(
         self, redis: Redis, url: str, reader: Reader, base: Mapping[str, str], many: int
@@ -57,14 +57,14 @@ class Comparison:
         self._prefix = keys.prefix(reader.tenant)
         self._reader = reader
         self._archived = base.get("upto", START)
-        #: how often counters were put right
+        #: number of repairs of the counters
         self.mended = base.get("mended", "0")
         self.fold = Fold(base)
         self.over: list[Entry] = []
         self._least = self._many = many
 
     async def extend(self, until: str) -> None:
-        """Add the entries up to a place."""
+        """Add the entries up to an entry id."""
         while True:
             page = await self._reader.page(self.fold.place, until)
             if page.archived != self._archived:
@@ -79,7 +79,7 @@ class Comparison:
                 return
 
     async def snapshot(self, *commands: Sequence[str]) -> Sequence[Any]:
-        """Read some keys, and the sums of the entries at the same instant."""
+        """Return the values of some keys, and the sums of the entries at the same instant."""
         seen = await self._reader.look(*commands)
         if (seen.archived, seen.mended) != (self._archived, self.mended):
             raise Moved
@@ -87,7 +87,7 @@ class Comparison:
         return seen.found
 
     async def all(self, money: Mapping[str, str]) -> AsyncGenerator[list[Compared]]:
-        """All counters, some at a time.
+        """Yield all counters, in batches.
 
         Args:
             money: the hash ``…money`` of a snapshot that was just made.
@@ -99,7 +99,7 @@ class Comparison:
             yield some
 
     async def _days(self, money: Mapping[str, str]) -> AsyncGenerator[list[Compared]]:
-        """The figures of every day, some days at a time."""
+        """Yield the figures of every day, in batches of days."""
         done: set[str] = set()
         # the day may change while this goes on
         while left := sorted({*_days(money), *_days(self.fold.money)} - done)[:_DAYS]:
@@ -115,7 +115,7 @@ class Comparison:
             yield some
 
     async def _jobs(self) -> AsyncGenerator[list[Compared]]:
-        """The counters of jobs and runs that still exist, some at a time."""
+        """Yield the counters of existing jobs and runs, in batches."""
         known = list(self.fold.jobs)
         for start in range(0, len(known), _JOBS):
             yield await self._purses(known[start : start + _JOBS])
@@ -148,7 +148,7 @@ class Comparison:
         ]
 
     async def _forget(self) -> None:
-        """Let go of jobs whose records are gone; an id is never used again."""
+        """Drop jobs without a record; an id is never reused."""
         jobs = list(self.fold.jobs)
         for start in range(0, len(jobs), _JOBS):
             some = jobs[start : start + _JOBS]
@@ -164,7 +164,7 @@ class Comparison:
 
 
 def compared(key: str, found: Mapping[str, str], summed: Mapping[str, int]) -> list[Compared]:
-    """Each counter of a hash with its sum; what is not there counts as 0."""
+    """Return each counter of a hash with its sum; a missing one counts as 0."""
     return [
         Compared(key=key, field=name, counted=_whole(found.get(name)), summed=summed.get(name, 0))
         for name in sorted(found.keys() | summed.keys())
@@ -172,7 +172,7 @@ def compared(key: str, found: Mapping[str, str], summed: Mapping[str, int]) -> l
 
 
 def _days(money: Iterable[str]) -> Iterator[str]:
-    """The days that counters are of."""
+    """Return the days of counters."""
     for name in money:
         if name.startswith(("spent:day:", "reserved:day:")):
             yield name.rpartition(":")[2]

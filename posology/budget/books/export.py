@@ -1,4 +1,4 @@
-"""Writes the attempts of ledgers into a file: one row an attempt, its last word."""
+"""Export of ledgers: a file with one row for each attempt, in its last state."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from posology.errors import BadFile
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: rows that are in memory at once
+#: maximum rows in memory
 ROWS = 2_000
-#: digits of an amount in Parquet, and how many of them stand after the point
+#: digits of an amount in Parquet, and of them decimals
 _DIGITS, _SCALE = 28, 9
 _TIMES = frozenset({"at", "started"})
 _DOLLARS = frozenset({"reserved_usd", "cost_usd", "charged_usd"})
@@ -36,23 +36,23 @@ _COUNTS = frozenset(
         "output", "reasoning", "input_bound", "max_tokens",
     }
 )  # fmt: skip
-#: a cell that begins so is a formula to a spreadsheet, or (the last) was made safe already
+#: first characters of a cell that a spreadsheet takes for a formula; the last marks an escaped cell
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """Attempts to export. Days are those of the charge, so that sums agree with the figures of spending."""
+    """Selection of attempts. Days are those of the charged windows, so that sums agree with the spending figures."""
 
-    #: ``None``: from the first on
+    #: first day; ``None``: from the beginning
     since: date | None = None
-    #: inclusive; ``None``: to the last
+    #: last day, inclusive; ``None``: to the end
     until: date | None = None
-    #: of this job, or of this run that is none; ``None``: all
+    #: id of a job or of a run in process; ``None``: all
     job: str | None = None
 
     def __call__(self, day: str, job: str) -> bool:
-        """Whether an attempt is wanted."""
+        """Whether an attempt is selected."""
         return (
             (self.since is None or self.since.isoformat() <= day)
             and (self.until is None or day <= self.until.isoformat())
@@ -61,7 +61,7 @@ class Wanted:
 
     @property
     def start(self) -> str:
-        """A place before all that is wanted: nothing of a day's money is written before the day."""
+        """Return an entry id before all selected entries: a day's charges are never written before the day."""
         if self.since is None:
             return START
         return f"{max(0, int(midnight(self.since).timestamp() * 1000) - 1)}-0"
@@ -70,16 +70,16 @@ class Wanted:
 async def attempts(
     redis: Redis, url: str, tenant: str, wanted: Wanted, *, size: int = PAGE
 ) -> AsyncIterator[AttemptRow]:
-    """The attempts in a tenant's ledger as it is now: those that have ended, then those under way.
+    """Yield the attempts of a tenant's ledger: ended ones, then open ones.
 
-    What is kept in memory meanwhile is the ids of attempts that were lost and then told of.
+    Only the ids of orphaned attempts that were settled later are kept in memory.
 
     Args:
         redis: the connection.
         url: for messages.
-        tenant: whose.
-        wanted: which.
-        size: entries that are read at once.
+        tenant: name of the tenant.
+        wanted: selection.
+        size: entries read at once.
 
     Raises:
         LedgerBusy: it is being archived: rows would be missing.
@@ -108,7 +108,7 @@ def _last_word(entry: Entry, put_right: set[str]) -> bool:
 
 
 async def export(redis: Redis, url: str, path: Path, tenants: Sequence[str], wanted: Wanted) -> int:
-    """Write a file, which has its name when it is complete; returns how many rows it has.
+    """Write a file, which gets its name when it is complete; return its number of rows.
 
     Raises:
         BadFile: it cannot be written, or its name says no form of :data:`FORMS`.
@@ -140,11 +140,11 @@ class TableForm(Protocol):
         """Append rows."""
 
     def close(self) -> None:
-        """Write what comes after the last row; the file itself stays open."""
+        """Write the end after the last row; the file stays open."""
 
 
 class JsonLines:
-    """A JSON object a line; amounts are strings, so that no reader rounds them."""
+    """One JSON object for each line; amounts are strings, so that no reader rounds them."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -156,11 +156,11 @@ class JsonLines:
             self._file.write(json.dumps(plain, ensure_ascii=False).encode() + b"\n")
 
     def close(self) -> None:
-        """Nothing comes after the last row."""
+        """Write nothing: there is no end."""
 
 
 class Csv:
-    """RFC 4180 with a header. Unknown is an empty cell.
+    """RFC 4180 with a header. An unknown value is an empty cell.
 
     A spreadsheet takes a cell that begins with ``=`` for a formula, and a model's name is whatever a caller
     wrote. So text that begins with one of ``= + - @ '`` or white space gets an apostrophe before it.
@@ -182,7 +182,7 @@ class Csv:
 
 
 class Parquet:
-    """Typed columns: amounts are decimals of nine places, times are UTC."""
+    """Typed columns: amounts are decimals with nine places, times are UTC."""
 
     def __init__(self, file: BinaryIO) -> None:
         import pyarrow.parquet as pq
@@ -191,25 +191,25 @@ class Parquet:
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
 
     def write(self, rows: Sequence[AttemptRow]) -> None:
-        """Append rows as a group of their own."""
+        """Append rows as a row group."""
         import pyarrow as pa
 
         columns = {name: [getattr(row, name) for row in rows] for name in NAMES}
         self._writer.write_table(pa.table(columns, schema=self._schema))
 
     def close(self) -> None:
-        """Write the directory of the groups."""
+        """Write the file's footer."""
         self._writer.close()
 
 
-#: by the end of a file's name
+#: writers by the suffix of the file
 FORMS: Mapping[str, Callable[[BinaryIO], TableForm]] = MappingProxyType(
     {".jsonl": JsonLines, ".csv": Csv, ".parquet": Parquet}
 )
 
 
 def schema() -> pa.Schema:
-    """The columns of a Parquet file."""
+    """Return the columns of a Parquet file."""
     import pyarrow as pa
 
     def kind(name: str) -> pa.DataType:

@@ -1,4 +1,4 @@
-"""Files that have their name only when they are complete and kept."""
+"""Files that get their name only when they are complete and durable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from posology.errors import BadFile
 
 @contextmanager
 def written(path: Path) -> Iterator[BinaryIO]:
-    """Write a file under another name; it gets its own at the end, and only then.
+    """Write a file under a temporary name, and rename it when it is complete.
 
     Raises:
         BadFile: it cannot be written. What was there under its name stays.
@@ -32,7 +32,7 @@ def written(path: Path) -> Iterator[BinaryIO]:
 
 
 def keep(file: BinaryIO, path: Path) -> None:
-    """Give an open file its own name, for good: when this returns, a loss of power does not undo it.
+    """Rename an open file durably: a power failure after the return does not undo it.
 
     Raises:
         OSError: the file system does not take it.

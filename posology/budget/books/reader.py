@@ -1,4 +1,4 @@
-"""Reads the entries of a tenant's ledger, a page at a time, and what was taken out of it."""
+"""Reader of a tenant's ledger: entries page by page, and the sums of archived ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from posology.store import keys
 from posology.store.connection import translated
 from posology.store.scripts import Scripts
 
-#: entries that are read at once: a few milliseconds of Redis's time
+#: entries read at once: a few milliseconds of Redis's time
 PAGE = 500
 #: before the first entry
 START = "0-0"
@@ -23,9 +23,9 @@ START = "0-0"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One entry, as it stands in the stream. ``docs/concepts/money.md`` says what is in it."""
+    """One entry of the stream, see ``docs/concepts/money.md``."""
 
-    #: its place in the stream: milliseconds and a number
+    #: id in the stream: milliseconds and a number
     place: str
     fields: Mapping[str, str]
 
@@ -41,42 +41,42 @@ class Entry:
 
     @property
     def job(self) -> str:
-        """A job, or a run that is none."""
+        """Id of the job, or of the run in process."""
         return self.fields["job"]
 
     @property
     def day(self) -> str:
-        """The day whose money it is, e.g. ``2026-01-15``."""
+        """The charged day, e.g. ``2026-01-15``."""
         return self.fields["day"]
 
     @property
     def reserved(self) -> int:
-        """Nano-dollars that were added to what is reserved."""
+        """Nano-dollars added to the reserved amount."""
         return int(self.fields["reserved"])
 
     @property
     def spent(self) -> int:
-        """Nano-dollars that were added to what is spent."""
+        """Nano-dollars added to the spent amount."""
         return int(self.fields["spent"])
 
     @property
     def bound(self) -> int | None:
-        """Nano-dollars that were reserved for the attempt; ``None`` while it is open."""
+        """Nano-dollars reserved for the attempt; ``None`` while it is open."""
         return self._number("bound")
 
     @property
     def charged(self) -> int | None:
-        """Nano-dollars that the attempt is now taken to have cost; ``None`` while it is open."""
+        """Nano-dollars charged for the attempt so far; ``None`` while it is open."""
         return self._number("charged")
 
     @property
     def known(self) -> bool:
-        """Whether that is what it cost, and not its bound."""
+        """Whether the charge is the cost, and not the bound."""
         return self.fields.get("known") == "1"
 
     @property
     def over(self) -> bool:
-        """Whether it cost more than its bound."""
+        """Whether the cost exceeds the bound."""
         return (self.charged or 0) > (self.bound or 0)
 
     def _number(self, name: str) -> int | None:
@@ -86,24 +86,24 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """Some entries, and where the ledger began when they were read."""
+    """Some entries, and the beginning of the ledger when they were read."""
 
     entries: tuple[Entry, ...]
-    #: the place of the last entry that was moved to the archive; :data:`START`: none was
+    #: id of the last archived entry; :data:`START`: none
     archived: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """Values of some keys and position of the ledger at one instant."""
+    """Values of some keys, and the end of the ledger, at one instant."""
 
-    #: the place of the last entry; :data:`START`: there is none
+    #: id of the last entry; :data:`START`: none
     last: str
     #: as in :class:`Page`
     archived: str
-    #: how often counters were put right
+    #: number of repairs of the counters
     mended: str
-    #: the replies to what was asked
+    #: values of the keys, in order
     found: Sequence[Any]
 
 
@@ -113,8 +113,8 @@ class Reader:
     Args:
         redis: the connection.
         url: for messages.
-        tenant: whose.
-        size: entries that are read at once.
+        tenant: name of the tenant.
+        size: entries read at once.
     """
 
     def __init__(self, redis: Redis, url: str, tenant: str, *, size: int = PAGE) -> None:
@@ -126,15 +126,15 @@ class Reader:
         self.size = size
 
     async def page(self, after: str = START, until: str = "+") -> Page:
-        """The entries after a place, in their order.
+        """Return the entries after an entry id, in order.
 
         Raises:
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         with translated(self._url):
             async with self._redis.pipeline(transaction=False) as pipe:
                 pipe.xrange(f"{self._prefix}ledger", f"({after}", until, self.size)
-                # afterwards: if nothing had been taken out by then, nothing is missing
+                # afterwards: if nothing was archived by then, no entry is missing
                 pipe.hget(f"{self._prefix}money:base", "upto")
                 found, archived = await pipe.execute()
         return Page(
@@ -145,7 +145,7 @@ class Reader:
     async def entries(
         self, after: str = START, until: str = "+", *, archived: str | None = None
     ) -> AsyncIterator[Entry]:
-        """All entries after a place, up to another.
+        """Yield all entries after an entry id, up to another.
 
         Args:
             after: a place.
@@ -153,8 +153,8 @@ class Reader:
             archived: where the ledger must still begin, so that none is missing; ``None``: wherever it does.
 
         Raises:
-            LedgerBusy: entries were moved to the archive meanwhile.
-            StoreUnavailable: Redis is out of reach.
+            LedgerBusy: entries were archived during the reading.
+            StoreUnavailable: Redis is unreachable.
         """
         while True:
             page = await self.page(after, until)
@@ -174,27 +174,27 @@ class Reader:
             commands: each its name, the key below the tenant's prefix, and what else it takes.
 
         Raises:
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         last, archived, mended, found = await self._run("look", self._prefix, json.dumps(commands))
         return Look(last=last or START, archived=archived or START, mended=mended, found=found)
 
 
 def busy(tenant: str) -> LedgerBusy:
-    """Return the error for a ledger that is archived or rebuilt while it is read."""
+    """Return the error of a ledger that is rebuilt or archived while it is read."""
     return LedgerBusy(
-        f"the ledger of {tenant} is being archived or rebuilt: try again when that is done",
+        f"the ledger of {tenant} is being archived or rebuilt: retry when that is done",
         tenant=tenant,
     )
 
 
 def pairs(reply: Sequence[str]) -> dict[str, str]:
-    """A hash, from the reply to ``HGETALL`` in a script."""
+    """Return a hash, from the reply to ``HGETALL`` in a script."""
     return dict(zip(reply[::2], reply[1::2], strict=True))
 
 
 async def spenders(redis: Redis, url: str) -> list[str]:
-    """All tenants that may ever have spent anything, sorted: by jobs, or by runs that are none.
+    """Return all tenants that may have spent anything, by jobs or by runs in process, sorted.
 
     Raises:
         StoreUnavailable: Redis is out of reach.
@@ -209,7 +209,7 @@ async def spenders(redis: Redis, url: str) -> list[str]:
 
 
 async def enlist(redis: Redis, url: str, tenant: str) -> None:
-    """Note that a tenant spends, before it does: its ledger can be found without knowing its name.
+    """Add a tenant to the list of spenders before it spends, so that its ledger can be found.
 
     Raises:
         StoreUnavailable: Redis is out of reach.
@@ -219,6 +219,6 @@ async def enlist(redis: Redis, url: str, tenant: str) -> None:
 
 
 def order(place: str) -> tuple[int, int]:
-    """Return the sort key of a place in a stream."""
+    """Return a sort key of an entry id."""
     milliseconds, _, number = place.partition("-")
     return int(milliseconds), int(number or 0)

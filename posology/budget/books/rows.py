@@ -1,4 +1,4 @@
-"""Attempts as rows of a table: what an export of the ledger has in its columns."""
+"""Attempts as rows of a table: the columns of an export of the ledger."""
 
 from __future__ import annotations
 
@@ -16,64 +16,64 @@ from posology.store.keys import at
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptRow:
-    """The last word on one attempt. ``None``: not known, or there is none. ``docs/how-to/ledger.md`` has this as a table."""
+    """The last state of one attempt. ``None``: unknown, or not applicable. See ``docs/how-to/ledger.md``."""
 
-    #: when the last word was said, UTC; of an attempt under way, when it was sent
+    #: time of the last entry, UTC; for an open attempt the time when it was sent
     at: datetime | None
-    #: the day whose money it is, e.g. ``2026-01-15``
+    #: charged day, e.g. ``2026-01-15``
     day: str
     tenant: str
-    #: a job, or a run that is none
+    #: id of the job, or of the run in process
     job: str
-    #: the unit of the job that made it, e.g. ``extract:3``
+    #: unit of the job, e.g. ``extract:3``
     unit: str | None
-    #: of a unit that reads a partition, from 0
+    #: partition of the unit, from 0
     partition: int | None
-    #: the call's number in its job, from 1
+    #: number of the call in its job, from 1
     call: int | None
     #: 1 for a call's first attempt
     attempt: int | None
     attempt_id: str
-    #: ``settle``, ``lose``, ``correct`` or ``release``; ``reserve`` while it is under way
+    #: ``settle``, ``lose``, ``correct`` or ``release``; ``reserve`` while it is open
     kind: str
     stage: str
     strategy: str
     #: ``provider:name``
     model: str
-    #: the template's name
+    #: name of the template
     prompt: str | None
-    #: of the template
+    #: digest of the template
     prompt_digest: str | None
-    #: tokens, in buckets that do not overlap
+    #: tokens, in disjoint buckets
     input: int | None
     cache_read: int | None
     cache_write_5m: int | None
     cache_write_1h: int | None
     output: int | None
     reasoning: int | None
-    #: tokens that could go in, at most
+    #: maximum input tokens
     input_bound: int | None
-    #: tokens that could come out, at most
+    #: maximum output tokens
     max_tokens: int | None
-    #: which prices it was reserved and charged at
+    #: version of the prices
     prices: str | None
-    #: dollars that were set aside
+    #: dollars reserved
     reserved_usd: Decimal
     #: dollars, rounded up to a billionth; ``None``: unknown
     cost_usd: Decimal | None
-    #: dollars counted against limits: the cost, or the bound of an unknown cost
+    #: dollars that count against limits: the cost, or the bound if the cost is unknown
     charged_usd: Decimal | None
-    #: whether the cost is known; ``None`` while it is under way
+    #: whether the cost is known; ``None`` while it is open
     known: bool | None
     #: ``ok``, ``failed``, ``unusable``, ``cancelled``, ``lost`` or ``released``
     outcome: str | None
-    #: the error's class
+    #: class of the error
     error: str | None
     #: when it was sent, UTC
     started: datetime | None
     #: seconds
     latency: float | None
-    #: the provider's
+    #: the provider's id of the request
     request_id: str | None
 
 
@@ -82,7 +82,7 @@ _BUCKETS = ("input", "cache_read", "cache_write_5m", "cache_write_1h", "output",
 
 
 def closed(entry: Entry, tenant: str) -> AttemptRow:
-    """The row of an attempt that has ended, by its last entry."""
+    """Return the row of an ended attempt, from its last entry."""
     found = entry.fields
     charged = dollars(found["charged"])
     told = json.loads(found["entry"])
@@ -99,12 +99,12 @@ def closed(entry: Entry, tenant: str) -> AttemptRow:
 
 
 def under_way(attempt: str, reservation: Mapping[str, Any], tenant: str) -> AttemptRow:
-    """The row of an attempt that has not ended.
+    """Return the row of an open attempt.
 
     Args:
-        attempt: its id.
-        reservation: what ``…money:open`` holds of it.
-        tenant: whose.
+        attempt: id of the attempt.
+        reservation: its field of ``…money:open``.
+        tenant: name of the tenant.
     """
     told = json.loads(reservation["entry"])
     return AttemptRow(
@@ -131,7 +131,7 @@ def _shared(
         "job": found["job"],
         "unit": unit,
         "partition": _partition(unit),
-        # a run's call has its number only when it is told of
+        # a run's call gets its number at its end
         "call": told.get("call") or None,
         "attempt": told.get("attempt"),
         "attempt_id": attempt,

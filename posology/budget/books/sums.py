@@ -1,4 +1,4 @@
-"""Adds up entries: what the counters must be.
+"""Sums of entries: the values that the counters must have.
 
 The same sums are written in Lua, where entries are made (``_money.lua``) and where they are taken out
 (``archive.lua``); tests hold the three together.
@@ -14,26 +14,26 @@ from posology.budget.ledger.windows import WINDOWS, window
 
 
 class Fold:
-    """The sums of a tenant's entries, up to a place.
+    """The sums of a tenant's entries, up to an entry id.
 
     Args:
-        base: what was moved to the archive: the hash ``…money:base``.
+        base: sums of the archived entries: the hash ``…money:base``.
     """
 
     def __init__(self, base: Mapping[str, str] | None = None) -> None:
         base = base or {}
         self.place = base.get("upto", START)
-        #: entries that were added, the archive's not counted
+        #: number of added entries, without the archive
         self.entries = 0
         self._base = Counter[str]()
         self._over = 0
-        #: day → nano-dollars reserved and spent, the archive's not counted
+        #: day → nano-dollars reserved and spent, without the archive
         self._amounts: dict[str, list[int]] = {}
-        #: day → ``WHAT|STAGE|STRATEGY|MODEL`` → sum, the archive's not counted
+        #: day → ``WHAT|STAGE|STRATEGY|MODEL`` → sum, without the archive
         self.days: dict[str, Counter[str]] = {}
-        #: job → nano-dollars spent and reserved, the archive's not counted
+        #: job → nano-dollars spent and reserved, without the archive
         self.jobs: dict[str, Counter[str]] = {}
-        #: attempts that are reserved and not closed → nano-dollars
+        #: open attempt → nano-dollars
         self.open: dict[str, int] = {}
         for name, value in base.items():
             if name.startswith("open:"):
@@ -43,7 +43,7 @@ class Fold:
 
     @property
     def money(self) -> Counter[str]:
-        """``spent:W`` and ``reserved:W`` in nano-dollars, and ``over``."""
+        """Return ``spent:W`` and ``reserved:W`` in nano-dollars, and ``over``."""
         found = self._base.copy()
         for day, (reserved, spent) in self._amounts.items():
             for name in (window(scope, day) for scope in WINDOWS):
@@ -78,7 +78,7 @@ class Fold:
 
 
 def figures(entry: Entry) -> Iterator[tuple[str, int]]:
-    """Yield the amounts that an entry adds to the figures of its day."""
+    """Yield an entry's changes to the figures of its day."""
     charged = entry.charged
     if charged is None:
         return
@@ -87,7 +87,7 @@ def figures(entry: Entry) -> Iterator[tuple[str, int]]:
     unknown = 0 if entry.known else 1
     found = {"input": int(fields["input"]), "output": int(fields["output"]), "nano": entry.spent}
     if entry.kind == "correct":
-        # it stood there as lost, at what it was taken for then
+        # it was counted as orphaned, at its bound
         was = charged - entry.spent
         found |= {"bound": unknown * charged - was, "unknown": unknown - 1}
         found["attempts"] = -1 if fields["outcome"] == "released" else 0

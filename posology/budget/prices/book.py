@@ -1,4 +1,4 @@
-"""Price book: cost of calls by a packaged table, overridden by the user's own prices."""
+"""Costs of calls, before and after: a packaged price table, and the user's own prices over it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from posology.errors import BadPrices, UnpricedModel
 from posology.llm.providers.table import PROVIDERS
 from posology.types import Usage
 
-#: models that are kept looked up; names come from requests
+#: maximum models in the cache; names come from requests
 _KEPT = 1_024
 
 
@@ -28,14 +28,14 @@ def _now() -> datetime:
 class PriceBook:
     """Prices of models, named ``provider:name`` in any case.
 
-    What the user's file says comes before the table. A model that neither has a price for is unknown,
+    The user's file takes precedence over the table. A model without a price in either is unknown,
     and so is one that the table lists at 0: only a declaration makes a model free. Standard prices
     are meant; those of a provider's faster or slower service tiers go into the file. The table is that
     of the installed package, ``genai-prices``, which is never updated over the network.
 
     Args:
         own: the user's file.
-        clock: the time in UTC; prices may start at a date or hold for hours of the day.
+        clock: the time in UTC; prices may start at a date or hold for some hours of the day.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class PriceBook:
         free = {row.name for row in PROVIDERS.values() if row.free}
         self._free = free | self._own.free_providers
         self._find = functools.lru_cache(maxsize=_KEPT)(table.find)
-        #: which prices these are, e.g. ``genai-prices 0.2.3 + overrides 1a2b3c4d``
+        #: version of the prices, e.g. ``genai-prices 0.2.3 + overrides 1a2b3c4d``
         self.version = table.table_version() + (f" + overrides {own.digest}" if own else "")
 
     @property
     def strict(self) -> frozenset[str]:
-        """Models, in lower case, whose input the user wants bounded by its bytes alone."""
+        """Models, in lower case, whose input is bounded by its bytes."""
         return self._own.strict
 
     def cost(self, model: str, usage: Usage | None, *, batch: bool = False) -> Decimal | None:
@@ -77,7 +77,7 @@ class PriceBook:
         return None if rates is None else rates.cost(usage)
 
     def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
-        """Return the maximum cost of a call: an upper bound of :meth:`cost` for all usages within the bounds.
+        """Return the maximum cost of one call: an upper bound of :meth:`cost` for all usages within the bounds.
 
         It holds whichever buckets the tokens fall into (writing to a cache is dearer than reading),
         whichever step of a price their number chooses, and for prices that start, or hours that
@@ -101,10 +101,10 @@ class PriceBook:
         return most
 
     def check(self, model: str) -> None:
-        """Refuse a model whose price is unknown, for input or for output.
+        """Raise an error for a model with an unknown price, for input or output.
 
         Raises:
-            UnpricedModel: it is.
+            UnpricedModel: the price is unknown.
         """
         self.worst(model, input_tokens=1, output_tokens=1)
 
@@ -141,12 +141,12 @@ class PriceBook:
 
 @functools.cache
 def packaged() -> PriceBook:
-    """The packaged table alone."""
+    """Return the packaged table alone."""
     return PriceBook()
 
 
 def load(path: Path | None) -> PriceBook:
-    """The packaged table, and a file of the user's own prices over it; ``None``: without one.
+    """Return the packaged table with the user's price file over it; ``None``: no file.
 
     Raises:
         BadPrices: the file cannot be read, or says what cannot be; naming the key.

@@ -1,4 +1,4 @@
-"""The file of prices that a user writes: see ``docs/how-to/prices.md``."""
+"""The user's price file: see ``docs/how-to/prices.md``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from posology.budget.prices.rates import Rates, Step
 from posology.errors import BadPrices
 
-#: dollars a million tokens; more is a mistake
+#: maximum dollars per million tokens
 _MOST = Decimal(10**6)
 _WRITTEN = re.compile(r"[0-9]{1,7}(\.[0-9]{1,12})?")
 _BUCKETS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
@@ -29,16 +29,16 @@ _TABLES: Mapping[str, set[str] | None] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Own:
-    """Prices of one model that the file names."""
+    """Prices of one model in the file."""
 
     rates: Rates
-    #: ``None``: what a batch costs is unknown
+    #: ``None``: the price of a batch is unknown
     batch: Rates | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriceFile:
-    """Content of a price file. Model names are lower-case, as the table compares them."""
+    """The content of a price file. Names of models are in lower case."""
 
     #: the first 8 hex digits of the SHA-256 of the file's content
     digest: str
@@ -47,12 +47,12 @@ class PriceFile:
     free_providers: frozenset[str] = frozenset()
     #: model → the model whose prices it is billed at
     shadow: Mapping[str, str] = field(default_factory=dict)
-    #: models whose input is bounded by its bytes alone
+    #: models whose input is bounded by its bytes
     strict: frozenset[str] = frozenset()
 
 
 def read(path: Path) -> PriceFile:
-    """Read a file of prices.
+    """Read a price file.
 
     Raises:
         BadPrices: it cannot be read, or says what cannot be; naming the key.
@@ -63,7 +63,7 @@ def read(path: Path) -> PriceFile:
     except OSError as error:
         raise BadPrices(error.strerror or type(error).__name__, path=str(path), key=None) from None
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise BadPrices(f"no TOML: {error}", path=str(path), key=None) from None
+        raise BadPrices(f"not TOML: {error}", path=str(path), key=None) from None
     reader = _Reader(str(path))
     reader.known(data, set(_TABLES), ())
     tables = {name: reader.table(data.get(name, {}), (name,)) for name in _TABLES}
@@ -86,7 +86,7 @@ def read(path: Path) -> PriceFile:
             raise reader.bad("a model is named twice, in different case", (table,))
     for name in [*models, *free, *shadow]:
         if (name in models) + (name in free) + (name in shadow) > 1:
-            raise reader.bad(f"{name} stands in more than one of models, free and shadow", ())
+            raise reader.bad(f"{name} is in more than one of models, free and shadow", ())
     for name, other in shadow.items():
         if other in shadow:
             raise reader.bad(f"{other} is itself billed as another model", ("shadow", name))
@@ -101,7 +101,7 @@ def read(path: Path) -> PriceFile:
 
 
 class _Reader:
-    """Checks values, and names their keys where they are wrong."""
+    """Checks values, and names the keys of wrong ones."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -113,7 +113,7 @@ class _Reader:
     def known(self, table: Mapping[str, Any], keys: set[str], key: tuple[str, ...]) -> None:
         for name in table:
             if name not in keys:
-                raise self.bad(f"unknown; there is {', '.join(sorted(keys))}", (*key, name))
+                raise self.bad(f"unknown key: use {', '.join(sorted(keys))}", (*key, name))
 
     def table(self, value: Any, key: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -145,7 +145,7 @@ class _Reader:
             )
         price = Decimal(written)
         if price > _MOST:
-            raise self.bad(f"more than ${_MOST} per million tokens", key)
+            raise self.bad(f"must be at most ${_MOST} per million tokens", key)
         return price
 
     def own(self, value: Any, key: tuple[str, ...]) -> Own:
@@ -182,7 +182,7 @@ class _Reader:
 
 
 def _step(above: int, said: Mapping[str, Decimal]) -> Step:
-    """Return a price step: tokens without their own price cost as input; output without a price is unknown."""
+    """Return prices with defaults: cache prices are those of input; output without a price is unknown."""
     read = said["input"]
     return Step(
         above=above,

@@ -1,4 +1,4 @@
-"""Rates: prices of tokens by kind and by the length of the input."""
+"""Prices of tokens by kind and length of the input, and the arithmetic over them."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from decimal import Context, Decimal
 from posology.types import Usage
 
 MILLION = Decimal(10**6)
-#: digits enough for every price of the file times every count of tokens, exactly
+#: precision that holds any price times any count of tokens exactly
 _EXACT = Context(prec=60)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """Prices from one length of the input on, in dollars a million tokens."""
+    """Prices for inputs above a length, in dollars per million tokens."""
 
-    #: tokens; the step holds for inputs longer than this. -1: for all
+    #: tokens; the prices apply to inputs longer than this. -1: to all
     above: int
     input: Decimal
     cache_read: Decimal
     cache_write_5m: Decimal
     cache_write_1h: Decimal
-    #: ``None``: unknown, as of an embedding
+    #: ``None``: unknown, e.g. for an embedding model
     output: Decimal | None
     #: ``None``: unknown
     reasoning: Decimal | None
 
     @property
     def dearest_input(self) -> Decimal:
-        """Return the maximum price of an input token, cached or not."""
+        """Maximum price of an input token, cached or not."""
         return max(self.input, self.cache_read, self.cache_write_5m, self.cache_write_1h)
 
     @property
     def dearest_output(self) -> Decimal | None:
-        """Return the maximum price of an output token, visible or not; ``None``: unknown."""
+        """Maximum price of an output token, visible or not; ``None``: unknown."""
         if self.output is None or self.reasoning is None:
             return None
         return max(self.output, self.reasoning)
 
     def buckets(self, usage: Usage) -> Iterable[tuple[int, Decimal | None]]:
-        """Tokens of each kind, and the price of a million."""
+        """Return tokens by kind, each with its price per million."""
         yield usage.input, self.input
         yield usage.cache_read, self.cache_read
         yield usage.cache_write_5m, self.cache_write_5m
@@ -52,15 +52,15 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rates:
-    """A model's prices. The length of a call's whole input chooses the step of all of its tokens."""
+    """A model's prices. The length of a call's whole input selects the prices of all its tokens."""
 
-    #: from the shortest input on; the first holds for all inputs
+    #: by ascending length; the first applies to all inputs
     steps: tuple[Step, ...]
-    #: dollars a call, whatever its length
+    #: dollars per call, for any length
     request: Decimal = Decimal(0)
 
     def cost(self, usage: Usage) -> Decimal | None:
-        """Dollars; ``None`` where tokens of a kind that was used have no price."""
+        """Return the cost in dollars; ``None``: a used kind of tokens has no price."""
         step = next(s for s in reversed(self.steps) if usage.total_input > s.above)
         total = Decimal(0)
         for tokens, price in step.buckets(usage):
@@ -72,7 +72,7 @@ class Rates:
         return _EXACT.add(self.request, _EXACT.divide(total, MILLION))
 
     def worst(self, input_tokens: int, output_tokens: int) -> Decimal | None:
-        """The most that any usage within the two bounds costs; ``None``: unknown.
+        """Return the maximum cost of a usage within the two bounds; ``None``: unknown.
 
         Within a step, cost grows with every token, so its most is at the longest input that the step
         holds for, all of it in the dearest bucket. A longer input may be cheaper, so every step that
@@ -91,7 +91,7 @@ class Rates:
         return _EXACT.add(self.request, _EXACT.divide(most, MILLION))
 
     def scaled(self, factor: Decimal) -> Rates:
-        """All prices times a factor."""
+        """Return all prices times a factor."""
 
         def times(price: Decimal) -> Decimal:
             return _EXACT.multiply(price, factor)

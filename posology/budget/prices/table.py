@@ -1,4 +1,4 @@
-"""The table of prices that the ``genai-prices`` package carries, as it is installed: no network."""
+"""The price table of the installed ``genai-prices`` package, without network."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from posology.budget.prices.rates import Rates, Step
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
 
-#: A price that starts within this time may be what a call that is sent now will be billed at: no job
-#: lasts longer than a day.
+#: A price that starts within this time may apply to a call that is sent now: no job lasts longer than a day.
 HORIZON = timedelta(days=2)
-#: of the table's own words for what a request asks for
+#: the table's constraint values for a standard request
 _BATCH = {"processing": "batch"}
 
 
@@ -28,7 +27,7 @@ class Listed:
     model: ModelInfo
 
     def rates(self, now: datetime, *, batch: bool = False) -> Rates | None:
-        """Return the current rates; ``None``: unknown. For a batch, the batch rates if the table has them."""
+        """Return the current prices, or those of a batch if the table has them; ``None``: unknown."""
         if not batch:
             return _rates(self.model.get_prices(now))
         known = any(
@@ -38,7 +37,7 @@ class Listed:
         return _rates(self.model.get_prices(now, _BATCH)) if known else None
 
     def possible(self, now: datetime) -> tuple[Rates | None, ...]:
-        """All that it may cost from now until :data:`HORIZON`.
+        """Return all prices that may apply from now until :data:`HORIZON`.
 
         Prices may start at a date or hold for some hours of the day; a call that is sent under one
         price may be settled under the next.
@@ -64,7 +63,7 @@ class Listed:
 
 
 def find(provider: str, name: str) -> Listed | None:
-    """A model of the table; ``None``: there is none.
+    """Return a model of the table; ``None``: there is none.
 
     The table is the package's own, also where another library in the process has put a downloaded one
     in its place: what a call cost depends on the pinned version alone.
@@ -84,7 +83,7 @@ def table_version() -> str:
 
 
 def _rates(listed: ModelPrice) -> Rates | None:
-    """``None`` without a price for input: what is listed at 0 is unknown, not free."""
+    """Return the prices of a model; ``None`` without a price for input: a listed 0 is unknown, not free."""
     from genai_prices.types import TieredPrices
 
     keys = (
@@ -104,7 +103,7 @@ def _rates(listed: ModelPrice) -> Rates | None:
         read = at["input_mtok"]
         if not read:
             return None
-        # tokens without a price of their own cost what those of their kind do
+        # tokens without a price of their own have the price of their kind
         write = _or(at["cache_write_mtok"], read)
         said = at["output_mtok"] or None
         reasoning = None if said is None else _or(at["output_reasoning_mtok"], said)
@@ -127,13 +126,13 @@ def _request(listed: ModelPrice) -> Decimal:
 
     price = listed.requests_kcount
     if isinstance(price, TieredPrices):
-        # no model has it; the dearest is a bound
+        # no model has it; the most expensive is a bound
         price = max(price.base, *(tier.price for tier in price.tiers))
     return (price or Decimal(0)) / 1_000
 
 
 def _at(price: Decimal | TieredPrices | None, above: int) -> Decimal | None:
-    """The price for inputs just longer than ``above``."""
+    """Return the price for inputs just longer than ``above``."""
     if price is None or isinstance(price, Decimal):
         return price
     return next((t.price for t in reversed(price.tiers) if above >= t.start), price.base)

@@ -1,1 +1,1 @@
-"""Our ledger against a provider's own account of what was used: see ``docs/how-to/reconciliation.md``."""
+"""Reconciliation: our ledger against a provider's own account of usage, see ``docs/how-to/reconciliation.md``."""

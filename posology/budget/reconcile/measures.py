@@ -1,4 +1,4 @@
-"""Measures of a reconciliation."""
+"""The figures that both sides count."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from posology.types import Usage
 
 
 class Measure(StrEnum):
-    """One figure that both sides keep. Tokens are whole numbers, ``COST`` is dollars."""
+    """One figure of both sides. Tokens are whole numbers, ``COST`` is dollars."""
 
     REQUESTS = "requests"
-    #: all tokens that went in, cached or not
+    #: all input tokens, cached or not
     INPUT = "input"
     #: of these, neither read from nor written to a cache
     UNCACHED = "input_uncached"
     CACHE_READ = "cache_read"
-    #: written to a cache, however long it lives
+    #: written to a cache of any lifetime
     CACHE_WRITE = "cache_write"
     #: of these, to one that lives five minutes
     CACHE_WRITE_5M = "cache_write_5m"
     #: of these, to one that lives an hour
     CACHE_WRITE_1H = "cache_write_1h"
-    #: all tokens that came out, seen or not
+    #: all output tokens, visible or not
     OUTPUT = "output"
     COST = "cost"
 
 
 class Kind(StrEnum):
-    """Kind of an export."""
+    """The content of an export."""
 
     #: requests and tokens
     USAGE = "usage"
     #: dollars
     COST = "cost"
-    #: one row a request
+    #: one row for each request
     REQUESTS = "requests"
 
 
-#: those that tokens go in by, so that an attempt's bound on input bounds each
+#: kinds of input; an attempt's bound on input bounds each
 INWARD = (
     Measure.INPUT,
     Measure.UNCACHED,
@@ -47,12 +47,12 @@ INWARD = (
     Measure.CACHE_WRITE_5M,
     Measure.CACHE_WRITE_1H,
 )
-#: what an export of usage always says
+#: figures of every export of usage
 LEAST = (Measure.INPUT, Measure.OUTPUT)
 
 
 def tokens(usage: Usage) -> dict[Measure, int]:
-    """Tokens of one of our attempts, under the names of both sides."""
+    """Return the tokens of one of our attempts, by the measures of both sides."""
     return {
         Measure.INPUT: usage.total_input,
         Measure.UNCACHED: usage.input,

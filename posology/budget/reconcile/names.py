@@ -1,4 +1,4 @@
-"""Mapping of a provider's model names to ours.
+"""Matching of a provider's names of models with ours.
 
 We ask for ``gpt-4o-mini``; the provider's account names what served it, ``gpt-4o-mini-2024-07-18``, and
 Anthropic's Console names models as people do, ``Claude Sonnet 4.5``.
@@ -17,16 +17,16 @@ _TUNED = re.compile(r"ft[:-]([^:]+)(?::.*)?")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Naming:
-    """Names of one model that were compared as one."""
+    """Names that were compared as one model."""
 
-    #: what the report calls it
+    #: name in the report
     label: str
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
 
 
 def dated(name: str) -> bool:
-    """Whether a name pins a snapshot."""
+    """Whether a name is of a snapshot."""
     return bool(_SNAPSHOT.search(_written(name)))
 
 
@@ -44,7 +44,7 @@ def family(name: str) -> str:
 
 
 def resolve(ours: Iterable[str], theirs: Iterable[str]) -> tuple[Mapping[str, str], list[Naming]]:
-    """Assign a label to each name; names with equal labels are compared together.
+    """Return the name that each name is compared as.
 
     If a name of a family is not a snapshot's, it may be served by any snapshot, so the family is compared as one. If
     all names are snapshots', each is compared with itself.

@@ -1,4 +1,4 @@
-"""Our side: the last word of the ledger on each attempt."""
+"""Our side: the last state of each attempt in the ledger."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ _USAGE = tuple(field.name for field in fields(Usage))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ours:
-    """An attempt by the ledger."""
+    """One attempt, as the ledger knows it."""
 
-    #: ours; the provider was told it
+    #: our id, which the provider got as well
     id: str
     tenant: str
     provider: str
-    #: as it was asked for, without the provider
+    #: requested model, without the provider
     model: str
     #: POSIX seconds
     started: float
-    #: POSIX seconds; if it was not reported, the time when it was given up
+    #: POSIX seconds; for an orphaned attempt the time of the sweep
     ended: float
-    #: ``None``: not known, so possibly billed
+    #: ``None``: unknown, so possibly billed
     usage: Usage | None
-    #: dollars; ``None``: not known
+    #: dollars; ``None``: unknown
     cost: Decimal | None
-    #: dollars that it cost at most
+    #: maximum cost, dollars
     bound: Decimal
-    #: tokens that went in, at most
+    #: maximum input tokens
     input_bound: int
-    #: tokens that came out, at most
+    #: maximum output tokens
     max_tokens: int
-    #: the provider's id, ``None`` where no reply told it
+    #: the provider's id; ``None``: no reply with it
     request_id: str | None
 
     @property
     def turned_away(self) -> bool:
-        """Whether it is known that nothing was read and nothing said: such as after a 429."""
+        """Whether the usage is known to be zero, e.g. after a 429."""
         return self.usage == Usage()
 
     def figures(self) -> dict[Measure, tuple[int | Decimal, int | Decimal]]:
@@ -74,14 +74,14 @@ class Ours:
 
 
 class Latest:
-    """Hands on the last word on each attempt, entry by entry."""
+    """Yields the last state of each attempt, entry by entry."""
 
     def __init__(self, tenant: str) -> None:
         self._tenant = tenant
         self._lost: dict[str, Ours] = {}
 
     def __call__(self, entry: Mapping[str, str]) -> Ours | None:
-        """Return the attempt that an entry settles finally; orphaned ones may still be corrected and are kept back."""
+        """Return an attempt that an entry settles for good; an orphaned one may still be corrected."""
         match entry.get("kind"):
             case "settle":
                 return parse(entry, self._tenant)
@@ -94,12 +94,12 @@ class Latest:
         return None
 
     def rest(self) -> Iterator[Ours]:
-        """Yield the orphaned attempts that were never corrected."""
+        """Return the orphaned attempts that were never corrected."""
         yield from self._lost.values()
 
 
 def latest(entries: Iterable[Mapping[str, str]], *, tenant: str) -> Iterator[Ours]:
-    """One row an attempt, from all entries of a ledger in their order."""
+    """Yield one row for each attempt, from all entries of a ledger in order."""
     words = Latest(tenant)
     for entry in entries:
         if (word := words(entry)) is not None:
@@ -108,7 +108,7 @@ def latest(entries: Iterable[Mapping[str, str]], *, tenant: str) -> Iterator[Our
 
 
 def parse(entry: Mapping[str, str], tenant: str) -> Ours:
-    """Parse the attempt of an entry that is not a reservation."""
+    """Return the attempt of an entry other than a reservation."""
     attempt = _object(entry.get("entry"))
     provider, _, model = entry["model"].partition(":")
     started = attempt.get("started")
@@ -143,19 +143,19 @@ def _object(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-#: seconds by which the clocks of a worker and of Redis may differ: an entry is made after its attempt
-#: was started, by another clock
+#: maximum seconds between the clocks of a worker and of Redis: an entry is later than the start of its
+#: attempt, by another clock
 SKEW = 3_600.0
 
 
 async def attempts(
     reader: Reader, files: Sequence[Path] = (), *, since: float | None, notes: list[str]
 ) -> AsyncIterator[Ours]:
-    """The last word on each attempt of a tenant, from the archive's files and the ledger.
+    """Yield the last state of each attempt of a tenant, from the archive's files and the ledger.
 
     Args:
         reader: of the ledger.
-        files: of the archive; those of other tenants are passed over.
+        files: of the archive; those of other tenants are ignored.
         since: POSIX seconds; attempts that were started before may be left out.
         notes: gets a line where entries of the time are in the archive and no file was given.
 

@@ -1,4 +1,4 @@
-"""Reads a provider's exports, takes our attempts, and says how the two sides stand."""
+"""Reconciler: reads a provider's exports and our attempts, and compares them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from posology.budget.reconcile.report import Group, Period, Reconciliation
 from posology.budget.reconcile.rows import File
 from posology.errors import BadFile
 
-#: the share of drift that passes
+#: default relative drift to tolerate
 THRESHOLD = Decimal("0.01")
-#: seconds by which the two sides may put an attempt to another time: clocks, and when it is counted
+#: default seconds between the two sides' times of an attempt
 TOLERANCE = 60.0
 
 
@@ -29,11 +29,11 @@ class Reconciler:
 
     Args:
         paths: the exports; several pages, days and providers may be among them.
-        provider: whose they are, where they do not say so themselves; none of another is accepted.
+        provider: of files that do not name theirs; files of another provider are refused.
         since: POSIX seconds; ``None``: from the first row on.
         until: POSIX seconds, exclusive; ``None``: to the last row.
-        threshold: the share up to which an unexplained drift passes, 0.01 for a hundredth.
-        tolerance: seconds.
+        threshold: relative unexplained drift to tolerate, e.g. 0.01.
+        tolerance: maximum seconds between the two sides' times of an attempt.
 
     Raises:
         BadFile: a file cannot be read, is of no known format, or is given twice.
@@ -67,7 +67,8 @@ class Reconciler:
             self._files.append(_file(found, theirs.add(found.kind, found.rows())))
             if theirs.timeless is not None:
                 raise BadFile(
-                    "it has no row of the time: say the days, --since and --until", path=str(path)
+                    "it has no row in the period: give the days with --since and --until",
+                    path=str(path),
                 )
         self._days = {
             name: Days(theirs, threshold=threshold, tolerance=tolerance)
@@ -80,7 +81,7 @@ class Reconciler:
 
     @property
     def since(self) -> float | None:
-        """POSIX seconds before which no attempt of ours is of interest; ``None``: all may be."""
+        """POSIX seconds before which our attempts are ignored; ``None``: none are."""
         if self._requests and self._since is None:
             return None
         starts = [p.start for theirs in self._theirs.values() for p in theirs.periods.values()]
@@ -88,7 +89,7 @@ class Reconciler:
         return min(starts) - self._tolerance if starts else None
 
     def add(self, attempt: Ours) -> None:
-        """Take the last word on an attempt of ours."""
+        """Add one of our attempts."""
         self._attempts += 1
         if attempt.provider in self._days:
             self._days[attempt.provider].add(attempt)
@@ -96,7 +97,7 @@ class Reconciler:
             self._by_request.add(attempt)
 
     def result(self, tenants: Sequence[str], notes: Sequence[str] = ()) -> Reconciliation:
-        """Read what is left to read, and compare.
+        """Read the remaining rows, and compare.
 
         Args:
             tenants: whose attempts were given.
@@ -145,7 +146,7 @@ class Reconciler:
         for row in export.requests():
             rows += self._by_request.row(row, export.provider)
         if not rows:
-            raise BadFile("it has no request of the time", path=str(export.path))
+            raise BadFile("it has no request in the period", path=str(export.path))
         return rows
 
 
@@ -160,9 +161,9 @@ def _file(export: Export, rows: int) -> File:
 
 
 def _said(theirs: Theirs) -> list[str]:
-    """Return notes on figures that these exports do not have."""
+    """Return remarks on the limits of these exports."""
     said = [
-        f"{theirs.provider}'s {kind} is not told by model: only days were compared"
+        f"{theirs.provider}'s {kind} is not grouped by model: only days were compared"
         for kind in theirs.cells
         if theirs.together(kind)
     ]

@@ -1,4 +1,4 @@
-"""Report of a reconciliation: figures of both sides, and their differences."""
+"""The report: the figures of both sides, and their differences."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from posology.budget.reconcile.rows import File, Number
 
 
 class Verdict(StrEnum):
-    """Assessment of a difference."""
+    """The judgement of a difference."""
 
     EQUAL = "equal"
-    #: explained by attempts of unknown usage, midnight or rounding
+    #: explained in full by attempts with unknown usage, by midnight or by rounding
     EXPLAINED = "explained"
-    #: no more than the threshold
+    #: within the threshold
     WITHIN = "within"
     DRIFT = "drift"
 
 
 class Side(StrEnum):
-    """Side that has a request."""
+    """The side that has a request."""
 
     BOTH = "both"
     OURS = "ours"
@@ -39,17 +39,17 @@ class Compared:
     """One figure on both sides."""
 
     measure: Measure
-    #: what our ledger knows
+    #: known value of our ledger
     ours: Number
-    #: what it can be at least, and at most
+    #: minimum and maximum of our value
     least: Number
     most: Number
     theirs: Number
-    #: theirs less ours
+    #: theirs minus ours
     drift: Number
-    #: what of the drift lies outside what ours can be; negative where theirs is too little
+    #: part of the drift outside our range; negative if theirs is too small
     unexplained: Number
-    #: what is unexplained, as a share of the larger side; ``None``: both are 0
+    #: unexplained part, relative to the larger side; ``None``: both are 0
     relative: Decimal | None
     verdict: Verdict
 
@@ -61,16 +61,16 @@ class Group:
     provider: str
     #: UTC; ``None``: the whole time
     day: str | None
-    #: ``None``: all together; of a day, because the export does not tell them apart
+    #: ``None``: all models together; for a day, because the export is not grouped by model
     model: str | None
     side: Side
     compared: tuple[Compared, ...]
-    #: our attempts of unknown usage or cost
+    #: number of our attempts with unknown usage or cost
     unknown: int
-    #: our attempts that may belong to the day, or the time, before or after
+    #: number of our attempts that may belong to the adjacent day or period
     edge: int
     verdict: Verdict
-    #: what it looks like; empty: nothing to say
+    #: likely cause; empty: none
     hint: str = ""
 
 
@@ -81,52 +81,52 @@ class Field:
     measure: Measure
     ours: Number
     theirs: Number
-    #: what of it lies outside what ours can be
+    #: part of it outside our range
     unexplained: Number
 
 
 class Flaw(StrEnum):
-    """Kind of mismatch of a request."""
+    """The kind of mismatch of a request."""
 
-    #: the export has it, the ledger has not
+    #: in the export, not in the ledger
     ONLY_THEIRS = "only_theirs"
-    #: the ledger has it, the export has not
+    #: in the ledger, not in the export
     ONLY_OURS = "only_ours"
-    #: the export has it twice
+    #: twice in the export
     TWICE = "twice"
-    #: both have it, with other figures
+    #: in both, with different figures
     DIFFERS = "differs"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mismatch:
-    """A request on which the two sides do not agree."""
+    """A request on which the two sides disagree."""
 
     flaw: Flaw
-    #: id of the provider; ``None``: it was not received
+    #: the provider's id; ``None``: unknown
     request_id: str | None
     #: our attempt; ``None``: there is none
     attempt: str | None
     model: str | None
-    #: file and line; empty where the export has not got it
+    #: file and line; empty: not in the export
     where: str
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Requests:
-    """Result for an export with one row per request."""
+    """The result for an export with one row for each request."""
 
     matched: int
     only_ours: int
     only_theirs: int
     twice: int
     differing: int
-    #: rows that attempts of ours explain which ended without telling the provider's id
+    #: rows that our attempts without a provider's id explain
     explained: int
-    #: attempts of unknown usage that the export has not got: they were not billed
+    #: attempts with unknown usage that are not in the export: not billed
     unbilled: int
-    #: sums over all of them; ``unexplained`` adds up without regard to the sign
+    #: totals; ``unexplained`` is a sum of absolute values
     totals: tuple[Compared, ...]
     #: the first of them
     mismatches: tuple[Mismatch, ...]
@@ -135,7 +135,7 @@ class Requests:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Period:
-    """The time for which something was compared."""
+    """A compared period."""
 
     provider: str
     kind: Kind
@@ -147,17 +147,17 @@ class Period:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reconciliation:
-    """All of it."""
+    """The whole report."""
 
     providers: tuple[str, ...]
     tenants: tuple[str, ...]
     files: tuple[File, ...]
     periods: tuple[Period, ...]
-    #: the share up to which a drift is let pass
+    #: relative drift to tolerate
     threshold: Decimal
-    #: seconds by which the two sides may put an attempt to another time
+    #: maximum seconds between the two sides' times of an attempt
     tolerance: float
-    #: attempts of ours that were looked at
+    #: number of our attempts compared
     attempts: int
     groups: tuple[Group, ...]
     #: over the whole time: of each model, and of all of a provider
@@ -168,7 +168,7 @@ class Reconciliation:
 
     @property
     def agrees(self) -> bool:
-        """Whether nothing drifts by more than the threshold."""
+        """Whether no drift exceeds the threshold."""
         found = [group.verdict for group in (*self.groups, *self.totals)]
         if self.requests is not None:
             found.append(self.requests.verdict)
@@ -176,7 +176,7 @@ class Reconciliation:
 
     @property
     def drift(self) -> Decimal | None:
-        """Dollars that stay unexplained; the most of all totals, ``None``: dollars were not compared."""
+        """Unexplained dollars, the largest of all totals; ``None``: dollars were not compared."""
         compared = [c for group in self.totals for c in group.compared]
         if self.requests is not None:
             compared += self.requests.totals
@@ -185,7 +185,7 @@ class Reconciliation:
 
     @property
     def drifting(self) -> int:
-        """Days of a model, models as a whole, and requests that drift."""
+        """Number of days of a model, models as a whole, and requests that drift."""
         drift = [group for group in self.groups if group.verdict is Verdict.DRIFT]
         models = {(group.provider, group.model) for group in drift}
         # a midnight may hide on each day what is there in the whole time
@@ -201,5 +201,5 @@ class Reconciliation:
 
 
 def worst(verdicts: tuple[Verdict, ...]) -> Verdict:
-    """The worst of some; equal where there is none."""
+    """Return the worst of some verdicts; equal if there is none."""
     return max(verdicts, key=ORDER.index, default=Verdict.EQUAL)

@@ -1,4 +1,4 @@
-"""Their side: what an export of a provider says, whatever its format."""
+"""Their side: the rows of a provider's export, in any format."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Number = int | Decimal
 
 
 def size(number: Number) -> Number:
-    """How large it is, whatever its sign."""
+    """Return the absolute value."""
     return number if number >= 0 else -number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """Usage or cost of a period within one UTC day."""
+    """Usage or cost within one UTC day."""
 
     provider: str
     #: ``USAGE`` or ``COST``
@@ -28,9 +28,9 @@ class Row:
     start: float
     #: POSIX seconds, exclusive
     end: float
-    #: as the provider writes it, or what was paid for that is no model; ``None``: all of them together
+    #: as the provider writes it, or a billed item that is not a model; ``None``: all together
     model: str | None
-    #: none: nothing was used in that time
+    #: empty: no usage
     figures: Mapping[Measure, Number]
     #: dollars by which the amount may have been rounded
     rounding: Decimal = Decimal(0)
@@ -38,16 +38,16 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestRow:
-    """A request in the account of the provider or of a gateway."""
+    """One request, as the provider or a gateway reports it."""
 
     path: str
-    #: counted from 1
+    #: line, from 1
     line: int
     #: the provider's id
     id: str
-    #: ours, where the export has kept it
+    #: our id, if the export has it
     client_id: str | None
-    #: POSIX seconds, ``None``: it does not say
+    #: POSIX seconds; ``None``: unknown
     at: float | None
     model: str | None
     figures: Mapping[Measure, Number]
@@ -56,12 +56,12 @@ class RequestRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class File:
-    """A file that was read."""
+    """A file of an export."""
 
     path: str
-    #: such as ``OpenAI usage, JSON``
+    #: e.g. ``OpenAI usage, JSON``
     format: str
     provider: str
     kind: Kind
-    #: rows with figures
+    #: number of rows with figures
     rows: int = field(default=0)

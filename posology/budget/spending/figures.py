@@ -1,4 +1,4 @@
-"""Spending of a tenant by group, from the figures of each day."""
+"""A tenant's spending by group, from the figures of each day."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from posology.store import keys
 from posology.store.connection import translated
 from posology.types import Grouping
 
-#: days whose figures are asked for at once
+#: days read at once
 _AT_ONCE = 31
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spent:
-    """Sums of some attempts."""
+    """Totals of some attempts."""
 
     attempts: int = 0
-    #: dollars counted against limits: costs, and bounds of unknown costs
+    #: dollars that count against limits: costs, or bounds if the cost is unknown
     charged: Decimal = Decimal(0)
-    #: of these, dollars at bounds
+    #: part of these charged at bounds
     at_bounds: Decimal = Decimal(0)
-    #: attempts of unknown cost
+    #: number of attempts with unknown cost
     unknown: int = 0
     #: tokens
     input: int = 0
@@ -47,7 +47,7 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """One sum over some attempts of one day."""
+    """One total of one day."""
 
     tenant: str
     day: str
@@ -60,18 +60,18 @@ class Figure:
     n: int
 
     def of(self, by: Grouping) -> str:
-        """The group that it belongs to."""
+        """Return the group that it belongs to."""
         return str(getattr(self, by))
 
 
 async def figures(
     redis: Redis, url: str, tenant: str, days: Iterable[str]
 ) -> AsyncIterator[Figure]:
-    """The figures of some days.
+    """Yield the figures of some days.
 
     Raises:
-        InvalidQuery: no tenant can have that name.
-        StoreUnavailable: Redis is out of reach.
+        InvalidQuery: the name is malformed.
+        StoreUnavailable: Redis is unreachable.
     """
     prefix, wanted = keys.prefix(tenant), list(days)
     for start in range(0, len(wanted), _AT_ONCE):
@@ -83,7 +83,7 @@ async def figures(
                 found = await pipe.execute()
         for day, sums in zip(some, found, strict=True):
             for name, n in sums.items():
-                # a model's name is whatever a caller wrote
+                # a model's name may contain any character
                 what, stage, strategy, model = name.split("|", 3)
                 yield Figure(
                     tenant=tenant,
@@ -99,11 +99,11 @@ async def figures(
 async def spent(
     redis: Redis, url: str, tenant: str, days: Period, by: Grouping
 ) -> dict[str, Spent]:
-    """Return a tenant's spending by group: days in order, other groups by cost, highest first.
+    """Return a tenant's spending by group: days in order, other groups by descending charge.
 
     Raises:
-        InvalidQuery: the tenant name is invalid.
-        StoreUnavailable: Redis is out of reach.
+        InvalidQuery: the name is malformed.
+        StoreUnavailable: Redis is unreachable.
     """
     groups: dict[str, Counter[str]] = {}
     async for figure in figures(redis, url, tenant, days):
@@ -115,12 +115,12 @@ async def spent(
 
 
 def ranked(groups: Mapping[str, Spent]) -> dict[str, Spent]:
-    """Groups with the dearest first."""
+    """Return groups by descending charge."""
     return dict(sorted(groups.items(), key=lambda item: (-item[1].charged, item[0])))
 
 
 def total(groups: Sequence[Spent]) -> Spent:
-    """All of them."""
+    """Return the sum of groups."""
     return sum(groups, Spent())
 
 

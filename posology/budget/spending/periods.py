@@ -1,4 +1,4 @@
-"""Period and grouping of a spending report."""
+"""The days of a report, and its groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date, timedelta
 
 from posology.errors import InvalidQuery
 
-#: days of one report, at most
+#: maximum days of a report
 MAX_DAYS = 400
 #: default days of a report
 DAYS = 30
@@ -29,12 +29,12 @@ class Period:
 
 
 def period(since: date | None, until: date | None, *, today: date) -> Period:
-    """The days of a report.
+    """Return the days of a report.
 
     Args:
-        since: ``None``: the last of :data:`DAYS` days.
-        until: ``None``: today.
-        today: by the clock, UTC.
+        since: first day; ``None``: :data:`DAYS` days in all.
+        until: last day; ``None``: today.
+        today: the current day, UTC.
 
     Raises:
         InvalidQuery: it begins after its end, or has more than :data:`MAX_DAYS` days.
@@ -45,16 +45,17 @@ def period(since: date | None, until: date | None, *, today: date) -> Period:
     except OverflowError:
         first = last
     if first > last:
-        raise InvalidQuery(f"since: {first} is after {last}, where the report ends", field="since")
+        raise InvalidQuery(f"since must not be after until (got {first} and {last})", field="since")
     if (last - first).days >= MAX_DAYS:
         raise InvalidQuery(
-            f"since: a report has {MAX_DAYS} days at most: ask for several", field="since"
+            f"a report has at most {MAX_DAYS} days (got {(last - first).days + 1}): request several reports",
+            field="since",
         )
     return Period(since=first, until=last)
 
 
 def read_date(text: str, field: str) -> date:
-    """A day as it is written on a command line or in an address.
+    """Parse a day of a command line or an address.
 
     Args:
         text: e.g. ``2026-01-15``.
@@ -68,4 +69,4 @@ def read_date(text: str, field: str) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise InvalidQuery(f"{field}: {text!r} is no day, such as 2026-01-15", field=field)
+    raise InvalidQuery(f"{field} must be a day such as 2026-01-15 (got {text!r})", field=field)

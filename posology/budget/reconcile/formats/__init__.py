@@ -1,1 +1,1 @@
-"""Formats in which providers export what was used: a module a provider, one for requests one by one."""
+"""Formats of providers' exports: one module for each provider, and one for rows of single requests."""

@@ -60,13 +60,13 @@ _COUNTS: Mapping[Measure, tuple[str, ...]] = {
     Measure.OUTPUT: ("usage_output_tokens", "output_tokens"),
 }
 _COST = ("cost_usd", "cost_in_usd", "amount_usd")
-#: what was paid for, where that is no model
+#: columns with the billed item, if it is not a model
 _ITEM = ("description", "cost_type", "token_type")
 _CENT = Decimal("0.01")
 
 
 def has(columns: frozenset[str]) -> bool:
-    """Whether a CSV file with these columns is one of its exports."""
+    """Whether a CSV file with these columns is an export of this provider."""
     return bool(columns & OWN)
 
 
@@ -76,7 +76,7 @@ def kind(columns: frozenset[str]) -> Kind:
 
 
 def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
-    """Parse a row of a CSV file.
+    """Yield the rows of a line of a CSV file.
 
     Raises:
         Bad: it cannot be read.
@@ -106,12 +106,12 @@ def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
 
 
 def is_bucket(bucket: Mapping[str, Any]) -> bool:
-    """Whether a bucket of a JSON page is one of its reports'."""
+    """Whether a bucket of a JSON page is of this provider."""
     return "starting_at" in bucket
 
 
 def of_bucket(bucket: Mapping[str, Any]) -> Iterator[Row | tuple[float, float]]:
-    """The rows of a bucket; its time alone where nothing was used in it.
+    """Yield the rows of a bucket; only its period if it has no usage.
 
     Raises:
         Bad: it cannot be read.

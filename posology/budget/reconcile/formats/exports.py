@@ -1,4 +1,4 @@
-"""Tells what a file is by what stands in it, and reads it."""
+"""Exports: detects the format of a file from its content, and reads it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from posology.budget.reconcile.measures import Kind
 from posology.budget.reconcile.rows import RequestRow, Row
 from posology.errors import BadFile, BadRecord
 
-#: characters of JSON pages that are held at once; a page of a report has some hundred thousand
+#: maximum characters of JSON pages in memory; a page of a report has some hundred thousand
 MAX_PAGES = 128 * 1024 * 1024
 PROVIDERS = (openai.PROVIDER, anthropic.PROVIDER)
 _MODULES: Any = {module.PROVIDER: module for module in (openai, anthropic)}
@@ -27,10 +27,10 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Export:
-    """A file whose format is known."""
+    """A file with a known format."""
 
     path: Path
-    #: for people
+    #: format, for people
     format: str
     provider: str
     #: of JSON pages, which may hold both usage and costs, the first one's
@@ -41,7 +41,7 @@ class Export:
     lines: bool = False
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows by period and model.
+        """Yield its rows by period and model.
 
         Raises:
             BadRecord: a row cannot be read.
@@ -57,7 +57,7 @@ class Export:
                     yield from _MODULES[self.provider].of_cells(row.cells)
 
     def requests(self) -> Iterator[RequestRow]:
-        """Yield the rows of single requests.
+        """Yield its rows of single requests.
 
         Raises:
             BadRecord: a row cannot be read.
@@ -72,11 +72,11 @@ class Export:
 
 
 def inspect(path: Path, *, provider: str | None = None) -> Export:
-    """Tell a file's format.
+    """Detect a file's format.
 
     Args:
         path: plain or gzipped, CSV or JSON.
-        provider: whose it is, where it does not say so itself.
+        provider: of a file that does not name its own.
 
     Raises:
         BadFile: it cannot be read, is of no known format, or of another provider.
@@ -88,12 +88,15 @@ def inspect(path: Path, *, provider: str | None = None) -> Export:
         raise BadFile("it is empty", path=str(path))
     found = _json(path, start, provider) if start.lstrip()[0] in "{[" else _csv(path, provider)
     if provider not in (None, found.provider):
-        raise BadFile(f"it is {found.provider}'s, and {provider}'s was asked for", path=str(path))
+        raise BadFile(
+            f"it is an export of {found.provider}, not of {provider}: check --provider",
+            path=str(path),
+        )
     return found
 
 
 def once(paths: Sequence[Path]) -> None:
-    """Refuse to count a file twice.
+    """Raise an error for a file that is given twice.
 
     Raises:
         BadFile: two files are the same, or one cannot be read.
@@ -106,7 +109,7 @@ def once(paths: Sequence[Path]) -> None:
         except OSError as error:
             raise BadFile(error.strerror or str(error), path=str(path)) from None
         if digest in seen:
-            raise BadFile(f"the same as {seen[digest]}: it would count twice", path=str(path))
+            raise BadFile(f"same content as {seen[digest]}: give it once", path=str(path))
         seen[digest] = path
 
 
@@ -119,7 +122,7 @@ def _json(path: Path, start: str, provider: str | None) -> Export:
     with _opened(path) as stream:
         text = stream.read(MAX_PAGES + 1)
     if len(text) > MAX_PAGES:
-        raise BadFile("too large for pages of a report: give each page by itself", path=str(path))
+        raise BadFile("too large for pages of a report: give each page as a file", path=str(path))
     whose, rows = pages.read(text, str(path))
     kinds = sorted({row.kind for row in rows})
     return Export(
@@ -142,8 +145,7 @@ def _csv(path: Path, provider: str | None) -> Export:
         own = _MODULES[provider]
     if own is None:
         raise BadFile(
-            f"no export of usage or costs that is known: its columns are {', '.join(names)[:300]}; "
-            "say whose it is with --provider",
+            f"unknown export: its columns are {', '.join(names)[:300]}; name the provider with --provider",
             path=str(path),
             line=1,
         )
@@ -157,7 +159,7 @@ def _of_requests(
     with _named(path, 2 - lines):
         whose = provider or requests.provider_of(cells)
     if whose is None:
-        raise BadFile("it does not say whose requests it has: use --provider", path=str(path))
+        raise BadFile("it does not name the provider: use --provider", path=str(path))
     shown = "JSON lines" if lines else "CSV"
     return Export(
         path=path,
@@ -194,7 +196,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys as columns; those of ``usage`` and its details, as replies have them, with the others."""
+    """Return an object's keys as columns, with those of ``usage`` and its details."""
     cells: dict[str, Any] = {}
     for key, value in found.items():
         if not isinstance(value, dict):

@@ -87,23 +87,23 @@ _LINE_ITEM = re.compile(
     r"(?:(?P<service>[^|]+?) \| )?(?P<model>[^|,]+?)(?: (?:text|audio|image))?, "
     r"(?:input|output|cached input|cache writes?)(?:, long context)?"
 )
-#: ways of serving a model's requests; others before a bar are products of their own
+#: service tiers; other words before a bar are products of their own
 _SERVICES = {"priority", "flex", "batch", "scale", "default", "standard"}
 
 
 def has(columns: frozenset[str]) -> bool:
-    """Whether a CSV file with these columns is one of its exports."""
+    """Whether a CSV file with these columns is an export of this provider."""
     return bool(columns & OWN)
 
 
 def kind(columns: frozenset[str]) -> Kind:
-    """Return the kind of a CSV file with these columns; only time columns: no usage."""
+    """Return the kind of a CSV file with these columns; with periods only it is an export of no usage."""
     paid = pick(dict.fromkeys(columns), _AMOUNT) and not columns & set(_COUNTS[Measure.INPUT])
     return Kind.COST if paid else Kind.USAGE
 
 
 def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
-    """Parse a row of a CSV file: usage, costs, or both.
+    """Yield the rows of a line of a CSV file: usage, costs, or both.
 
     Raises:
         Bad: it cannot be read.
@@ -131,12 +131,12 @@ def of_cells(cells: Mapping[str, str]) -> Iterator[Row]:
 
 
 def is_bucket(bucket: Mapping[str, Any]) -> bool:
-    """Whether a bucket of a JSON page is one of its reports'."""
+    """Whether a bucket of a JSON page is of this provider."""
     return "start_time" in bucket
 
 
 def of_bucket(bucket: Mapping[str, Any]) -> Iterator[Row | tuple[float, float]]:
-    """The rows of a bucket; its time alone where nothing was used in it.
+    """Yield the rows of a bucket; only its period if it has no usage.
 
     Raises:
         Bad: it cannot be read.
@@ -160,7 +160,7 @@ def _of_result(result: Mapping[str, Any], start: float, end: float) -> Row:
             figures={Measure.COST: paid or Decimal(0)},
         )
     if sort is not None and sort not in _USAGE:
-        raise Bad(f"object: {sort!r} is no usage of models that answer")
+        raise Bad(f"object: {sort!r} is not usage of completions or embeddings")
     counts = {
         measure: value
         for measure, names in _COUNTS.items()
@@ -181,7 +181,7 @@ def _usage(start: float, end: float, model: str | None, counts: Mapping[Measure,
         left = counts[Measure.INPUT] - read - (written or 0)
         if left < 0:
             raise Bad(f"{read + (written or 0)} cached tokens of {counts[Measure.INPUT]}")
-        # older exports do not tell what was written to a cache
+        # older exports lack cache writes
         figures[Measure.UNCACHED] = left
     return Row(
         provider=PROVIDER, kind=Kind.USAGE, start=start, end=end, model=model, figures=figures
@@ -189,7 +189,7 @@ def _usage(start: float, end: float, model: str | None, counts: Mapping[Measure,
 
 
 def paid_for(item: str | None) -> str | None:
-    """The model that a line item is of, or the line item itself."""
+    """Return the model of a line item, or the line item itself."""
     if item is None:
         return None
     found = _LINE_ITEM.fullmatch(item)

@@ -13,19 +13,19 @@ from posology.budget.reconcile.measures import Kind
 from posology.budget.reconcile.rows import Row
 from posology.errors import BadFile, BadRecord
 
-#: providers by what their buckets look like
+#: modules of the providers
 _PROVIDERS = (openai, anthropic)
 
 
 def _constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_constant)
 
 
 def decode(text: str) -> Any:
-    """A JSON value, its fractions exact.
+    """Return a JSON value with exact fractions.
 
     Raises:
         ValueError: it is none.
@@ -37,7 +37,7 @@ def decode(text: str) -> Any:
 
 
 def read(text: str, path: str) -> tuple[str, list[Row]]:
-    """The provider, and what its pages say. An empty page tells that nothing was used.
+    """Return the provider and the rows of its pages. An empty page means no usage.
 
     Raises:
         BadFile: it is no page of a provider's report.
@@ -61,7 +61,7 @@ def read(text: str, path: str) -> tuple[str, list[Row]]:
         except Bad as error:
             raise BadRecord(f"{place}.{error}", path=path, line=line) from None
     if found is None:
-        raise BadFile("no bucket in it: ask for a time in which there are some", path=path)
+        raise BadFile("it has no buckets: export a longer period", path=path)
     kind = rows[0].kind if rows else Kind.USAGE
     rows += [
         Row(provider=found.PROVIDER, kind=kind, start=start, end=end, model=None, figures={})
@@ -74,10 +74,10 @@ def _buckets(text: str, path: str) -> Iterator[tuple[int, Mapping[str, Any], str
     for line, value in _values(text, path):
         for place, page in _each(value):
             if not isinstance(page, dict):
-                raise BadFile(f"{place or 'it'} is no page of a report", path=path, line=line)
+                raise BadFile(f"{place or 'it'} is not a page of a report", path=path, line=line)
             if "error" in page:
                 raise BadFile(
-                    f"the provider's error and no report: {_told(page['error'])}",
+                    f"an error of the provider, not a report: {_message(page['error'])}",
                     path=path,
                     line=line,
                 )
@@ -86,11 +86,11 @@ def _buckets(text: str, path: str) -> Iterator[tuple[int, Mapping[str, Any], str
                 yield line, page, place or "bucket"
                 continue
             if not isinstance(data, list):
-                raise BadFile("no page of a usage or cost report", path=path, line=line)
+                raise BadFile("not a page of a usage or cost report", path=path, line=line)
             for number, bucket in enumerate(data):
                 where = f"{place}data[{number}]"
                 if not isinstance(bucket, dict):
-                    raise BadFile(f"{where} is no bucket", path=path, line=line)
+                    raise BadFile(f"{where} is not a bucket", path=path, line=line)
                 yield line, bucket, where
 
 
@@ -112,7 +112,7 @@ def _values(text: str, path: str) -> Iterator[tuple[int, Any]]:
         try:
             value, at = _raw(text, at)
         except ValueError as error:
-            raise BadFile(f"no JSON: {error}", path=path, line=line) from None
+            raise BadFile(f"not JSON: {error}", path=path, line=line) from None
         yield line, value
 
 
@@ -122,9 +122,9 @@ def _raw(text: str, at: int) -> tuple[Any, int]:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except ArithmeticError:
-        raise ValueError("a number out of all bounds") from None
+        raise ValueError("a number out of range") from None
 
 
-def _told(error: Any) -> str:
+def _message(error: Any) -> str:
     message = error.get("message") if isinstance(error, dict) else error
     return " ".join(str(message).split())[:200]

@@ -1,4 +1,4 @@
-"""One row a request, as gateways and logs of one's own give them: CSV, or a JSON object a line."""
+"""Exports of single requests, as gateways and own logs write them: CSV, or JSON lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from posology.budget.reconcile.rows import Number, RequestRow
 
 #: the provider's id of a request
 ID = ("request_id", "x_request_id", "provider_request_id", "openai_request_id", "req_id", "id")
-#: ours, which the provider was told
+#: our id, which the provider got as well
 CLIENT_ID = ("client_request_id", "x_client_request_id")
 _AT = ("started_at", "start_time", "timestamp", "created_at", "created", "time", "date")
 _MODEL = ("model", "model_version", "model_name", "served_model")
 _PROVIDER = ("provider", "vendor")
 _COST = ("cost_usd", "cost", "amount_usd", "amount", "spend", "response_cost")
-#: input in which what was cached is counted (OpenAI's way)
+#: input that includes cached tokens, as OpenAI counts
 _WHOLE_INPUT = ("prompt_tokens", "total_input_tokens", "n_context_tokens_total")
-#: input that OpenAI means as a whole, and Anthropic without what was cached
+#: input that includes cached tokens for OpenAI, and excludes them for Anthropic
 _INPUT = ("input_tokens",)
 _UNCACHED = ("uncached_input_tokens", "input_uncached_tokens", "usage_input_tokens_no_cache")
 _READ = (
@@ -41,13 +41,13 @@ SIGNS = frozenset((*ID[:-1], *CLIENT_ID))
 
 
 def has(columns: frozenset[str]) -> bool:
-    """Whether a file with these columns, or keys, has one row a request."""
+    """Whether a file with these columns or keys has one row for each request."""
     tells = columns & {*_COST, *_WHOLE_INPUT, *_INPUT, *_UNCACHED, *_OUTPUT}
     return bool(tells) and bool(columns & SIGNS or "id" in columns)
 
 
 def provider_of(cells: Mapping[str, Any]) -> str | None:
-    """The provider of a row, by its own word or by its model's name; ``None``: it does not say."""
+    """Return the provider of a row, by its own column or by its model; ``None``: unknown."""
     if (column := pick(cells, _PROVIDER)) and (named := text(cells[column], column)):
         return named.lower()
     column = pick(cells, _MODEL)
@@ -63,7 +63,7 @@ def provider_of(cells: Mapping[str, Any]) -> str | None:
 
 
 def of_cells(cells: Mapping[str, Any], *, provider: str, path: str, line: int) -> RequestRow:
-    """Parse a row.
+    """Return the request of a row.
 
     Raises:
         Bad: it cannot be read.
@@ -72,7 +72,7 @@ def of_cells(cells: Mapping[str, Any], *, provider: str, path: str, line: int) -
     client = text(cells[own], own) if own else None
     found = (text(cells[theirs], theirs) if theirs else None) or client
     if found is None:
-        raise Bad("no id of the request")
+        raise Bad("it has no id of the request")
     when, name, cost = pick(cells, _AT), pick(cells, _MODEL), pick(cells, _COST)
     model = text(cells[name], name) if name else None
     paid = money(cells[cost], cost) if cost else None

@@ -1,4 +1,4 @@
-"""CSV files: whose columns they have, and their rows one by one."""
+"""CSV files: their columns, and their rows one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO
 
 from posology.errors import BadFile, BadRecord
 
-#: characters of a file's first line that are looked at
+#: maximum characters of a file's first line
 HEAD = 65_536
 
 
@@ -18,19 +18,19 @@ HEAD = 65_536
 class Line:
     """One row."""
 
-    #: counted from 1
+    #: line, from 1
     line: int
     #: column, as :func:`normal` writes it, to cell
     cells: Mapping[str, str]
 
 
 def normal(column: str) -> str:
-    """A column's name in lower case with underscores: ``Usage Date (UTC)`` is ``usage_date_utc``."""
+    """Return a column's name in lower case with underscores: ``Usage Date (UTC)`` is ``usage_date_utc``."""
     return re.sub(r"[^a-z0-9]+", "_", column.strip().lower()).strip("_")
 
 
 def read(stream: TextIO, path: str) -> tuple[tuple[str, ...], Iterator[Line]]:
-    """The columns of a file, and its rows as they are asked for.
+    """Return the columns of a file, and an iterator over its rows.
 
     Raises:
         BadFile: there is no first line, or it names a column twice.
@@ -42,12 +42,12 @@ def read(stream: TextIO, path: str) -> tuple[tuple[str, ...], Iterator[Line]]:
     try:
         columns = tuple(map(normal, next(rows, ())))
     except csv.Error as error:
-        raise BadFile(f"no CSV: {error}", path=path, line=1) from None
+        raise BadFile(f"not CSV: {error}", path=path, line=1) from None
     named = [column for column in columns if column]
     if not named or len(named) < len(columns):
         raise BadFile("the first line does not name the columns", path=path, line=1)
     if twice := next((column for column in columns if columns.count(column) > 1), None):
-        raise BadFile(f"the column {twice} comes twice", path=path, line=1)
+        raise BadFile(f"duplicate column {twice}", path=path, line=1)
     return columns, _lines(rows, columns, path)
 
 
@@ -62,7 +62,7 @@ def _lines(rows: Iterator[list[str]], columns: tuple[str, ...], path: str) -> It
         try:
             row = next(rows, None)
         except csv.Error as error:
-            raise BadRecord(f"no CSV: {error}", path=path, line=number + 1) from None
+            raise BadRecord(f"not CSV: {error}", path=path, line=number + 1) from None
         if row is None:
             return
         number = rows.line_num  # type: ignore[attr-defined]  # csv.reader has it, its type is hidden
@@ -70,7 +70,7 @@ def _lines(rows: Iterator[list[str]], columns: tuple[str, ...], path: str) -> It
             continue
         if len(row) != len(columns):
             raise BadRecord(
-                f"{len(row)} cells, and the first line names {len(columns)}",
+                f"{len(row)} cells, but {len(columns)} columns",
                 path=path,
                 line=number,
             )

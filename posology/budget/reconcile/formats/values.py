@@ -1,4 +1,4 @@
-"""Single values of an export, read strictly: what is not understood is an error and no guess."""
+"""Values of an export, parsed strictly: an unknown form is an error, never a guess."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.rows import Row
 
 DAY = 86_400.0
-#: tokens or requests; more is a mistake
+#: maximum tokens or requests
 _MOST = 10**15
-#: dollars; more is a mistake
+#: maximum dollars
 _MOST_MONEY = Decimal(10**9)
-#: digits enough for the longest amount with all its decimals
+#: precision for the longest amount with all its decimals
 _EXACT = Context(prec=60)
-#: decimals of a dollar that are kept: far below the price of a token
+#: resolution of dollars: far below the price of a token
 _KEPT = Decimal("1e-18")
-#: milliseconds from here on, seconds below: the year 5138 as seconds, 1973 as milliseconds
+#: smallest number taken for milliseconds: the year 5138 as seconds, 1973 as milliseconds
 _MILLISECONDS = 10**11
-#: dollars by which the rounding of an amount in a spreadsheet is taken for at most: half a cent
+#: maximum rounding of an amount in a spreadsheet: half a cent, in dollars
 _HALF_CENT = Decimal("0.005")
 _WHOLE = re.compile(r"([0-9]{1,16}|[0-9]{1,3}(?:,[0-9]{3}){1,5})(?:\.0*)?")
 _AMOUNT = re.compile(r"-?\$?[0-9][0-9,]*(\.[0-9]+)?([eE][-+]?[0-9]{1,5})?|-?\.[0-9]+")
@@ -31,7 +31,7 @@ _DATE = re.compile(r"([0-9]{4})[-/]([0-9]{1,2})[-/]([0-9]{1,2})")
 
 
 class Bad(ValueError):
-    """Why a record cannot be read."""
+    """A record cannot be read; the message says why."""
 
 
 def pick(columns: Mapping[str, object], names: tuple[str, ...]) -> str | None:
@@ -40,10 +40,10 @@ def pick(columns: Mapping[str, object], names: tuple[str, ...]) -> str | None:
 
 
 def whole(value: Any, name: str) -> int | None:
-    """A count; ``None`` where nothing is written.
+    """Parse a count; ``None``: empty.
 
     Raises:
-        Bad: it is none.
+        Bad: it is not a count.
     """
     if value is None or value == "":
         return None
@@ -52,15 +52,15 @@ def whole(value: Any, name: str) -> int | None:
     if isinstance(value, str) and (found := _WHOLE.fullmatch(value.strip())):
         value = int(found[1].replace(",", ""))
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        raise Bad(f"{name}: no count of tokens or requests: {_shown(value)}")
+        raise Bad(f"{name} must be a count of tokens or requests (got {_rendered(value)})")
     return value
 
 
 def money(value: Any, name: str) -> Decimal | None:
-    """Dollars, or another unit, to 18 decimals; ``None`` where nothing is written. Credits are negative.
+    """Parse an amount in dollars or another unit, to 18 decimals; ``None``: empty. Credits are negative.
 
     Raises:
-        Bad: it is no amount.
+        Bad: it is not an amount.
     """
     if value is None or value == "":
         return None
@@ -70,27 +70,27 @@ def money(value: Any, name: str) -> Decimal | None:
     elif isinstance(value, int | Decimal) and not isinstance(value, bool):
         amount = Decimal(value)
     if amount is None or not amount.is_finite() or abs(amount) > _MOST_MONEY:
-        raise Bad(f"{name}: no amount: {_shown(value)}")
+        raise Bad(f"{name} must be an amount (got {_rendered(value)})")
     return plain(amount.quantize(_KEPT, rounding=ROUND_HALF_EVEN, context=_EXACT))
 
 
 def rounding(value: Any) -> Decimal:
-    """Dollars by which an amount in a spreadsheet may have been rounded, by its decimals."""
+    """Return the maximum rounding of an amount in a spreadsheet, by its decimals, in dollars."""
     decimals = len(str(value).strip().partition(".")[2])
     return min(_HALF_CENT, Decimal(5).scaleb(-decimals - 1))
 
 
 def plain(amount: Decimal) -> Decimal:
-    """The same without zeros at its end, and never as a power of ten."""
+    """Return an amount without trailing zeros or an exponent."""
     short = amount.normalize(_EXACT)
     return short.quantize(Decimal(1)) if int(short.as_tuple().exponent) > 0 else short
 
 
 def moment(value: Any, name: str) -> float:
-    """A time in POSIX seconds: such seconds or milliseconds, a date, or ISO 8601; UTC where it does not say.
+    """Parse a time to POSIX seconds: POSIX seconds or milliseconds, a date, or ISO 8601; UTC by default.
 
     Raises:
-        Bad: it is no time.
+        Bad: it is not a time.
     """
     if isinstance(value, str):
         value = value.strip()
@@ -103,24 +103,24 @@ def moment(value: Any, name: str) -> float:
             read = datetime.fromisoformat(value.removesuffix(" UTC"))
             found_at = (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
         except (ValueError, OverflowError):
-            raise Bad(f"{name}: no time: {_shown(value)}") from None
+            raise Bad(f"{name} must be a time (got {_rendered(value)})") from None
         return found_at
     if isinstance(value, bool) or not isinstance(value, int | Decimal) or not 0 < value < 10**14:
-        raise Bad(f"{name}: no time: {_shown(value)}")
+        raise Bad(f"{name} must be a time (got {_rendered(value)})")
     return float(value / 1000 if value >= _MILLISECONDS else value)
 
 
 def span(start: float, end: float | None, name: str) -> tuple[float, float]:
-    """The time that a row tells of; the rest of the day where it does not say when it ends.
+    """Return the period of a row; without an end it is the rest of the day.
 
     Raises:
-        Bad: it ends before it begins, or on another day: it cannot be compared by days.
+        Bad: it is empty, or of more than one day.
     """
     midnight = (start // DAY + 1) * DAY
     if end is None:
         return start, midnight
     if not start < end <= midnight:
-        raise Bad(f"{name}: a row of more than one UTC day, or of none: export it by days")
+        raise Bad(f"{name}: a row must be within one UTC day: export by days")
     return start, end
 
 
@@ -155,43 +155,43 @@ def counts_of(
 
 
 def text(value: Any, name: str) -> str | None:
-    """A name; ``None`` where nothing is written.
+    """Parse a name; ``None``: empty.
 
     Raises:
-        Bad: it is no text.
+        Bad: it is not text.
     """
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > 300:
-        raise Bad(f"{name}: no name: {_shown(value)}")
+        raise Bad(f"{name} must be a name (got {_rendered(value)})")
     return value.strip() or None
 
 
 def dollars_only(value: Any, name: str) -> None:
-    """Nothing, where a currency is dollars or is not told.
+    """Check that a currency is dollars or unset.
 
     Raises:
-        Bad: it is another.
+        Bad: it is another currency.
     """
     currency = text(value, name)
     if currency is not None and currency.lower() != "usd":
-        raise Bad(f"{name}: {_shown(currency)}: only dollars can be compared")
+        raise Bad(f"{name} must be USD (got {_rendered(currency)})")
 
 
 def section(value: Any, name: str) -> Mapping[str, Any]:
-    """An object; an empty one where nothing is written.
+    """Return an object; an empty one: unset.
 
     Raises:
-        Bad: it is none.
+        Bad: it is not an object.
     """
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Bad(f"{name}: no object: {_shown(value)}")
+        raise Bad(f"{name} must be an object (got {_rendered(value)})")
     return value
 
 
-def _shown(value: Any) -> str:
+def _rendered(value: Any) -> str:
     written = repr(value) if isinstance(value, str) else str(value)
     if isinstance(value, float) and not math.isfinite(value):
         written = "not a number"
@@ -204,13 +204,13 @@ def each_result(
     results: Any,
     of_result: Callable[[Mapping[str, Any], float, float], Row],
 ) -> Iterator[Row | tuple[float, float]]:
-    """The rows of a bucket of a JSON page; its time alone where nothing was used in it.
+    """Yield the rows of a bucket of a JSON page; only its period if it has no usage.
 
     Args:
         bucket: of the page.
-        times: the names of its begin and its end.
-        results: what the bucket holds.
-        of_result: the row of one of them.
+        times: names of its start and end.
+        results: its results.
+        of_result: returns the row of a result.
 
     Raises:
         Bad: it cannot be read.
@@ -220,7 +220,7 @@ def each_result(
     started = moment(bucket[first], first)
     at = span(started, None if end is None else moment(end, last), first)
     if not isinstance(results, list):
-        raise Bad("results: no list")
+        raise Bad("results must be a list")
     if not results:
         yield at
     for number, result in enumerate(results):

@@ -1,1 +1,1 @@
-"""Puts both sides beside each other: by days and models, and request by request."""
+"""Comparison of both sides: by days and models, and request by request."""

@@ -1,4 +1,4 @@
-"""Bands of our figures: known amounts, and the range that attempts of unknown usage add."""
+"""Ranges of our figures: known values, and the effect of attempts with unknown usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from posology.budget.reconcile.rows import Number, size
 
 @dataclass(kw_only=True, slots=True)
 class Band:
-    """A sum of ours, of which a part may not be known."""
+    """A sum of ours, a part of which may be unknown."""
 
     known: Number = 0
     least: Number = 0
@@ -53,15 +53,15 @@ def compare(
     rounding: Decimal = Decimal(0),
     base: Number | None = None,
 ) -> Compared:
-    """Put one figure of both sides beside each other.
+    """Compare one figure of both sides.
 
     Args:
-        measure: which.
-        ours: ours.
-        theirs: theirs.
-        threshold: the share of the base up to which an unexplained drift passes.
-        rounding: dollars by which theirs may have been rounded.
-        base: what the share is of; ``None``: the larger side.
+        measure: the figure.
+        ours: our range.
+        theirs: their value.
+        threshold: unexplained drift to tolerate, relative to the base.
+        rounding: maximum rounding of theirs, dollars.
+        base: base of relative values; ``None``: the larger side.
     """
     slack = rounding if measure is Measure.COST else 0
     over, under = theirs - ours.most - slack, theirs - ours.least + slack

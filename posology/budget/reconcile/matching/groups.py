@@ -1,4 +1,4 @@
-"""Compares by days and models."""
+"""Comparison by days and models."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from posology.budget.reconcile.rows import Number, size
 _NOTHING_USED = Cell()
 
 
-#: a day and what the report calls a model; ``None``: the whole time, and all models
+#: a day and a model's name in the report; ``None``: the whole period, and all models
 _Place = tuple[str | None, str | None]
 _ALL: _Place = (None, None)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Sum:
-    """Ours of one day and model, or of all."""
+    """Our figures of one day and model, or of all."""
 
     bands: dict[Measure, Band] = field(default_factory=dict)
     unknown: int = 0
@@ -46,7 +46,7 @@ class _Sum:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Part:
-    """Figures of one kind of export for a group, and ours."""
+    """The figures of both sides for one day and model, of one kind of export."""
 
     kind: Kind
     ours: _Sum
@@ -55,15 +55,15 @@ class _Part:
 
 
 class Days:
-    """Compares what was used and what was paid, each for the time that the exports tell of.
+    """Compares usage and costs, each for the period of the exports.
 
     An attempt counts on the day on which it was started. Where it was under way within the tolerance of
     a midnight, or of the beginning or the end of the time, it may count on either side.
 
     Args:
         theirs: all rows of the exports.
-        threshold: the share of the larger side up to which an unexplained drift passes.
-        tolerance: seconds.
+        threshold: unexplained drift to tolerate, relative to the larger side.
+        tolerance: maximum seconds between the two sides' times of an attempt.
     """
 
     def __init__(self, theirs: Theirs, *, threshold: Decimal, tolerance: float) -> None:
@@ -76,7 +76,7 @@ class Days:
         self._names: set[str] = set()
 
     def add(self, attempt: Ours) -> None:
-        """Take an attempt of ours."""
+        """Add one of our attempts."""
         if attempt.turned_away:
             return
         first, last = attempt.started - self._tolerance, attempt.ended + self._tolerance
@@ -97,7 +97,7 @@ class Days:
                 )
 
     def result(self) -> tuple[list[Group], list[Group], list[Naming]]:
-        """The groups, the totals, and which names were compared as one.
+        """Return the groups, the totals, and the names that were compared as one.
 
         A total is of one model, where a midnight hides nothing, or of all: what is only on one side is
         a share of that.
@@ -192,7 +192,7 @@ def _days(first: float, last: float) -> list[str]:
 
 
 def _places(one: str | None, model: str | None) -> tuple[_Place, ...]:
-    """Where an amount counts: on its day, or in the totals of its model and of all."""
+    """Return the groups of an amount: its day, and the totals of its model and of all."""
     return ((one, model),) if one is not None or model is None else ((None, model), _ALL)
 
 
@@ -206,14 +206,14 @@ def _hint(compared: tuple[Compared, ...], side: Side) -> str:
     if Verdict.DRIFT not in verdicts.values():
         return ""
     if side is Side.THEIRS:
-        return "not in our ledger: somebody else's, or not this tenant's"
+        return "not in our ledger: another application, or another tenant"
     if side is Side.OURS:
-        return "not in the export: it may not be complete yet, or be filtered"
+        return "not in the export: it may be incomplete or filtered"
     usage = [verdict for measure, verdict in verdicts.items() if measure is not Measure.COST]
     if verdicts.get(Measure.COST) is Verdict.DRIFT and usage and Verdict.DRIFT not in usage:
-        return "the tokens agree and the dollars do not: compare the prices"
+        return "tokens agree, dollars do not: compare the prices"
     if all(c.unexplained >= 0 for c in compared):
-        return "theirs is more: calls that did not go through the ledger, or somebody else's"
+        return "theirs is larger: calls outside the ledger, or of another application"
     if all(c.unexplained <= 0 for c in compared):
-        return "theirs is less: the export may not be complete yet, or be filtered"
-    return "theirs is more of one and less of another"
+        return "theirs is smaller: the export may be incomplete or filtered"
+    return "theirs is larger in some figures and smaller in others"

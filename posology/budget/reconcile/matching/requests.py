@@ -1,4 +1,4 @@
-"""Compares request by request."""
+"""Comparison request by request."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from posology.budget.reconcile.report import (
 )
 from posology.budget.reconcile.rows import Number, RequestRow, size
 
-#: maximum mismatches to list; all are counted
+#: maximum mismatches listed; all are counted
 MOST = 1_000
 
 
 class ByRequest:
-    """Compares an export that has one row a request.
+    """Compares an export with one row for each request.
 
-    The provider's id tells which attempt a row is of, or ours, which the provider was told. A row with
+    A row is matched by the provider's id, or by our id, which the provider got as well. A row with
     neither may be of an attempt that ended without a reply: of its model, in its time, within its bounds.
 
     Args:
-        threshold: the share of a sum up to which what is unexplained in all rows passes.
-        tolerance: seconds.
+        threshold: unexplained drift to tolerate, relative to the sum of all rows.
+        tolerance: maximum seconds between the two sides' times of an attempt.
         since: POSIX seconds; ``None``: from the day of the first row on.
         until: POSIX seconds, exclusive; ``None``: to the end of the last row's day.
     """
@@ -64,13 +64,13 @@ class ByRequest:
         self._mismatches: list[Mismatch] = []
 
     def add(self, attempt: Ours) -> None:
-        """Take an attempt of ours; all come before the first row."""
+        """Add one of our attempts; all are added before the first row."""
         self._by_attempt[attempt.id] = attempt
         if attempt.request_id is not None:
             self._by_request[attempt.request_id] = attempt
 
     def row(self, row: RequestRow, provider: str) -> bool:
-        """Take a row of theirs; returns whether it is of the time."""
+        """Add a row of theirs; return whether it is in the period."""
         if row.at is not None:
             if (self._since is not None and row.at < self._since) or (
                 self._until is not None and row.at >= self._until
@@ -96,7 +96,7 @@ class ByRequest:
 
     @property
     def period(self) -> Period:
-        """The time in which a request of ours should be in the export."""
+        """Return the period in which our requests should be in the export."""
         first, last = self._first, self._last
         if first is None or last is None:
             started = [self._by_attempt[one].started for one in self._seen] or [0.0]
@@ -107,7 +107,7 @@ class ByRequest:
         return Period(provider=providers, kind=Kind.REQUESTS, start=since, end=until)
 
     def result(self) -> Requests:
-        """Return the result of matching."""
+        """Return the result for all requests."""
         period = self.period
         missing = [
             attempt
@@ -175,7 +175,7 @@ class ByRequest:
             or attempt.ended + self._tolerance >= period.end
         )
         if edge:
-            # it may be in the export of the day before or after
+            # it may be in the export of an adjacent day
             for measure, (_, most) in attempt.figures().items():
                 self._sums.setdefault(measure, Band()).most += most
             return
@@ -190,7 +190,7 @@ class ByRequest:
         self._tell(Flaw.ONLY_OURS, None, attempt, tuple(fields))
 
     def _explain(self, silent: list[Ours]) -> int:
-        """Match unknown rows with attempts without a reply; list the rest as mismatches."""
+        """Match unknown rows with attempts that may be theirs; report the rest."""
         free: dict[str, list[Ours]] = {}
         for attempt in sorted(silent, key=lambda attempt: attempt.started):
             free.setdefault(family(attempt.model), []).append(attempt)
@@ -217,7 +217,7 @@ class ByRequest:
         return all(n <= figures[m][1] for m, n in row.figures.items() if m in figures)
 
     def _alone(self, row: RequestRow) -> tuple[Field, ...]:
-        """All figures of a row of which we have nothing."""
+        """Return all figures of a row that we lack."""
         fields = []
         for measure, theirs in ((Measure.REQUESTS, 1), *row.figures.items()):
             self._gross[measure] = self._gross.get(measure, 0) + size(theirs)

@@ -1,4 +1,4 @@
-"""Adds up an export's rows by days and models."""
+"""Sums of an export's rows by days and models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from posology.budget.reconcile.rows import Number, Row
 class Cell:
     """The sums of some rows."""
 
-    #: only of what every row of it tells
+    #: only figures that all of its rows have
     figures: dict[Measure, Number] = field(default_factory=dict)
     #: dollars
     rounding: Decimal = Decimal(0)
@@ -34,7 +34,7 @@ class Cell:
         self.rows += rows
 
 
-#: a day and a name as the provider writes it; ``None``: all models together
+#: a day and a model's name as the provider writes it; ``None``: all models together
 Key = tuple[str, str | None]
 
 
@@ -42,7 +42,7 @@ class Theirs:
     """One provider's side.
 
     Args:
-        provider: its name.
+        provider: name of the provider.
         since: POSIX seconds; rows that begin earlier are left out.
         until: POSIX seconds; rows that begin then or later are left out.
     """
@@ -56,7 +56,7 @@ class Theirs:
         self.cells: dict[Kind, dict[Key, Cell]] = {}
 
     def add(self, kind: Kind, rows: Iterable[Row]) -> int:
-        """Take rows; returns how many have figures and are of the time.
+        """Add rows; return the number with figures in the period.
 
         Args:
             kind: what the export tells of, even where it has no row: then that nothing was used.
@@ -80,7 +80,7 @@ class Theirs:
 
     @property
     def periods(self) -> dict[Kind, Period]:
-        """The time that each kind of export tells of: what was asked for, else from the first row to the last."""
+        """Return the period of each kind of export: as requested, or from the first row to the last."""
         found = {}
         for kind in self.cells:
             start, end = self._spans.get(kind, (None, None))
@@ -92,20 +92,20 @@ class Theirs:
 
     @property
     def timeless(self) -> Kind | None:
-        """A kind of which no row says for which time it is; ``None``: there is none."""
+        """Return a kind of export without a period; ``None``: there is none."""
         return next((kind for kind in self.cells if kind not in self.periods), None)
 
     @property
     def names(self) -> set[str]:
-        """All names of models."""
+        """Return all names of models."""
         return {name for cells in self.cells.values() for _, name in cells if name is not None}
 
     def together(self, kind: Kind) -> bool:
-        """Whether a kind does not tell models apart."""
+        """Whether a kind is not grouped by model."""
         return any(name is None for _, name in self.cells[kind])
 
     def measures(self, kind: Kind) -> tuple[Measure, ...]:
-        """Return the measures that every row of a kind has."""
+        """Return the figures that all rows of a kind have."""
         if kind is Kind.COST:
             return (Measure.COST,)
         told = [set(cell.figures) for cell in self.cells[kind].values()]
@@ -114,7 +114,7 @@ class Theirs:
 
 
 def day(at: float) -> str:
-    """The UTC day of a time."""
+    """Return the UTC day of a time."""
     return _written(int(at // DAY))
 
 

@@ -192,7 +192,7 @@ def test_exports_without_a_row_tell_nothing_unless_the_days_are_told(tmp_path: P
     days = {"since": float(MIDNIGHT), "until": float(MIDNIGHT + DAY)}
     (group,) = drifting(compared([path], [made("a")], **days))
     assert group.side is Side.OURS
-    assert "not be complete" in group.hint
+    assert "incomplete" in group.hint
 
 
 def test_a_model_that_nobody_asked_for_is_measured_by_the_whole(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_costs_that_are_not_told_by_model_are_compared_by_day(tmp_path: Path) ->
     assert found.agrees
     assert [group.model for group in found.groups] == [None, "gpt-4o", "gpt-4o-mini"]
     assert [one.measure for one in found.groups[0].compared] == [Measure.COST]
-    assert any("not told by model" in note for note in found.notes)
+    assert any("not grouped by model" in note for note in found.notes)
 
 
 def test_both_providers_are_compared_at_once_each_for_its_own_time(tmp_path: Path) -> None:
@@ -361,5 +361,5 @@ def test_an_export_without_a_request_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="no request"):
         compared([path], [made("a")], provider="openai")
     path = written(tmp_path, "r.jsonl", requests_jsonl([made("a")]))
-    with pytest.raises(BadFile, match="no request of the time"):
+    with pytest.raises(BadFile, match="no request"):
         compared([path], [], since=float(MIDNIGHT + DAY))
