@@ -112,8 +112,8 @@ class Auditor:
         """Set every counter to the sum of the entries.
 
         Raises:
-            LedgerBusy: it is being archived, or rebuilt by somebody else.
-            StoreUnavailable: Redis is unreachable. What was put right stays so; do it again.
+            LedgerBusy: it is being archived, or rebuilt by another process.
+            StoreUnavailable: Redis is unreachable. Repaired counters stay repaired; repeat it.
         """
         changed: list[Compared] = []
         await self._repeated(mend=changed)
