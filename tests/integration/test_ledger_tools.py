@@ -330,7 +330,7 @@ async def test_a_file_that_is_not_the_ledgers_is_refused(
     for wrong, why in (
         ([*lines[:3], *lines[4:]], "lacks the entry"),
         (lines[:-1], "lacks the entry"),
-        (other, "not the ledger's"),
+        (other, "differs from the ledger"),
         ([*lines[:5], "{"], "no archive"),
     ):
         path.write_text("\n".join(wrong))

@@ -169,7 +169,7 @@ def test_a_file_that_does_not_say_whose_it_is_is_read_as_one_is_told(tmp_path: P
 
 
 def test_a_file_of_the_other_provider_is_refused() -> None:
-    with pytest.raises(BadFile, match="openai.*anthropic"):
+    with pytest.raises(BadFile, match=r"openai.*anthropic"):
         exports.inspect(GOLDEN / "openai_usage.json", provider="anthropic")
 
 
