@@ -1,4 +1,4 @@
-"""Decisions that were made again, and decisions of two policies beside each other, as JSON."""
+"""JSON output of ``posology policy replay`` and ``posology policy compare``."""
 
 from __future__ import annotations
 
@@ -11,97 +11,98 @@ from posology.published.decisions import DoseOutput
 
 
 class Replay(StrEnum):
-    """What became of deciding again from a record."""
+    """Result of replaying a decision."""
 
-    #: the same decision, to the last word
+    #: the same decision
     SAME = "same"
-    #: something else was decided, or something else is found now
+    #: another decision, or another retrieval
     CHANGED = "changed"
-    #: the record does not do for the policy as it is now
+    #: the record is not sufficient for the current policy
     FAILED = "failed"
-    #: nothing was decided for the job
+    #: the job has no decision
     UNDECIDED = "undecided"
-    #: there is no such job (any more)
+    #: the job does not exist any more
     MISSING = "missing"
 
 
 class ChangeOutput(Published):
-    """Something that was one thing when it was decided, and is another now."""
+    """A recorded value that differs now."""
 
     name: str
     recorded: Any
-    """null: the record does not say"""
+    """recorded value; null: not recorded"""
     now: Any
-    """null: there is none"""
+    """current value; null: there is none"""
 
 
 class ReplayedDecision(Published):
-    """One decision of a job, made again from its record."""
+    """A replayed decision of a job."""
 
     dose: DoseOutput
-    """that was given"""
+    """recorded dose"""
     now: DoseOutput | None
-    """that is given from the same record now; null: it cannot be decided"""
+    """dose by the current policy; null: it cannot be decided"""
     differing: tuple[str, ...]
-    """what of the decision is another now: dose, reason, steps, …"""
+    """parts of the decision that differ: dose, reason, steps, …"""
     versions: tuple[ChangeOutput, ...]
-    """what decides or is decided on, and has another version now"""
+    """inputs with another version now"""
     features: tuple[ChangeOutput, ...]
-    """what retrieving again finds otherwise; empty where it was not asked for"""
+    """features that differ after repeating the retrieval; empty without --retrieve"""
     error: ErrorBody | None
-    """why it cannot be decided; null: it can"""
+    """reason why it cannot be decided; null: it can"""
 
 
 class ReplayedJob(Published):
-    """What became of deciding again for a job."""
+    """A replayed job."""
 
     job: str
     status: Replay
     policy: str | None
-    """the policy that decided; null where none did"""
+    """policy that decided; null: there was no decision"""
     decisions: tuple[ReplayedDecision, ...]
-    """the first, and the one after a ladder that was refused to the last"""
+    """the first decision, and the one after a ladder whose steps were all refused"""
 
 
 class ReplayOutput(Published):
-    """What ``posology policy replay --json`` prints."""
+    """Output of ``posology policy replay --json``."""
 
     jobs: int
-    """that were looked at"""
+    """number of replayed jobs"""
     decisions: int
-    """of these jobs"""
+    """number of decisions of these jobs"""
     counts: dict[Replay, int]
-    """jobs by what became of them"""
+    """jobs by result"""
     versions: dict[str, int]
-    """what has another version now, and in how many decisions"""
+    """inputs with another version now, and the number of their decisions"""
     found: tuple[ReplayedJob, ...]
-    """the first jobs that are not the same; of a single job, whatever became of it"""
+    """first jobs that differ; a single job is always included"""
     seconds: float
 
 
 class SideOutput(Published):
-    """One of two policies, over all questions that were compared."""
+    """Totals of one policy over all compared questions."""
 
     policy: str
-    """as it was asked for"""
+    """policy as given"""
     version: str
-    """equal versions decide alike"""
+    """version: equal versions make equal decisions"""
     declined: int
-    """questions for which it found nothing affordable"""
+    """questions without an affordable dose"""
     calls: int
-    """at most, without repairs"""
+    """maximum calls, without repairs"""
     input_tokens: int
     output_tokens: int
     low_usd: Dollars
     expected_usd: Dollars
     worst_usd: Dollars
     differing_expected_usd: Dollars
-    """of the questions for which the two give different doses"""
+    """expected cost of the questions with different doses"""
     differing_worst_usd: Dollars
+    """maximum cost of the questions with different doses"""
 
 
 class DosePair(Published):
-    """How many questions get which dose from each of two policies."""
+    """Number of questions with a pair of doses."""
 
     first: str
     second: str
@@ -109,10 +110,10 @@ class DosePair(Published):
 
 
 class DifferenceOutput(Published):
-    """A question that gets different doses."""
+    """A question with different doses."""
 
     row: int
-    """from 0"""
+    """row of the question, from 0"""
     question: str
     first: DoseOutput
     second: DoseOutput
@@ -130,23 +131,23 @@ class BadRow(Published):
 
 
 class CompareOutput(Published):
-    """What ``posology policy compare --json`` prints."""
+    """Output of ``posology policy compare --json``."""
 
     first: SideOutput
     second: SideOutput
     questions: int
-    """that were compared"""
+    """number of compared questions"""
     differing: int
-    """of these, those that get different doses"""
+    """questions with different doses"""
     doses: tuple[DosePair, ...]
-    """most questions first"""
+    """pairs of doses, most questions first"""
     differences: tuple[DifferenceOutput, ...]
-    """the first of them"""
+    """first questions with different doses"""
     bad: tuple[BadRow, ...]
     left_usd: Dollars | None
-    """what each question was given; null: no limit"""
+    """budget for each question in dollars; null: no limit"""
     prices: str
     """version of the prices"""
     index: str | None
-    """null where no question was compared"""
+    """version of the index; null: no question was compared"""
     seconds: float

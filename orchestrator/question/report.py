@@ -75,11 +75,11 @@ def answer_output(
     seconds: float,
     spared: Savings | None = None,
 ) -> AskOutput:
-    """The published form of an outcome, whoever put its parts together.
+    """Return the published form of an outcome.
 
     Args:
         request: the question.
-        outcome: what became of it.
+        outcome: answer or refusal.
         decision: which strategy ran, and why.
         excerpts: every retrieved passage; citations point into them.
         retrieved: the same passages with their places in the rankings.
@@ -87,7 +87,7 @@ def answer_output(
         spending: what the model calls took.
         retrieval_seconds: of the retrieval alone.
         seconds: of the whole.
-        spared: what compressing saved; ``None``: nothing was compressed, or nobody knows.
+        spared: what compressing saved; ``None``: nothing was compressed, or unknown.
     """
     answer = outcome if isinstance(outcome, Answer) else None
     refusal = outcome if isinstance(outcome, Refusal) else None
@@ -120,11 +120,11 @@ def answer_output(
 
 
 def compression(took: Compression | None, spared: Savings | None) -> CompressionOutput | None:
-    """The published form of what compressing took; ``None``: nothing was compressed.
+    """Return the published form of a compression; ``None``: nothing was compressed.
 
     Args:
-        took: what it took and left.
-        spared: what it saved; ``None``: nobody knows.
+        took: its time and sizes.
+        spared: its savings; ``None``: unknown.
     """
     if took is None:
         return None
@@ -171,7 +171,7 @@ def status(outcome: Answer | Refusal) -> Status:
 
 
 def spending(account: Account) -> Spending:
-    """What an account holds."""
+    """Return the published form of an account."""
     return Spending(
         attempts=tuple(map(AttemptOutput.of, account.attempts)),
         usage=UsageOutput.of(account.usage),

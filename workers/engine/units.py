@@ -51,7 +51,7 @@ def extract(index: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """What a job keeps of a question while workers read its partitions, for the output."""
+    """Draft of a question, kept for the output while workers read its partitions."""
 
     #: steps of a ladder that were refused before
     rungs: tuple[Rung, ...]

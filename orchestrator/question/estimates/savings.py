@@ -36,7 +36,7 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Savings:
-    """What compressing saved on one answer, and what it cost."""
+    """Savings and cost of compression for one answer."""
 
     #: tokens of the passages, by their words scaled to the model's tokens
     tokens: int
