@@ -65,22 +65,21 @@ class Batches:
     ) -> BatchOutput:
         """Put many questions into the queue.
 
-        A row that is no valid request becomes a rejected row, and its neighbours go on. Blank lines
-        are no rows. A submission that broke off is completed by repeating it with the same key.
+        An invalid row becomes a rejected row; the others are submitted. Blank lines are ignored. Repeat an
+        interrupted submission with the same key to complete it.
 
         Args:
-            rows: JSON Lines, each a :class:`~orchestrator.question.request.JobRequest` with an optional ``id``
-                of its own, a JSON scalar, that stands again in its output row.
-            tenant: whose.
-            key: an idempotency key: the same key and rows give the same batch and the same jobs, for
-                as long as any of them is kept.
-            defaults: for fields that a row does not say.
+            rows: JSON Lines, each a :class:`~orchestrator.question.request.JobRequest` with an optional ``id``,
+                a JSON scalar that its output row repeats.
+            tenant: name of the tenant.
+            key: idempotency key: the same key and rows give the same batch and jobs while any of them is kept.
+            defaults: values of the fields that a row omits.
 
         Raises:
-            IdempotencyConflict: the key stands for other rows.
-            InvalidQuery: tenant, key or defaults cannot be such, or there are too many rows.
+            IdempotencyConflict: the key was used for other rows.
+            InvalidQuery: the tenant, the key or a default is invalid, or there are too many rows.
             BudgetError: the tenant can pay for none of the rows.
-            StoreUnavailable: not all was submitted; the same key goes on.
+            StoreUnavailable: not all rows were submitted; repeat with the same key.
         """
         prefix = keys.prefix(tenant)
         batch = keys.new_id("batch") if key is None else batch_id(tenant, key)
@@ -115,11 +114,11 @@ class Batches:
 
         Args:
             key: stands for what is asked.
-            tenant: whose.
+            tenant: name of the tenant.
             fresh: whether to make a new one, which the same key then leads to.
 
         Raises:
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         name = f"{keys.prefix(tenant)}generation:{key}"
         with translated(self._store.url):
@@ -134,8 +133,8 @@ class Batches:
         """A batch as it is now.
 
         Raises:
-            BatchNotFound: the tenant has no such batch (any more).
-            StoreUnavailable: Redis is out of reach.
+            BatchNotFound: the tenant has no such batch, or its record has expired.
+            StoreUnavailable: Redis is unreachable.
         """
         record = await self._record(batch, tenant)
         states = {
@@ -166,17 +165,17 @@ class Batches:
 
         Args:
             batch: its id.
-            tenant: whose.
+            tenant: name of the tenant.
             after: the number of the last row that is known.
             limit: rows at most, up to :data:`~orchestrator.jobs.store.MAX_PAGE`.
 
         Raises:
-            BatchNotFound: the tenant has no such batch (any more).
+            BatchNotFound: the tenant has no such batch, or its record has expired.
             InvalidQuery: ``limit`` cannot be one.
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         if not 1 <= limit <= MAX_PAGE:
-            raise InvalidQuery(f"limit is 1 to {MAX_PAGE}, not {limit}", field="limit")
+            raise InvalidQuery(f"limit must be 1 to {MAX_PAGE} (got {limit})", field="limit")
         total = int((await self._record(batch, tenant))["total"])
         first = max(after + 1, 0)
         numbers = range(first, min(first + limit, total))
@@ -222,7 +221,7 @@ class Batches:
                 )
             if "digest" in record:
                 return record
-        raise BatchNotFound(f"there is no batch {batch} (any more)", batch=batch)
+        raise BatchNotFound(f"there is no batch {batch}, or it has expired", batch=batch)
 
     async def _read(
         self,
@@ -235,7 +234,7 @@ class Batches:
         async def read() -> None:
             if len(found) + len(chunk) > MAX_ROWS:
                 raise InvalidQuery(
-                    f"the batch has more than {MAX_ROWS:,} rows: split it", field="rows"
+                    f"the batch has more than {MAX_ROWS} rows: split it", field="rows"
                 )
             first = len(found)
             # checking takes a while, in which the event loop has others to serve
@@ -291,7 +290,8 @@ def batch_id(tenant: str, key: str) -> str:
     """
     if not (0 < len(key) <= MAX_KEY and key.isprintable()):
         raise InvalidQuery(
-            f"an idempotency key has 1 to {MAX_KEY} printable characters", field="key"
+            f"an idempotency key must have 1 to {MAX_KEY} printable characters (got {len(key)})",
+            field="key",
         )
     return f"batch_{hashlib.sha256(f'{tenant} {key}'.encode()).hexdigest()[:28]}"
 

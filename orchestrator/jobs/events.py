@@ -21,7 +21,7 @@ def check_event(after: str) -> None:
     """
     given = _EVENT.fullmatch(after)
     if given is None or any(int(part or 0) >= _MAX_PART for part in given.groups()):
-        raise InvalidQuery(f"{after!r} is no event's id", field="after")
+        raise InvalidQuery(f"{after!r} is not the id of an event", field="after")
 
 
 def entries(read: Any) -> list[tuple[str, Mapping[str, str]]]:

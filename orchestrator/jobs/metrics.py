@@ -50,7 +50,7 @@ async def read(store: JobStore) -> Snapshot:
     """Read everything.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     found = Snapshot(workers=await live_workers(store))
     with translated(store.url):
@@ -59,7 +59,7 @@ async def read(store: JobStore) -> Snapshot:
                 pipe.llen(queue)
             lengths = await pipe.execute()
     found.queues = dict(zip(QUEUES, map(int, lengths), strict=True))
-    # in this order: whoever is taken off the list is among the others before
+    # in this order: a tenant is added to the other list before it leaves this one
     names = await tenants.listed(store)
     past = sorted(set(await tenants.past(store)) - set(names))
     for start in range(0, len(names), _AT_ONCE):
@@ -73,7 +73,7 @@ async def live_workers(store: JobStore) -> int:
     """How many workers told of themselves lately, by the clock of Redis.
 
     Raises:
-        StoreUnavailable: Redis is out of reach.
+        StoreUnavailable: Redis is unreachable.
     """
     with translated(store.url):
         seconds, micros = await store.redis.time()
@@ -150,10 +150,10 @@ class JobsCollector(Collector):
 
 
 def _attempts(counters: Counter[str]) -> Iterator[Metric]:
-    # a loss is taken back when the attempt's end is told late, and a counter must never fall
+    # a loss is reverted when the attempt's end is reported late, and a counter must never fall
     lost = GaugeMetricFamily(
         "posology_attempts_lost",
-        "Attempts whose end nobody told: billed or not, nobody knows.",
+        "Attempts whose end was never reported; billing status unknown.",
         labels=["stage", "model"],
     )
     ended = CounterMetricFamily(

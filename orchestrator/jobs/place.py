@@ -44,7 +44,7 @@ async def open_jobs(settings: Settings, *, patience: int = _TRIES) -> AsyncItera
 
     Args:
         settings: with the address.
-        patience: tries at each command while Redis is out of reach.
+        patience: tries at each command while Redis is unreachable.
 
     Raises:
         ConfigurationError: no address is configured, or it is invalid.

@@ -17,11 +17,11 @@ from posology.published.jobs import BatchRow
 from posology.types import JobState
 from strategies import takes_compressor
 
-#: bytes of one row: the longest question with its options, every character escaped
+#: maximum bytes of one row: the longest question with its options, every character escaped
 MAX_ROW = 65_536
-#: characters of a row's own id, as JSON
+#: maximum characters of a row's own id, as JSON
 MAX_ID = 1_000
-#: characters of an error's texts that are kept
+#: characters of an error's texts that are stored
 _LONGEST = 1_000
 
 
@@ -49,14 +49,14 @@ class Row:
 def read_row(
     number: int, line: int, raw: str | bytes, defaults: Mapping[str, Any], settings: Settings
 ) -> Row:
-    """Read one line. It never raises for what stands there.
+    """Read one line; its content never raises an error.
 
     Args:
-        number: the row's place, from 0.
-        line: where it stood, from 1, for the error.
+        number: number of the row, from 0.
+        line: number of the line, from 1, for the error.
         raw: the line.
-        defaults: for what the row does not say.
-        settings: for what neither says.
+        defaults: values of the fields that the row omits.
+        settings: values of the fields that both omit.
     """
     own: str | None = None
     try:
@@ -69,11 +69,11 @@ def read_row(
 
 
 def check_defaults(defaults: Mapping[str, Any], settings: Settings) -> None:
-    """Find out once what else every row would be rejected for.
+    """Check defaults once, instead of rejecting every row.
 
     Raises:
-        InvalidQuery: no row can have these values.
-        UnknownModel: no such provider, or a name without a provider.
+        InvalidQuery: a default is invalid.
+        UnknownModel: the provider is unknown, or the name has no provider.
     """
     # form and options belong together, and only a row has both
     alone = {k: v for k, v in defaults.items() if k not in ("form", "options")}
@@ -158,7 +158,7 @@ def _error(error: PosologyError, spent: Spending | None) -> ErrorBody:
 
 def _object(raw: str | bytes) -> dict[str, Any]:
     if len(raw) > MAX_ROW:
-        raise _bad(f"the row has more than {MAX_ROW:,} bytes")
+        raise _bad(f"the row may have {MAX_ROW} bytes (got {len(raw)})")
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
     except UnicodeDecodeError as error:
@@ -170,12 +170,12 @@ def _object(raw: str | bytes) -> dict[str, Any]:
     except ValueError as error:
         raise _bad(f"the row is not JSON: {error}") from None
     if not isinstance(data, dict):
-        raise _bad(f"the row is no JSON object but {type(data).__name__}")
+        raise _bad(f"the row must be a JSON object (got {type(data).__name__})")
     return data
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _own_id(data: dict[str, Any]) -> str | None:
@@ -183,17 +183,17 @@ def _own_id(data: dict[str, Any]) -> str | None:
         return None
     own = data.pop("id")
     if not (own is None or isinstance(own, str | int | float)):
-        raise InvalidQuery("id is a string, a number, true, false or null", field="id")
+        raise InvalidQuery("id must be a string, a number, true, false or null", field="id")
     # 1e999 is valid JSON that no float can hold
     if isinstance(own, float) and not math.isfinite(own):
-        raise InvalidQuery("id is not a finite number", field="id")
+        raise InvalidQuery("id must be a finite number", field="id")
     written = json.dumps(own, ensure_ascii=False)
     if len(written) > MAX_ID:
-        raise InvalidQuery(f"id has more than {MAX_ID:,} characters", field="id")
+        raise InvalidQuery(f"id may have {MAX_ID} characters (got {len(written)})", field="id")
     try:
         written.encode()
     except UnicodeEncodeError:
-        raise InvalidQuery("id is not valid Unicode", field="id") from None
+        raise InvalidQuery("id must be valid Unicode", field="id") from None
     return written
 
 

@@ -61,11 +61,11 @@ class JobStore:
 
     Args:
         redis: see :func:`~posology.store.connection.connect`.
-        url: for messages.
+        url: its address, for messages.
         clock: milliseconds; ``None``: the server's own.
-        retention: seconds for which records are kept after a job's end.
-        prices: with them, what a tenant can pay for no more is refused when it is submitted, and not
-            only when it is worked on.
+        retention: seconds for which the record of a finished job is kept.
+        prices: with prices, a question that the tenant cannot pay for is rejected at submission, not only by a
+            worker.
     """
 
     def __init__(
@@ -96,25 +96,25 @@ class JobStore:
 
         Args:
             request: with its defaults filled in, see :meth:`JobRequest.settled`.
-            tenant: whose job it is.
-            key: an idempotency key: equal key and request give the same job, as long as its record is
-                kept.
-            batch: the batch that it is a row of.
-            row: its place there, from 0.
+            tenant: name of the tenant.
+            key: idempotency key: the same key and request give the same job while its record is kept.
+            batch: id of its batch.
+            row: its row there, from 0.
 
         Raises:
-            IdempotencyConflict: the key stands for another request.
-            BatchNotFound: the batch is not kept any more.
-            InvalidQuery: tenant or key cannot be one.
-            BudgetError: the tenant may not use the model, or has no money left for one call. Rows of a
-                batch are let in, and fail one by one.
+            IdempotencyConflict: the key was used for another request.
+            BatchNotFound: the batch has expired.
+            InvalidQuery: the tenant or the key is invalid.
+            BudgetError: the tenant may not use the model, or its remaining budget is too small for one call.
+                Rows of a batch are accepted, and fail one by one.
             UnpricedModel: the model has no price.
-            StoreUnavailable: nothing was submitted, or it is not known; the same key finds out.
+            StoreUnavailable: nothing was submitted, or that is unknown; submitting with the same key is safe.
         """
         prefix = keys.prefix(tenant)
         if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
             raise InvalidQuery(
-                f"an idempotency key has 1 to {MAX_KEY} printable characters", field="key"
+                f"an idempotency key must have 1 to {MAX_KEY} printable characters (got {len(key)})",
+                field="key",
             )
         body = request.model_dump_json()
         model = str(request.model)
@@ -148,8 +148,8 @@ class JobStore:
                 job=found,
             )
         if said == "gone":
-            raise BatchNotFound(f"there is no batch {found} (any more)", batch=found)
-        # the reply to a script may be lost and the script repeated: our own id is then there already
+            raise BatchNotFound(f"there is no batch {found}, or it has expired", batch=found)
+        # the reply to a script may be lost and the script repeated: our own id then exists already
         created = said == "created" or found == job
         if created:
             await tenants.wake(self, tenant)
@@ -161,7 +161,7 @@ class JobStore:
         Raises:
             BudgetError: for none of them; the error is that of the cheapest which it may use, or else of the
                 cheapest.
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         if self._prices is None:
             return
@@ -190,8 +190,8 @@ class JobStore:
         """A job as it is now.
 
         Raises:
-            JobNotFound: the tenant has no such job (any more).
-            StoreUnavailable: Redis is out of reach.
+            JobNotFound: the tenant has no such job, or its record has expired.
+            StoreUnavailable: Redis is unreachable.
         """
         name = self._key(job, tenant)
         with translated(self.url):
@@ -207,8 +207,8 @@ class JobStore:
         """A job's state alone.
 
         Raises:
-            JobNotFound: the tenant has no such job (any more).
-            StoreUnavailable: Redis is out of reach.
+            JobNotFound: the tenant has no such job, or its record has expired.
+            StoreUnavailable: Redis is unreachable.
         """
         name = self._key(job, tenant)
         with translated(self.url):
@@ -228,19 +228,21 @@ class JobStore:
         """Some jobs, newest first: by when they were submitted, whatever their state.
 
         Args:
-            tenant: whose.
+            tenant: name of the tenant.
             state: only jobs in it; ``FAILED`` is the dead-letter list.
             cursor: of a page before; jobs that come meanwhile do not shift the pages.
             limit: jobs at most, up to :data:`MAX_PAGE`.
 
         Raises:
             InvalidQuery: ``cursor`` or ``limit`` cannot be one.
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         if not 1 <= limit <= MAX_PAGE:
-            raise InvalidQuery(f"limit is 1 to {MAX_PAGE}, not {limit}", field="limit")
+            raise InvalidQuery(f"limit must be 1 to {MAX_PAGE} (got {limit})", field="limit")
         if cursor is not None and not cursor.replace("_", "").isalnum():
-            raise InvalidQuery(f"{cursor!r} is no cursor of a page before", field="cursor")
+            raise InvalidQuery(
+                f"unknown cursor {cursor!r}: use `next` of the previous page", field="cursor"
+            )
         prefix = keys.prefix(tenant)
         name = "jobs" if state is None else f"state:{state}"
         # all have the same score, and ids sort by the time they were made
@@ -265,25 +267,25 @@ class JobStore:
         admitted just before may only be sent now. Cancelling what is cancelled already changes nothing.
 
         Raises:
-            JobNotFound: the tenant has no such job (any more).
+            JobNotFound: the tenant has no such job, or its record has expired.
             JobFinished: it is over.
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         self._key(job, tenant)
         said, *rest = await self.run("cancel", keys.prefix(tenant), job)
         if said == "gone":
             raise self._missing(job)
         if said == "over":
-            raise JobFinished(f"job {job} is over: it has {rest[0]}", job=job)
+            raise JobFinished(f"job {job} has ended: {rest[0]}", job=job)
         return await self.get(job, tenant=tenant)
 
     async def retry(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """Try a failed, expired or cancelled job again; what it paid for is replayed.
 
         Raises:
-            JobNotFound: the tenant has no such job (any more).
+            JobNotFound: the tenant has no such job, or its record has expired.
             JobNotFailed: it has succeeded, or is under way.
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         before = await self.get(job, tenant=tenant)
         patience = int(JobRequest.model_validate(before.request).deadline_seconds * 1000)
@@ -294,7 +296,7 @@ class JobStore:
             raise self._missing(job)
         if said == "refused":
             raise JobNotFailed(
-                f"job {job} is {rest[0]}: only a failed, expired or cancelled job is tried again",
+                f"job {job} is {rest[0]}: only failed, expired or cancelled jobs can be retried",
                 job=job,
             )
         await tenants.wake(self, tenant)
@@ -307,13 +309,13 @@ class JobStore:
 
         Args:
             job: its id.
-            tenant: whose.
+            tenant: name of the tenant.
             after: id of the last known event.
 
         Raises:
-            JobNotFound: the tenant has no such job (any more).
+            JobNotFound: the tenant has no such job, or its record has expired.
             InvalidQuery: ``after`` is no event's id.
-            StoreUnavailable: Redis is out of reach.
+            StoreUnavailable: Redis is unreachable.
         """
         check_event(after)
         stream = f"{self._key(job, tenant)}:events"
@@ -334,8 +336,8 @@ class JobStore:
         """A job when it is over.
 
         Raises:
-            JobNotFound: the tenant has no such job (any more).
-            StoreUnavailable: Redis is out of reach.
+            JobNotFound: the tenant has no such job, or its record has expired.
+            StoreUnavailable: Redis is unreachable.
         """
         async for _ in self.events(job, tenant=tenant):
             pass
@@ -348,7 +350,7 @@ class JobStore:
         return f"{keys.prefix(tenant)}job:{job}"
 
     def _missing(self, job: str) -> JobNotFound:
-        return JobNotFound(f"there is no job {job} (any more)", job=job)
+        return JobNotFound(f"there is no job {job}, or its record has expired", job=job)
 
 
 @asynccontextmanager
@@ -363,8 +365,8 @@ async def open_store(
 
     Args:
         url: see :func:`~posology.store.connection.connect`.
-        retention: seconds for which records are kept after a job's end.
-        patience: tries at each command while Redis is out of reach.
+        retention: seconds for which the record of a finished job is kept.
+        patience: tries at each command while Redis is unreachable.
         prices: see :class:`JobStore`.
 
     Raises:

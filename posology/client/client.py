@@ -45,7 +45,7 @@ class Client:
 
     Args:
         base_url: where the API is.
-        tenant: whose jobs they are; ``None``: the key's, or ``default``'s where there is none.
+        tenant: tenant of the jobs; ``None``: the key's, or ``default`` without a key.
         api_key: the tenant's key, where the service wants one.
         timeout: seconds of silence that one attempt bears.
         attempts: at one request, the first included.
@@ -118,7 +118,7 @@ class Client:
         """A job as it is now.
 
         Raises:
-            JobNotFound: there is none of that id (any more).
+            JobNotFound: there is none of that id, or its record has expired.
         """
         reply = await self._wire.request("GET", _job(job), repeatable=True)
         return read(JobOutput, reply.content)
@@ -148,7 +148,7 @@ class Client:
         """Cancel a job; once this returns, no further model call of it is admitted.
 
         Raises:
-            JobNotFound: there is none of that id (any more).
+            JobNotFound: there is none of that id, or its record has expired.
             JobFinished: it is over.
         """
         reply = await self._wire.request("DELETE", _job(job), repeatable=True)
@@ -160,7 +160,7 @@ class Client:
         It is sent once: a second time it would be refused, since the job is under way.
 
         Raises:
-            JobNotFound: there is none of that id (any more).
+            JobNotFound: there is none of that id, or its record has expired.
             JobNotFailed: it has succeeded, or is under way.
         """
         reply = await self._wire.request("POST", f"{_job(job)}/retry", repeatable=False)
@@ -176,7 +176,7 @@ class Client:
 
         Raises:
             InvalidQuery: the score is none, or the comment too long.
-            JobNotFound: there is none of that id (any more).
+            JobNotFound: there is none of that id, or its record has expired.
             JobNotSucceeded: there is no answer to judge.
         """
         said = {"score": score, "comment": comment}
@@ -195,7 +195,7 @@ class Client:
             after: id of the last known event.
 
         Raises:
-            JobNotFound: there is none of that id (any more).
+            JobNotFound: there is none of that id, or its record has expired.
         """
         failures = 0
         while True:
@@ -229,7 +229,7 @@ class Client:
         Where its events cannot be had, it is looked at from time to time.
 
         Raises:
-            JobNotFound: there is none of that id (any more).
+            JobNotFound: there is none of that id, or its record has expired.
         """
         try:
             async with aclosing(self.events(job)) as events:
@@ -256,7 +256,7 @@ class Client:
             rows: the path of a file of JSON Lines, or the rows themselves, as mappings or as lines. Each
                 is a request with an optional ``id`` of its own that stands again in its output.
             key: an idempotency key: the same key and rows give the same batch and jobs.
-            defaults: for fields that a row does not say, such as ``model`` or ``k``.
+            defaults: values of the fields that a row omits, such as ``model``, ``k`` or ``since``.
 
         Raises:
             IdempotencyConflict: the key stands for other rows.
@@ -281,7 +281,7 @@ class Client:
         """A batch as it is now.
 
         Raises:
-            BatchNotFound: there is none of that id (any more).
+            BatchNotFound: there is none of that id, or its record has expired.
         """
         reply = await self._wire.request("GET", _batch(batch), repeatable=True)
         return read(BatchOutput, reply.content)
@@ -294,7 +294,7 @@ class Client:
             page: rows fetched at once.
 
         Raises:
-            BatchNotFound: there is none of that id (any more).
+            BatchNotFound: there is none of that id, or its record has expired.
         """
         after = -1
         while True:

@@ -25,7 +25,7 @@ from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
 BatchId = Annotated[str, Path(max_length=MAX_ID, description="Id of the batch.", examples=[BATCH])]
-_MISSING = errors.BatchNotFound(f"there is no batch {BATCH} (any more)", batch=BATCH)
+_MISSING = errors.BatchNotFound(f"there is no batch {BATCH}, or it has expired", batch=BATCH)
 _NDJSON = "application/x-ndjson"
 _ROWS = {"schema": {"type": "string"}, "example": '{"id": 7, "question": "Does aspirin help?"}\n'}
 

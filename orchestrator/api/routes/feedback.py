@@ -44,9 +44,9 @@ _JUDGED = {
             413,
             415,
             errors.InvalidQuery("score: Input should be less than or equal to 1", field="score"),
-            errors.JobNotFound(f"there is no job {JOB} (any more)", job=JOB),
+            errors.JobNotFound(f"there is no job {JOB}, or its record has expired", job=JOB),
             errors.JobNotSucceeded(
-                f"job {JOB} is running: only the answer of a job that has succeeded can be judged",
+                f"job {JOB} is running: only answers of jobs that have succeeded can be judged",
                 job=JOB,
             ),
         ),

@@ -40,7 +40,7 @@ Key = Annotated[
         examples=["2026-01-15/7"],
     ),
 ]
-_MISSING = errors.JobNotFound(f"there is no job {JOB} (any more)", job=JOB)
+_MISSING = errors.JobNotFound(f"there is no job {JOB}, or its record has expired", job=JOB)
 _LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}}
 
 

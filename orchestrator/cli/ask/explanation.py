@@ -30,7 +30,7 @@ _LOOKED_AT: Mapping[str, str] = {
     "qtable.distance": "distance to its centroid",
     "qtable.table": "the Q-table",
     "saving.left": "share of the text that compressing is expected to leave",
-    "tried": "passages that were read in vain",
+    "tried": "passages read before without an answer",
 }
 _filters = TypeAdapter(Filters)
 #: columns of the words at the left
@@ -142,7 +142,7 @@ def _decided(decision: Decided, *, found: bool = True) -> Iterator[tuple[str, Re
 def _retrieved(decision: Decided) -> str:
     passages = decision.features.get("passages")
     if passages is None:
-        return "The record does not say what was found."
+        return "The record does not contain what was found."
     if not passages:
         return "Nothing."
     index = decision.versions.get("index")

@@ -28,7 +28,7 @@ Tell = Callable[[str], None]
 
 
 class Patience:
-    """Tries again while Redis is out of reach, up to a time; whatever is tried may be repeated.
+    """Tries again while Redis is unreachable, up to a time; whatever is tried may be repeated.
 
     Args:
         seconds: that one outage may last.
@@ -102,7 +102,7 @@ async def follow(
     """A job when it is over, and each of its events once, whatever becomes of Redis meanwhile.
 
     Raises:
-        JobNotFound: the tenant has no such job (any more).
+        JobNotFound: the tenant has no such job, or its record has expired.
         StoreUnavailable: Redis did not answer at first, or did not come back.
     """
     after = "0"
@@ -132,13 +132,13 @@ async def collect(
     Args:
         batches: where the batch is.
         batch: its id.
-        tenant: whose.
+        tenant: name of the tenant.
         sink: where the rows go; those that are there already are not asked for.
         show: gets the batch as it is, at every look.
 
     Raises:
-        BatchNotFound: the tenant has no such batch (any more).
-        StoreUnavailable: Redis is out of reach; what was written is kept.
+        BatchNotFound: the tenant has no such batch, or its record has expired.
+        StoreUnavailable: Redis is unreachable; what was written is kept.
     """
     while True:
         now = await batches.get(batch, tenant=tenant)

@@ -8,7 +8,7 @@ local function get(id, field)
   return redis.call('HGET', key(id), field) or nil
 end
 
--- Units that were sent to the broker and that nobody has claimed, by the queue that they wait in.
+-- Units that were sent to the broker and are not claimed yet, by queue.
 local function unclaimed(name)
   return P .. 'unclaimed:' .. (name == 'answer' and 'jobs' or 'calls')
 end
@@ -56,7 +56,7 @@ local function split(m)
   return string.sub(m, 1, at - 1), string.sub(m, at + 1)
 end
 
--- The unit is to be sent to the broker; if nobody claims it, the sweep sends it again.
+-- Sends a unit to the broker; the sweep sends it again if it is not claimed.
 local function dispatch(id, name, u)
   u.s = 'waiting'
   put_unit(id, name, u)
@@ -64,13 +64,13 @@ local function dispatch(id, name, u)
   redis.call('ZADD', unclaimed(name), now, member(id, name))
 end
 
--- What the figures of an attempt are told apart by.
+-- Labels of an attempt's metrics.
 local function labels(entry, outcome)
   return '|' .. entry.stage .. '|' .. label(entry.model, outcome == 'ok')
 end
 
 -- Attempts that were opened and not closed, of one unit's holder or (without a name) of all: the process that
--- made them is gone, and nobody knows whether they were billed.
+-- made them is gone, and their billing status is unknown.
 local function lose_attempts(id, name, token)
   local open = redis.call('SMEMBERS', key(id, 'open'))
   for _, attempt in ipairs(open) do
@@ -101,7 +101,7 @@ local function unit_done(id, name, u)
   redis.call('ZREM', unclaimed(name), member(id, name))
 end
 
--- What was taken for lost is told of after all.
+-- An attempt that counted as lost is reported after all.
 local function forget_loss(id, entry)
   redis.call('HINCRBY', key(id), 'unknown_costs', -1)
   redis.call('HINCRBY', P .. 'metrics', 'attempts' .. entry.labels .. '|lost', -1)

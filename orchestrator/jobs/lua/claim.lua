@@ -1,10 +1,10 @@
--- A worker takes up a unit whose message it was given.
+-- A worker claims the unit of a message.
 -- ARGV: now, id, unit, delivery (unique to this delivery), worker, lease in ms
 local id, name, delivery, worker = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lease = tonumber(ARGV[6])
 
 -- What the work needs, in the same step: token, milliseconds that are left and were given, request, whether there is
--- nothing to replay, how often it was handed back, and what the unit reads.
+-- nothing to replay, how often it was requeued, and what the unit reads.
 local function claimed(u, token, fresh)
   local left = tonumber(get(id, 'deadline')) - now
   local said = {'claimed', token, left, get(id, 'patience'), get(id, 'request'),
@@ -43,5 +43,5 @@ if name == 'answer' then
   redis.call('HSETNX', key(id), 'started', now)
   if state == 'queued' then set_state(id, 'running') end
 end
--- a unit that nobody had before, of a job that was not tried before, has no replies to replay
+-- a unit without an earlier claim, of a job without an earlier try, has no replies to replay
 return claimed(u, token, u.t == 0 and not get(id, 'tried'))

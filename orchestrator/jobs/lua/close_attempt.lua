@@ -1,5 +1,5 @@
--- After a model was called: the truth of what it cost is taken from whoever tells it, also from a worker
--- whose unit has gone to another. The reply is kept in the same step, so that none is paid for and forgotten.
+-- Closes an attempt: its cost is accepted from any worker, also from one that has lost its claim on the unit.
+-- The reply is stored in the same step, so that no paid reply is lost.
 -- ARGV: now, id, attempt id, outcome, the attempt (JSON), nano-dollars or '' where unknown,
 -- tokens in, tokens out, latency in ms, reply (JSON) or ''
 local id, attempt, outcome = ARGV[2], ARGV[3], ARGV[4]

@@ -1,4 +1,4 @@
--- A partition's result. It counts once, whoever delivers it how often; the last one asks for the reduce.
+-- Stores a partition's result. It counts once, however often it is delivered; the last one sends the reduce.
 -- ARGV: now, id, index, token, extraction (JSON), '1' if the partition could not be read
 local id, index = ARGV[2], ARGV[3]
 local name = 'extract:' .. index

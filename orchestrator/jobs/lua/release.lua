@@ -11,6 +11,6 @@ end
 step_out(id, name)
 if ARGV[5] == '1' then u.r = (u.r or 0) + 1 end
 dispatch(id, name, u)
--- it is sent again at the next sweep, by whoever is still at work
+-- the next sweep of a live worker sends it again
 redis.call('ZADD', unclaimed(name), 0, member(id, name))
 return {'released'}

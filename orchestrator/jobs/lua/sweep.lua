@@ -1,4 +1,4 @@
--- Finds what nobody works on any more. ARGV: now, losses that a unit bears, error (JSON) for a job that has
+-- Finds units without a live worker. ARGV: now, losses that a unit may have, error (JSON) for a job that has
 -- one with more, error (JSON) for one whose deadline passed, then the times before which unclaimed units of
 -- the jobs' and of the calls' queue must have been lost by the broker, whether leases may be taken for over
 -- ('1' or '0'), and a lease in ms.
