@@ -23,7 +23,7 @@ MARGIN = 0.03
 #: The same for the best sentence of another passage. It is wider, because what is nearly as close
 #: and stands elsewhere may contradict the best, and a reader that cannot judge must not hide it.
 MARGIN_ELSEWHERE = 0.10
-#: Quotes at most.
+#: Maximum number of quotes.
 MAX_QUOTES = 3
 #: Share of a call's ``max_tokens`` that is filled where passages are shortened: a bound is set above what is wanted,
 #: so that no reply is cut, and how many words are wanted stands only in the messages.
@@ -31,7 +31,7 @@ FILLED = 0.5
 
 
 def choose(scored: list[Scored], *, judged: bool = False) -> list[Scored]:
-    """The sentences to quote of all, best first; none when the best is below the threshold.
+    """Return the sentences to quote, best first; none if the best is below the threshold.
 
     Args:
         scored: best first.
@@ -56,7 +56,7 @@ def choose(scored: list[Scored], *, judged: bool = False) -> list[Scored]:
 def fill(
     scored: list[Scored], excerpts: Sequence[Excerpt], count: TokenCounter, tokens: int
 ) -> list[Scored]:
-    """The best sentences that :data:`FILLED` of so many tokens has room for, at least one, however far from the question.
+    """Return the best sentences that fit :data:`FILLED` of so many tokens, at least one.
 
     Args:
         scored: best first.

@@ -16,7 +16,7 @@ COVERS = 0.60
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contrast:
-    """Sentences of different passages that speak for and against, the nearest to the question first."""
+    """Sentences of different passages for and against, nearest to the question first."""
 
     speaking_for: tuple[Scored, ...]
     speaking_against: tuple[Scored, ...]

@@ -1,4 +1,4 @@
-"""The embedded default model: an extractive reader that quotes, and judges nothing.
+"""The offline model: an extractive reader that quotes and does not judge.
 
 It needs no key and no network. Figures and limits: ``docs/concepts/offline-reader.md``.
 """
@@ -24,12 +24,12 @@ from posology.seams import TokenCounter, TokenEncoder
 from posology.types import Call, Completion, Finish, Stage, Usage
 
 NAME = "offline:extractive"
-#: Counted up when the same call may get another reply.
+#: version, incremented when the same call may get another reply
 VERSION = "1"
 
 
 class ExtractiveReader:
-    """A :class:`~posology.seams.Complete` that quotes the sentences most like the question.
+    """A :class:`~posology.seams.Send` that quotes the sentences most like the question.
 
     It reads ``Call.query`` and ``Call.excerpts``, never the messages, so that nothing in a passage
     can instruct it. A verdict (``choice``) is always ``None``: likeness to a question says nothing
@@ -39,7 +39,7 @@ class ExtractiveReader:
 
     Raises:
         RequestRejected: another stage, or a schema that does not take the stage's reply.
-        TruncatedReply: not even one quote fits ``Call.max_tokens``.
+        TruncatedReply: no quote fits ``Call.max_tokens``.
     """
 
     def __init__(self, encoder: TokenEncoder, count: TokenCounter) -> None:
@@ -54,8 +54,8 @@ class ExtractiveReader:
         # free text is asked for where words are to be written
         if call.stage not in REPLIES or (call.stage is Stage.COMPRESS and call.schema is None):
             raise RequestRejected(
-                f"the offline extractive reader has no stage {call.stage.value!r}, it only quotes: "
-                "choose an openai: or anthropic: model",
+                f"the offline extractive reader only quotes and has no stage {call.stage.value!r}: use another "
+                "provider's model",
                 provider="offline",
                 model=call.model,
                 usage=Usage(),
@@ -88,7 +88,7 @@ class ExtractiveReader:
         )
 
     def _fitting(self, found: Found) -> tuple[str, dict[str, Any]]:
-        """The reply with as many of the chosen quotes as ``max_tokens`` allows."""
+        """Return the reply with as many of the chosen quotes as ``max_tokens`` allows."""
         call = found.call
         for candidate in _shorter(found):
             reply = REPLIES[call.stage](candidate)
@@ -122,8 +122,8 @@ def _validated(call: Call, reply: dict[str, Any]) -> Any:
         return call.schema.model_validate(reply)
     except ValidationError as error:
         raise RequestRejected(
-            f"the offline extractive reader cannot fill the schema {call.schema.__name__}: "
-            "choose an openai: or anthropic: model",
+            f"the offline extractive reader cannot fill the schema {call.schema.__name__}: use another "
+            "provider's model",
             provider="offline",
             model=call.model,
             usage=Usage(),

@@ -1,4 +1,4 @@
-"""The offline reader's reply to each stage: quotes, and that no language model judged them."""
+"""The offline reader's reply to each stage: quotes, and a notice that no language model judged them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _answer(found: Found) -> dict[str, Any]:
 
 
 def _extract(found: Found) -> dict[str, Any]:
-    """Each quoted sentence is its own statement: a reader that judges nothing has no other words."""
+    """Return findings: each quoted sentence is its own statement."""
     return {
         "found": bool(found.chosen),
         "findings": [
@@ -65,7 +65,7 @@ def _reduce(found: Found) -> dict[str, Any]:
 
 
 def _compress(found: Found) -> dict[str, Any]:
-    """Whole sentences, in their order: a reader that judges nothing has no other words."""
+    """Return summaries: whole sentences, in order."""
     chosen = sorted(found.chosen, key=lambda one: (one.excerpt, one.sentence.start))
     return {
         "summaries": [
@@ -103,7 +103,7 @@ def _finding(one: Scored) -> str:
     return f"F{one.excerpt + 1}"
 
 
-#: what each stage's reply is made of
+#: reply of each stage
 REPLIES: Mapping[Stage, Callable[[Found], dict[str, Any]]] = MappingProxyType(
     {
         Stage.ANSWER: _answer,

@@ -79,7 +79,7 @@ class SentenceScorer:
         return sorted(scored, key=lambda s: -s.score)
 
     def _weights(self, question: str, asked: TokenVectors) -> NDArray[np.float32]:
-        """One weight a token of the question, summing to 1; empty if it has no tokens."""
+        """Return one weight for each token of the question, with sum 1; empty: no tokens."""
         if not asked.ids.size:
             return np.zeros(0, dtype=np.float32)
         weights = np.minimum(self._weigh(asked.ids), np.float32(MAX_WEIGHT))
@@ -95,7 +95,7 @@ class SentenceScorer:
 
 
 def _joined(excerpt: Excerpt) -> tuple[str, list[int]]:
-    """The shown sentences as one text, and where each begins in it."""
+    """Return the shown sentences as one text, and the start of each."""
     starts, pieces, length = [], [], 0
     for sentence in excerpt.sentences:
         starts.append(length)

@@ -1,4 +1,4 @@
-"""How much each token of a question tells: inverse document frequencies that ship as a table."""
+"""Weights of a question's tokens: inverse document frequencies from a packaged table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Written by ``python -m orchestrator.training.artefacts.token_weights``.
 TABLE = Path(__file__).parent / "data" / "token_df.npz"
-#: Its ids tell whether an encoder has the vocabulary of the table.
+#: Its ids identify the vocabulary of the table.
 PROBE = "the dose of warfarin was increased"
 
 
@@ -33,7 +33,7 @@ class TokenWeights:
             self._idf = np.log((documents + 1) / (df.astype(np.float32) + 1)).astype(np.float32)
 
     def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The weights of ``ids``, same shape, at least 0."""
+        """Return the weights of ``ids``, same shape, at least 0."""
         if self._idf is None:
             return np.ones(ids.shape, dtype=np.float32)
         return self._idf[ids]

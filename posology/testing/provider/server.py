@@ -89,7 +89,7 @@ class _Connection(asyncio.Protocol):
         self._server.ledger.connect()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
-        # what is under way goes on: a provider finishes, and bills, what nobody waits for any more
+        # in-flight requests continue: a provider finishes and bills them, although the client has left
         self._transport = None
 
     def data_received(self, data: bytes) -> None:
