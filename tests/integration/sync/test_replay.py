@@ -26,6 +26,7 @@ from posology.index.sync.sync import sync
 from posology.llm.accounting import Account
 from posology.llm.stack import build
 from posology.published.answers import AskOutput
+from posology.published.decisions import DecisionOutput
 from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.testing import ScriptedModel, by_bytes
@@ -109,7 +110,10 @@ async def test_a_decision_is_replayed_from_the_version_that_it_names(
     ).settled(Settings())
     made = await _pipeline(index, embedder).prepare(sent.as_settled())
     job = JobOutput.model_construct(
-        id="job_1", tenant="t", decision=made.decision, request=sent.model_dump(mode="json")
+        id="job_1",
+        tenant="t",
+        decision=DecisionOutput.of(made.decision),
+        request=sent.model_dump(mode="json"),
     )
     write(folder, 2, citations(40, text="Heparin lowers the risk of risk."), deleted=[1, 2, 3])
     sync(folder, index, RowSource(embedder=embedder))
