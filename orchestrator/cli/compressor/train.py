@@ -50,6 +50,12 @@ class RecipeOptions(Group):
         int,
         typer.Option("--seed", min=0, max=2**31 - 1, help="Seed of order, dropout and new heads."),
     ] = 0
+    held: Annotated[
+        float, typer.Option("--held", min=0, max=0.9, help="Held-out share of the questions.")
+    ] = 0.05
+    save_every: Annotated[
+        int, typer.Option("--save-every", min=1, help="Steps between two checkpoints.")
+    ] = 500
 
     def recipe(self) -> Recipe:
         """Return the validated recipe.
@@ -90,16 +96,10 @@ def train(
         ),
     ] = DEFAULT_INIT,
     hyper: RecipeOptions,
-    held: Annotated[
-        float, typer.Option("--held", min=0, max=0.9, help="Held-out share of the questions.")
-    ] = 0.05,
     device: Annotated[
         str | None,
         typer.Option("--device", help="cpu or cuda. Default: the accelerator, if there is one."),
     ] = None,
-    save_every: Annotated[
-        int, typer.Option("--save-every", min=1, help="Steps between two checkpoints.")
-    ] = 500,
     as_json: JsonOption = False,
 ) -> None:
     """Train a re-ranker to prune passages and to keep its ranking (Provence).
@@ -117,9 +117,9 @@ def train(
             init=init,
             out=out,
             recipe=hyper.recipe(),
-            held=held,
+            held=hyper.held,
             device=device,
-            save_every=save_every,
+            save_every=hyper.save_every,
         )
         done = _train(wanted)
         if as_json:

@@ -39,6 +39,16 @@ SideArgument = Annotated[
 ]
 
 
+LeftOption = Annotated[
+    str | None,
+    typer.Option(
+        "--left",
+        metavar="USD",
+        help="Remaining budget for each question in dollars. Default: no limit.",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Wanted:
     """Parsed command line."""
@@ -83,14 +93,7 @@ def compare(
         ),
     ],
     index: IndexOption = None,
-    left: Annotated[
-        str | None,
-        typer.Option(
-            "--left",
-            metavar="USD",
-            help="Remaining budget for each question in dollars. Default: no limit.",
-        ),
-    ] = None,
+    left: LeftOption = None,
     rows: CompareOptions,
     qtable: QTableOption = None,
     show: Annotated[
