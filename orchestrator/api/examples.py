@@ -138,7 +138,7 @@ ROWS: list[dict[str, Any]] = [
         "result": None,
         "error": {
             "type": "InvalidQuery",
-            "message": "the question is empty: give it some words",
+            "message": "the question is empty",
             "exit_code": 3,
             "details": {"field": "text", "line": 2},
             "spending": None,

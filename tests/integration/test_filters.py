@@ -74,7 +74,8 @@ def test_search_finds_what_may_be_found(cli: Cli, options: list[str], found: set
 
 def test_search_tells_the_filters(cli: Cli) -> None:
     told = cli("search", "aspirin", "--since", "2001", "--journal", "bmj").stdout
-    assert "only what is published in 2001 or later; in the journal bmj" in told
+    assert "2001" in told
+    assert "journal bmj" in told
 
 
 def test_a_question_is_answered_within_its_filters_and_says_so(cli: Cli) -> None:

@@ -390,7 +390,7 @@ async def test_a_taken_port_is_named_before_somebody_else_is_mistaken_for_the_ap
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port} is taken"):
+        with pytest.raises(ConfigurationError, match=f"127.0.0.1:{port} is in use"):
             async with running_stack(options(tmp_path, port=port, workers=0)):
                 pytest.fail("started")
 

@@ -156,7 +156,7 @@ class _Estimating:
             400,
             413,
             415,
-            errors.InvalidQuery("the question is empty: give it some words", field="text"),
+            errors.InvalidQuery("the question is empty", field="text"),
             errors.UnpricedModel(model="openai:my-own"),
         ),
     },

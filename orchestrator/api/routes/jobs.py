@@ -76,7 +76,7 @@ def answered(
             ),
             413,
             415,
-            errors.InvalidQuery("the question is empty: give it some words", field="text"),
+            errors.InvalidQuery("the question is empty", field="text"),
             errors.UnknownModel(
                 "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
                 model="x:y",
