@@ -158,7 +158,7 @@ def _error(error: PosologyError, spent: Spending | None) -> ErrorBody:
 
 def _object(raw: str | bytes) -> dict[str, Any]:
     if len(raw) > MAX_ROW:
-        raise _bad(f"the row may have {MAX_ROW} bytes (got {len(raw)})")
+        raise _bad(f"the row must have at most {MAX_ROW} bytes (got {len(raw)})")
     try:
         text = raw.decode() if isinstance(raw, bytes) else raw
     except UnicodeDecodeError as error:

@@ -339,7 +339,7 @@ async def test_a_batch_has_good_rows_and_bad_ones(
         found = [BatchRow.model_validate(row) for r in (first, second) for row in r.json()["rows"]]
         assert [row.id for row in found] == ["a", "b", 3, None, None, None]
         assert [row.error is None for row in found] == [True, False, True, False, False, False]
-        assert "65,536" in (found[4].error.message if found[4].error else "")
+        assert "65537" in (found[4].error.message if found[4].error else "")
         asked = [await store.get(row.job, tenant=tenant) for row in found if row.job]
         assert [job.request["k"] for job in asked] == [5, 2]
         lines = await client.get(

@@ -37,7 +37,7 @@ def test_questions_are_read_with_their_right_answers() -> None:
     ("row", "said"),
     [
         (b"{no json", "not JSON"),
-        (b"[1]", "no JSON object"),
+        (b"[1]", "got list"),
         (b"\xff", "not UTF-8"),
         ({"answer": "x"}, "question"),
         ({"question": " "}, "empty"),
