@@ -125,8 +125,8 @@ async def _run(latency: float, runs: int) -> None:
             lambda: run_ingest([notes], Settings(), Target(place=str(index)))
         )
         with LoadStub(Faults(latency=(latency, latency))) as stub:
-            variables = provider(stub) | {"POSOLOGY_CONCURRENCY": str(PARTITIONS)}
-            settings = Settings.model_validate(variables)
+            os.environ.update(provider(stub))
+            settings = Settings.model_validate({"POSOLOGY_CONCURRENCY": str(PARTITIONS)})
             inside = await _in_process(settings, index, runs)
             async with a_stack(folder / "stack", index, stub, concurrency=PARTITIONS + 4) as store:
                 queued, stages = await _through_the_queue(store, runs)
