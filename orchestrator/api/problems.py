@@ -36,6 +36,8 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.UnknownModel: 422,
         errors.UnpricedModel: 422,
         errors.IndexFault: 503,
+        # the request names a version that is not kept
+        errors.VersionGone: 422,
         errors.ProviderError: 502,
         errors.ProviderTimeout: 504,
         errors.RateLimited: 503,
