@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
-WORKERS ?= 2
+# processes of the tests: one more than two cores, as many tests wait for other processes
+WORKERS ?= 3
 ROUNDS ?= 1
 
 export HF_HUB_OFFLINE ?= 1
