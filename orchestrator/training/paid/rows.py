@@ -29,6 +29,18 @@ class Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Start(Row):
+    """First row of a run: how the rows after it are made. Each kind of run adds its own settings."""
+
+    row: Literal["begin"] = "begin"
+    #: version of the file format; other versions are rejected
+    format: Literal[1] = 1
+    #: UTC, ISO 8601
+    started: str
+    #: ``provider:name``
+    model: str
+
+
 class Failed(Row):
     """A call without a usable reply. It is made again when the run resumes."""
 

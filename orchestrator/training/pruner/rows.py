@@ -21,6 +21,7 @@ from orchestrator.training.paid.rows import (
     Paid,
     Row,
     RowFile,
+    Start,
     open_rows,
     parse_rows,
 )
@@ -28,16 +29,9 @@ from orchestrator.training.pruner.examples import Example, cleaned
 from posology.errors import BadFile, InputError
 
 
-class Begin(Row):
+class Begin(Start):
     """How the pairs after this row are labelled."""
 
-    row: Literal["begin"] = "begin"
-    #: version of the file format; other versions are rejected
-    format: Literal[1] = 1
-    #: UTC, ISO 8601
-    started: str
-    #: ``provider:name``
-    model: str
     #: passages retrieved for a question
     k: int
     #: ranking that they are retrieved by

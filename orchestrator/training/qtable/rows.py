@@ -21,22 +21,16 @@ from orchestrator.training.paid.rows import (
     Paid,
     Row,
     RowFile,
+    Start,
     open_rows,
     read_rows,
 )
 from posology.errors import BadFile
 
 
-class Begin(Row):
+class Begin(Start):
     """How the questions after this row are asked."""
 
-    row: Literal["begin"] = "begin"
-    #: version of the file format; other versions are rejected
-    format: Literal[1] = 1
-    #: UTC, ISO 8601
-    started: str
-    #: ``provider:name``
-    model: str
     #: passages retrieved for a question
     k: int
     #: ranking that they are retrieved by

@@ -14,20 +14,13 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from orchestrator.training.paid.rows import Failed, Format, Paid, Row, RowFile, open_rows
+from orchestrator.training.paid.rows import Failed, Format, Paid, Row, RowFile, Start, open_rows
 from posology.types import Finish
 
 
-class Begin(Row):
+class Begin(Start):
     """How the passages after this row are shortened."""
 
-    row: Literal["begin"] = "begin"
-    #: version of the file format; other versions are rejected
-    format: Literal[1] = 1
-    #: UTC, ISO 8601
-    started: str
-    #: ``provider:name``
-    model: str
     #: target share of the words
     share: float
     tolerance: float
