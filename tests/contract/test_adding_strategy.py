@@ -192,7 +192,7 @@ async def test_it_answers_by_a_worker(redis_url: str, tenant: str) -> None:
 
 
 class TestAPolicyEscalatesToIt:
-    """A ladder that was refused goes on to a strategy of one call, in this process and by a worker alike."""
+    """A refused ladder escalates to a strategy of one call, in this process and on a worker."""
 
     @pytest.fixture(autouse=True)
     def _escalates(self, registered: None, monkeypatch: pytest.MonkeyPatch) -> None:

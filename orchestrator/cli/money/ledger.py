@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
@@ -24,7 +25,9 @@ from orchestrator.cli.jobs.store import one_or_all, whose, with_store
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from posology.budget.books.archive import Archived
-    from posology.budget.books.audit import Audit, Rebuilt
+    from posology.budget.books.audit import Auditor
+
+_Found = TypeVar("_Found")
 
 app = typer.Typer(
     help="Check, repair, export and archive the ledger of model calls (docs/how-to/ledger.md).",
@@ -47,12 +50,8 @@ def verify(
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
-
-        async def work(store: JobStore, tenant: str) -> list[Audit]:
-            tenants = await whose(store, tenant, everybody=all_tenants)
-            return [await Auditor(store.redis, store.url, name).verify() for name in tenants]
-
-        audits = tuple(audit_output(audit) for audit in with_store(tenant, work))
+        found = _of_tenants(tenant, Auditor.verify, all_tenants=all_tenants)
+        audits = tuple(audit_output(audit) for audit in found)
         out = LedgerOutput(right=all(audit.right for audit in audits), tenants=audits)
         if as_json:
             print_json(out)
@@ -79,12 +78,8 @@ def rebuild(
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
-
-        async def work(store: JobStore, tenant: str) -> list[Rebuilt]:
-            tenants = await whose(store, tenant, everybody=all_tenants)
-            return [await Auditor(store.redis, store.url, name).rebuild() for name in tenants]
-
-        rebuilt = tuple(rebuilt_output(one) for one in with_store(tenant, work))
+        found = _of_tenants(tenant, Auditor.rebuild, all_tenants=all_tenants)
+        rebuilt = tuple(rebuilt_output(one) for one in found)
         out = RebuiltOutput(right=all(one.right for one in rebuilt), tenants=rebuilt)
         if as_json:
             print_json(out)
@@ -93,6 +88,19 @@ def rebuild(
                 show_audit(Console(), one, one.changed)
     if not out.right:
         raise typer.Exit(SOME_BAD)
+
+
+def _of_tenants(
+    tenant: str | None, audit: Callable[[Auditor], Awaitable[_Found]], *, all_tenants: bool
+) -> list[_Found]:
+    """Audit the ledger of one tenant, or of all."""
+    from posology.budget.books.audit import Auditor
+
+    async def work(store: JobStore, tenant: str) -> list[_Found]:
+        tenants = await whose(store, tenant, everybody=all_tenants)
+        return [await audit(Auditor(store.redis, store.url, name)) for name in tenants]
+
+    return with_store(tenant, work)
 
 
 @app.command()
