@@ -1,8 +1,9 @@
-"""Hugging Face models on this machine: their folders, digests of their weights, and quiet loading."""
+"""Hugging Face models on this machine: their folders, digests of their weights, and loading them one at a time."""
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,29 +72,30 @@ def digest(folder: Path) -> str:
     return found.hexdigest()[:12]
 
 
-@contextmanager
-def without_progress_bars() -> Iterator[None]:
-    """Suppress transformers' progress bars, which would fill workers' logs."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+#: transformers loads with settings of the whole process: torch's default dtype, verbosity, progress bars
+_LOADING = threading.RLock()
 
 
 @contextmanager
-def without_reports() -> Iterator[None]:
-    """Suppress transformers' reports of missing or extra weights; the caller checks them."""
+def loading(*, reports: bool = True) -> Iterator[None]:
+    """Load a model with transformers: one at a time in this process, without progress bars.
+
+    transformers sets torch's default dtype to the checkpoint's while it loads. Two loads at once would mix
+    their dtypes in one model.
+
+    Args:
+        reports: log transformers' reports of missing or extra weights; ``False`` where the caller checks them.
+    """
     from transformers.utils import logging
 
-    before = logging.get_verbosity()
-    logging.set_verbosity(logging.log_levels["error"])
-    try:
-        with without_progress_bars():
+    with _LOADING:
+        shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        if not reports:
+            logging.set_verbosity(logging.log_levels["error"])
+        try:
             yield
-    finally:
-        logging.set_verbosity(before)
+        finally:
+            logging.set_verbosity(verbosity)
+            if shown:
+                logging.enable_progress_bar()  # type: ignore[no-untyped-call]

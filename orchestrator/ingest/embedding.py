@@ -205,7 +205,7 @@ def changed_of(paths: Sequence[Path], index: Index | None) -> Iterator[Sequence[
 
 def estimate_lines(found: IngestEstimate) -> Iterator[str]:
     """Yield an estimate as lines of text."""
-    from orchestrator.cli.terminal import money
+    from orchestrator.cli.output.words import money
 
     calls = "1 call" if found.calls == 1 else f"{found.calls:,} calls"
     yield (

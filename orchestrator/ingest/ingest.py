@@ -1,8 +1,10 @@
-"""Ingest as the command runs it: with the configured models, and a progress bar."""
+"""Ingest as the command runs it: with the configured models, and its progress."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +13,23 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Task as Bar
+from rich.text import Text
 
 from orchestrator.ingest.writer import Target, open_writer
 from orchestrator.settings import Settings
 from posology.corpus.files import count_rows, expand
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestProgress, IngestReport
+
+#: seconds between two lines of progress without a terminal
+_LINE = 20.0
+#: seconds over which the rate is measured
+_WINDOW = 60.0
 
 
 def run_ingest(
@@ -38,38 +47,123 @@ def run_ingest(
         settings: the configuration.
         target: the index, and who computes and pays for its vectors; ``None``: as configured.
         vectors: see :func:`posology.index.build.ingest.ingest`.
-        console: shows a progress bar; ``None``: no bar.
+        console: shows the progress, as a bar or, without a terminal, in lines; ``None``: none is shown.
 
     Raises:
         PosologyError: nothing can be ingested; faults of single records are in the report.
     """
     target = target or Target()
     target = replace(target, payer=replace(target.payer, given=vectors is not None))
-    with open_writer(settings, target) as writer, _bar(console) as bar:
-        # counting reads the files once more, at about a hundredth of the cost of encoding them
-        total = 0 if console is None else sum(_rows(path) for path in paths)
-        task = bar.add_task("ingest", total=total)
-
-        def advance(now: IngestProgress) -> None:
-            bar.update(
-                task,
-                completed=now.written + now.unchanged + now.bad,
-                description=Path(now.path).name,
+    with _shown(console) as shown:
+        shown.phase("loading the encoder")
+        with open_writer(settings, target) as writer:
+            shown.phase("counting records")
+            # reads the files once more, at about a hundredth of the cost of encoding them
+            total = sum(_rows(path) for path in paths)
+            shown.start(total)
+            return ingest(
+                paths,
+                writer.index,
+                writer.source,
+                vectors=vectors,
+                progress=shown.committed,
+                total=total,
+                row=shown.row,
+                phase=shown.phase,
             )
 
-        return ingest(paths, writer.index, writer.source, vectors=vectors, progress=advance)
+
+class Shown:
+    """Progress of an ingest for a user: phase, records, rate and time left.
+
+    Args:
+        bar: a bar for a terminal.
+        say: prints one line; ``None``: the bar shows it.
+        clock: seconds, growing.
+    """
+
+    def __init__(
+        self,
+        bar: Progress,
+        say: Callable[[str], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=None)
+        self._say = say
+        self._clock = clock
+        self._name = ""
+        self._done = 0
+        self._total = 0
+        self._began = self._said = clock()
+
+    def phase(self, name: str) -> None:
+        """Show what is being done."""
+        self._name = name
+        self._bar.update(self._task, description=name)
+        if self._say is not None and name:
+            self._say(f"{name} …")
+            self._said = self._clock()
+
+    def start(self, total: int) -> None:
+        """Show a number of records of which none is done."""
+        self._total = total
+        self._began = self._clock()
+        self._bar.update(self._task, total=total)
+
+    def row(self) -> None:
+        """Count one record."""
+        self._update(self._done + 1)
+
+    def committed(self, now: IngestProgress) -> None:
+        """Show the records that are committed."""
+        self._update(now.written + now.unchanged + now.replaced + now.bad)
+
+    def _update(self, done: int) -> None:
+        self._done = done
+        self._bar.update(self._task, completed=done)
+        now = self._clock()
+        if self._say is not None and now - self._said >= _LINE:
+            self._said = now
+            rate = done / max(now - self._began, 1e-9)
+            left = max(self._total - done, 0) / rate if rate else 0.0
+            self._say(
+                f"{self._name}: {done:,} of {self._total:,} records, {rate:.1f} a second, {_time(left)} left"
+            )
 
 
-def _bar(console: Console | None) -> Progress:
-    return Progress(
+class _Rate(ProgressColumn):
+    """Records a second."""
+
+    def render(self, task: Bar) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:.1f}/s", style="dim")
+
+
+@contextmanager
+def _shown(console: Console | None) -> Iterator[Shown]:
+    terminal = console is not None and console.is_terminal
+    with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        _Rate(),
         TimeRemainingColumn(),
         console=console,
-        disable=console is None,
-    )
+        disable=not terminal,
+        speed_estimate_period=_WINDOW,
+    ) as bar:
+        say = None
+        if console is not None and not terminal:
+
+            def say(line: str) -> None:
+                console.print(Text(line), soft_wrap=True)
+
+        yield Shown(bar, say)
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def _rows(path: Path) -> int:

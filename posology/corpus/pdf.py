@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from posology.corpus import decoding
 from posology.corpus.drafts import Broken, Draft, Wrong, counted, file_id, file_title, parts, placed
 from posology.corpus.items import Item, sentence
 from posology.corpus.lines import joined
@@ -56,27 +57,26 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
     Raises:
         ReaderUnavailable: pypdf is not installed.
     """
-    _require()
+    require()
     return placed(_drafts(path), path=path, after=after)
 
 
 def count(path: Path) -> int:
     """Return the number of passages; 0 if pypdf is not installed."""
     try:
-        _require()
+        require()
     except ReaderUnavailable:
         return 0
     return counted(_drafts(path))
 
 
-def _require() -> None:
-    try:
-        import pypdf  # noqa: F401 - asked for, not used
-    except ImportError as error:
-        raise ReaderUnavailable(
-            "PDF files need pypdf: pip install 'posology[pdf]'",
-            package="pypdf",
-        ) from error
+def require() -> None:
+    """Check that pypdf is installed.
+
+    Raises:
+        ReaderUnavailable: it is not.
+    """
+    decoding.require("pypdf", package="pypdf", extra="pdf", files="PDF files")
     # it logs every oddity of a file; faults are reported as items
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from posology.corpus.decoding import beginning
 from posology.corpus.drafts import Broken, Draft, counted, file_id, file_title, parts, placed
 from posology.corpus.items import Item, sentence
 from posology.corpus.pieces import Piece, pack
@@ -24,6 +25,12 @@ _BLOCK = 65_536
 _GZIP = b"\x1f\x8b"
 #: Blank lines and form feeds; a line of a file may end as on any system.
 _BORDER = re.compile(r"(?:\r\n|\n|\r)(?:[ \t\xa0]*(?:\r\n|\n|\r))+|\f")
+#: bytes by which a list of PMIDs is known
+_START = 65_536
+_PMIDS = re.compile(
+    rb"\s*(?:PMIDs?:?\s+)?(?:(?:PMID:?\s*)?[1-9][0-9]{3,8}(?:[\s,;]+|\Z))+", re.IGNORECASE
+)
+_PMID = re.compile(rb"[1-9][0-9]{3,8}")
 _OTHERS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -36,7 +43,8 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
     """Return the passages of one text, in constant memory; see :mod:`posology.corpus.items`.
 
     Its id is :func:`~posology.corpus.drafts.file_id` and its title the file's name. Paragraphs are parted by blank lines
-    or form feeds; their characters are kept as they are, line ends among them.
+    or form feeds; their characters are kept as they are, line ends among them. A list of PMIDs is a
+    :class:`~posology.errors.BadFile` that says how to get the records.
     """
     return placed(_drafts(path), path=path, after=after)
 
@@ -51,6 +59,9 @@ class _NotText(Exception):
 
 
 def _drafts(path: Path) -> Iterator[Draft]:
+    if reason := _no_prose(path):
+        yield Broken(reason=reason)
+        return
     article = Passage(
         id=file_id(path), text="", title=file_title(path, *SUFFIXES[::-1]), source="text"
     )
@@ -63,6 +74,20 @@ def _drafts(path: Path) -> Iterator[Draft]:
     if not some and not broken:
         broken.append(Broken(reason="the file is empty"))
     yield from broken
+
+
+def _no_prose(path: Path) -> str | None:
+    """Return how to get the records of a list of PMIDs; ``None``: the text is not such a list."""
+    start = beginning(path, _START)
+    if len(start) >= _START:
+        start = start.rpartition(b"\n")[0]  # its last number may be cut off
+    if _PMIDS.fullmatch(start) is None:
+        return None
+    some = "more than " if len(start) >= _START // 2 else ""
+    return (
+        f"a list of {some}{len(_PMID.findall(start)):,} PMIDs, without abstracts: search PubMed for them, choose Save, "
+        "Format PubMed, and ingest that file"
+    )
 
 
 def _paragraphs(path: Path, broken: list[Broken]) -> Iterator[Piece]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from posology.errors import IndexFault
+from posology.errors import IndexFault, IndexMissing
 from posology.index.places import Place, fault
 from posology.index.schema import TABLE
 
@@ -29,6 +29,20 @@ def connect(place: Place) -> Any:
         raise IndexFault(
             f"no index can be stored at {place.uri}: {error}", index=place.uri
         ) from error
+
+
+def require(place: Place) -> None:
+    """Check at once that a folder holds an index, without opening it; object storage is not asked.
+
+    Raises:
+        IndexMissing: there is none.
+    """
+    folder = place.folder
+    if folder is not None and not (folder / f"{TABLE}.lance").is_dir():
+        raise IndexMissing(
+            f"there is no index at {place}: build one with `posology ingest PATH --index {place}`",
+            index=place.uri,
+        )
 
 
 def open_table(connection: Any, uri: str) -> Any | None:

@@ -18,7 +18,7 @@ from posology.index.sync.order import place
 from posology.index.tokens import fitting
 from posology.index.versions import KEEP_VERSIONS, Published, at, published
 from posology.index.view import View
-from posology.types import Ranking, Retrieved
+from posology.types import Growth, Ranking, Retrieved
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,6 +70,8 @@ class IndexInfo:
     last_file: str | None
     #: names of files that are applied and not published
     unfinished: tuple[str, ...]
+    #: how far the first ingest is, in words; ``None``: it is complete
+    growth: str | None = None
 
 
 class Reader:
@@ -83,6 +85,8 @@ class Reader:
         #: how long a version stays readable after it is replaced
         self.keep = KEEP_VERSIONS
         self._view: View | None = None
+        #: of that view
+        self._growth: Growth | None = None
         self._reading = table
         self._old: dict[int, View] = {}
         self._looked = 0.0
@@ -152,10 +156,12 @@ class Reader:
             table = self._open()
             known = published(table, self.uri)
             number = known[-1].number if known else table.version
-            if view is None or view.number != number:
+            growth = known[-1].growth if known else None
+            if view is None or (view.number, self._growth) != (number, growth):
                 if known:
                     at(table, number, uri=self.uri, name=self.name, keep=self.keep)
-                view, self._reading = self._view_of(table), table
+                view, self._reading = self._view_of(table, growth), table
+                self._growth = growth
             self._view, self._looked = view, now
         return view
 
@@ -175,16 +181,21 @@ class Reader:
             return view
         # its existence is checked each time, as for the newest
         table = self._open()
-        at(table, number, uri=self.uri, name=self.name, keep=self.keep)
+        found = at(table, number, uri=self.uri, name=self.name, keep=self.keep)
         # another thread may drop at once what this one keeps
         if (kept := self._old.get(number)) is None:
-            kept = self._view_of(table)
+            kept = self._view_of(table, found)
             self._old = dict([*self._old.items(), (number, kept)][-OLD_VIEWS:])
         return kept
 
     def versions(self) -> tuple[Published, ...]:
         """Return the readable versions, oldest first."""
         return published(self._open(), self.uri)
+
+    @property
+    def growth(self) -> Growth | None:
+        """Return how far the first ingest is, as readers see it; ``None``: it is complete."""
+        return self.view().growth
 
     def count(self) -> int:
         """Return the number of passages."""
@@ -234,6 +245,7 @@ class Reader:
             files=len(files),
             last_file=max((file.name for file in files), key=place, default=None),
             unfinished=unfinished(files),
+            growth=None if view.growth is None else str(view.growth),
         )
 
     def warm(self) -> None:
@@ -249,9 +261,9 @@ class Reader:
             raise IndexMissing(f"the index at {self.uri} was removed", index=self.uri)
         return table
 
-    def _view_of(self, table: Any) -> View:
+    def _view_of(self, table: Any, growth: Growth | None = None) -> View:
         with translated(self.uri):
-            return View(table, uri=self.uri, name=self.name, built=built(table))
+            return View(table, uri=self.uri, name=self.name, built=built(table), growth=growth)
 
     def _same_process(self) -> None:
         if os.getpid() != self._process:

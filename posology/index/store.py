@@ -36,6 +36,7 @@ from posology.index.sync.notices import (
 from posology.index.tokens import fitting
 from posology.index.versions import expire, publish, published
 from posology.index.view import View
+from posology.types import Growth
 
 if TYPE_CHECKING:
     from posology.seams import TokenCodec
@@ -300,14 +301,17 @@ class Index(Reader):
             if outermost and not syncing:
                 self.publish()
 
-    def publish(self) -> int:
+    def publish(self, growth: Growth | None = None) -> int:
         """Publish all writes, and return the version's number.
+
+        Args:
+            growth: how far the first ingest is; ``None``: it is complete.
 
         Raises:
             IndexLocked: another process is writing.
         """
         with self.lock:
-            number = publish(self._table, self.uri)
+            number = publish(self._table, self.uri, growth)
             self._view = None
         return number
 

@@ -4,6 +4,9 @@ Every commit makes a version of the table; only some are published. A published 
 table that is never written to: LanceDB's cleanup keeps the files of a branch (with a *tag* older than the versions to
 remove, it refuses to clean at all). The branch's name holds the time of publication. So publishing is one atomic step,
 and readers open the newest branch.
+
+A first ingest publishes while it runs. The branches of these versions have names of their own, which also hold how far
+the ingest was, and they are kept for :data:`LEAST` only.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from typing import Any
 
 from posology.errors import IndexFault, VersionGone
 from posology.index.connection import translated
+from posology.types import Growth
 
 #: default retention of a replaced version: the month in which an answer may be reviewed
 KEEP_VERSIONS = timedelta(days=30)
 #: minimum retention: questions in flight keep reading the version that they began with
 LEAST = timedelta(hours=1)
 
-_NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z")
+_NAME = re.compile(r"published-(\d+)-(\d{8}T\d{12})Z|growing-(\d+)-(\d{8}T\d{12})Z-(\d+)-(\d+)")
 _TIME = "%Y%m%dT%H%M%S%f"
 
 
@@ -36,6 +40,8 @@ class Published:
     at: datetime
     #: name of the branch that pins it
     branch: str
+    #: how far the first ingest was; ``None``: it is complete
+    growth: Growth | None = None
 
 
 def published(table: Any, uri: str) -> tuple[Published, ...]:
@@ -54,28 +60,39 @@ def published(table: Any, uri: str) -> tuple[Published, ...]:
     for name in branches:
         match = _NAME.fullmatch(name)
         if match is not None:
-            number = int(match[1])
-            at = datetime.strptime(match[2], _TIME).replace(tzinfo=UTC)
-            one = Published(number=number, at=at, branch=name)
-            if number not in found or at < found[number].at:
+            number = int(match[1] or match[3])
+            at = datetime.strptime(match[2] or match[4], _TIME).replace(tzinfo=UTC)
+            growth = Growth(done=int(match[5]), total=int(match[6])) if match[3] else None
+            one = Published(number=number, at=at, branch=name, growth=growth)
+            if number not in found or _before(one, found[number]):
                 found[number] = one
     return tuple(found[number] for number in sorted(found))
 
 
-def publish(table: Any, uri: str) -> int:
+def _before(one: Published, other: Published) -> bool:
+    """Return whether one branch of a version counts instead of another: complete first, then the earlier."""
+    if (one.growth is None) != (other.growth is None):
+        return one.growth is None
+    return one.at < other.at
+
+
+def publish(table: Any, uri: str, growth: Growth | None = None) -> int:
     """Publish the newest version, and return its number.
 
     Args:
         table: a handle on the newest version.
         uri: the index's.
+        growth: how far the first ingest is; ``None``: it is complete.
 
     Raises:
         IndexFault: it cannot be written.
     """
     number = int(table.version)
     known = published(table, uri)
-    if not known or known[-1].number < number:
-        name = f"published-{number}-{datetime.now(UTC).strftime(_TIME)}Z"
+    last = known[-1] if known else None
+    if last is None or last.number < number or (growth is None and last.growth is not None):
+        at = f"{number}-{datetime.now(UTC).strftime(_TIME)}Z"
+        name = f"published-{at}" if growth is None else f"growing-{at}-{growth.done}-{growth.total}"
         with translated(uri):
             table.branches.create(name, from_version=number)
     return number
@@ -93,15 +110,19 @@ def expire(table: Any, uri: str, keep: timedelta) -> tuple[int, ...]:
     """
     known = published(table, uri)
     now = datetime.now(UTC)
-    gone = [one for one, following in pairwise(known) if now - following.at > max(keep, LEAST)]
+    gone = [
+        one
+        for one, following in pairwise(known)
+        if now - following.at > (LEAST if one.growth is not None else max(keep, LEAST))
+    ]
     for one in gone:
         with translated(uri):
             table.branches.delete(one.branch)
     return tuple(one.number for one in gone)
 
 
-def at(table: Any, number: int, *, uri: str, name: str, keep: timedelta) -> None:
-    """Check out a published version in a handle.
+def at(table: Any, number: int, *, uri: str, name: str, keep: timedelta) -> Growth | None:
+    """Check out a published version in a handle, and return how far a first ingest was in it.
 
     Args:
         table: the handle.
@@ -113,7 +134,7 @@ def at(table: Any, number: int, *, uri: str, name: str, keep: timedelta) -> None
     Raises:
         VersionGone: it was removed, or never published.
     """
-    known = {one.number for one in published(table, uri)}
+    known = {one.number: one.growth for one in published(table, uri)}
     if known and number not in known:
         raise VersionGone(index=name, version=number, days=keep / timedelta(days=1))
     try:
@@ -122,3 +143,4 @@ def at(table: Any, number: int, *, uri: str, name: str, keep: timedelta) -> None
         raise VersionGone(index=name, version=number, days=keep / timedelta(days=1)) from error
     except (OSError, RuntimeError) as error:
         raise IndexFault(f"version {number} of {uri} cannot be read: {error}", index=uri) from error
+    return known.get(number)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.errors import IndexFault
+from posology.errors import PassageNotFound
 from posology.index.connection import translated
 from posology.index.schema import STORED, from_arrow
 from posology.index.search import filters as filtering
 from posology.index.search.ann import EXACT, Built
 from posology.index.search.folding import COLUMNS, Work, works
-from posology.types import Filters, Hit, Ranking, Retrieved
+from posology.types import Filters, Growth, Hit, Ranking, Retrieved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,12 +36,22 @@ class View:
     Every read raises an :class:`~posology.errors.IndexFault` when the table's files cannot be read.
     """
 
-    def __init__(self, table: Any, *, uri: str, name: str, built: Built | None) -> None:
+    def __init__(
+        self,
+        table: Any,
+        *,
+        uri: str,
+        name: str,
+        built: Built | None,
+        growth: Growth | None = None,
+    ) -> None:
         self._table = table
         self._uri = uri
         self._name = name
         #: the approximate index of the vectors; ``None``: their search is exact
         self._built = built
+        #: how far the first ingest was; ``None``: it is complete
+        self._growth = growth
         #: number of matching passages, by predicate
         self._counts: dict[str, int] = {}
         #: the table's version, growing with every commit
@@ -53,6 +63,13 @@ class View:
     def version(self) -> str:
         """Return name and version of the index, e.g. ``index@17``."""
         return f"{self._name}@{self.number}"
+
+    @cached_property
+    def growth(self) -> Growth | None:
+        """Return how far the first ingest was; ``None``: it is complete."""
+        if self._growth is None and not self.count():
+            return Growth(done=0)
+        return self._growth
 
     def count(self) -> int:
         """Return the number of passages."""
@@ -200,12 +217,14 @@ class View:
         """Return the passages of these ids, in this order.
 
         Raises:
-            IndexFault: an id is unknown; the message names the first five.
+            PassageNotFound: an id is unknown; the message names the first five.
         """
         rows = {row.passage.id: row for row in from_arrow(self._rows(ids, STORED))}
         if missing := [i for i in ids if i not in rows]:
-            raise IndexFault(
-                f"{self.version} does not hold {', '.join(missing[:5])}", index=self._name
+            raise PassageNotFound(
+                f"{self.version} does not hold {', '.join(missing[:5])}",
+                index=self._name,
+                passage=missing[0],
             )
         return tuple(rows[i] for i in ids)
 

@@ -294,3 +294,21 @@ async def test_a_shard_whose_worker_died_as_the_last_one_is_not_waited_for_for_e
         with anyio.fail_after(90), pytest.raises(NoWorkers):
             await anyio.to_thread.run_sync(queue.wait, "aa", abandon_on_cancel=True)
         await anyio.to_thread.run_sync(queue.forget, ["aa"])
+
+
+async def test_a_heartbeat_that_comes_late_does_not_bring_a_run_back(
+    store: ShardStore, place: str
+) -> None:
+    await store.keep_run(place)
+    assert run_of(place) not in await store.runs()
+    await store.offer(place, "aa")
+    before = await store.redis.zscore(shards.RUNS, run_of(place))
+    await store.keep_run(place)
+    assert run_of(place) in await store.runs()
+    after = await store.redis.zscore(shards.RUNS, run_of(place))
+    assert before is not None
+    assert after is not None
+    assert after >= before
+    await store.forget(place, ["aa"])
+    await store.keep_run(place)
+    assert run_of(place) not in await store.runs()

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from anyio.from_thread import start_blocking_portal
 
+from orchestrator.environment import environment
 from orchestrator.ingest.shards.encoders import refuse_bought
 from orchestrator.ingest.shards.queue import RedisShards
 from orchestrator.ingest.shards.store import INGEST
 from orchestrator.jobs.place import store_url
-from orchestrator.settings import Settings, environment
+from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.index.shards.collector import WINDOW, ShardRowBuilder
@@ -88,7 +89,7 @@ def _workers(count: int, settings: Settings, embedder: str | None) -> Iterator[s
     }
     with tempfile.TemporaryDirectory(prefix="posology-ingest-") as folder:
         options = StackOptions(
-            environment=environment(),
+            environment={**environment(), **settings.environment()},
             folder=Path(folder),
             workers=count,
             concurrency=1,

@@ -77,12 +77,14 @@ class ShardStore:
     async def offer(self, place: str, name: str) -> None:
         """Queue a shard, unless it is in flight or done."""
         await self._run("offer", _prefix(run_of(place)), name, place)
-        await self.keep_run(place)
-
-    async def keep_run(self, place: str) -> None:
-        """Record a heartbeat of an index's writer."""
         with translated(self.url):
             await self.redis.zadd(RUNS, {run_of(place): await self.now()})
+
+    async def keep_run(self, place: str) -> None:
+        """Record a heartbeat of an index's writer, unless its run has no shards."""
+        with translated(self.url):
+            # one that arrives after the last shard was dropped must not bring the run back
+            await self.redis.zadd(RUNS, {run_of(place): await self.now()}, xx=True)
 
     async def standing(self, place: str, name: str) -> Standing:
         """Return the state of a shard."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Self, cast
 
 from posology.corpus.drafts import Broken, Draft, Warned, Wrong, counted, file_id, parts, placed
 from posology.corpus.items import Item, part_id
@@ -28,7 +28,18 @@ SUFFIXES = (".nxml", ".nxml.gz", ".xml", ".xml.gz")
 ARCHIVES = (".tar.gz", ".tgz", ".tar")
 ROOTS = ("article", "pmc-articleset", "articles", "OAI-PMH")
 
+#: bytes of a long name or an extended header of an archive's member
+LONGEST_HEADER = 65_536
+
 _CHUNK = 65_536
+_EXTENDED = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+_SPARSE = "sparse members are not read"
 _GZIP = b"\x1f\x8b"
 
 
@@ -83,21 +94,48 @@ def _archive(path: Path) -> Iterator[Draft]:
     try:
         with (
             _opened(path) as stream,
-            tarfile.open(fileobj=cast("IO[bytes]", _Available(stream)), mode="r|") as archive,
+            tarfile.open(
+                fileobj=cast("IO[bytes]", _Available(stream)), mode="r|", tarinfo=_Header
+            ) as archive,
         ):
             for member in archive:
-                archive.members = []  # type: ignore[attr-defined]  # else every name stays in memory
+                # else every name stays in memory, and every global header
+                archive.members = []  # type: ignore[attr-defined]
+                archive.pax_headers = {}
                 if member.isfile() and member.name.lower().endswith((".xml", ".nxml")):
                     some = True
                     yield from _member(archive, member)
             # where a packed archive breaks off behind its last member, only its end tells
             while stream.read1(_CHUNK):
                 pass
+    except RecursionError:
+        yield Broken(reason="a member has too many headers")
+        return
     except (*FAULTS, tarfile.TarError, ValueError) as error:
         yield Broken(reason=message(error))
         return
     if not some:
         yield Broken(reason="the archive holds no file of .xml or .nxml")
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header, of bounded size: ``tarfile`` holds long names and extended headers whole in memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > LONGEST_HEADER:
+            # no HeaderError: that would be taken for the end
+            raise tarfile.ReadError(
+                f"a header of {found.size:,} bytes: at most {LONGEST_HEADER:,} are read"
+            )
+        if found.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError(_SPARSE)
+        return found
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        # its map is as long as the file says
+        raise tarfile.ReadError(_SPARSE)
 
 
 class _Available:

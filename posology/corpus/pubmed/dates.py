@@ -28,6 +28,10 @@ _MONTHS = {
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _YEAR = re.compile(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _NUMBER = re.compile(r"[0-9]{1,4}")
+#: a year, a month and perhaps a day, as RIS (2012/07/05/) and ISO 8601 have them
+_DIGITS = re.compile(
+    r"(?<![0-9])([0-9]{4})[-/]?(0[1-9]|1[0-2])(?:[-/]?([0-2][0-9]|3[01]))?(?![0-9])"
+)
 #: a month and perhaps a day behind a year: "1999 Jan 31-Feb 6", "1999-Jan"
 _AFTER = re.compile(rf"[\s,;:/-]*({_MONTH})\b\.?(?:\s+([0-9]{{1,2}})(?![0-9]))?", re.IGNORECASE)
 #: a month and perhaps a day before it: "Dec 1999", "12 Dec 1999"
@@ -82,6 +86,14 @@ def date_in(text: str) -> Date | None:
             return _date(year, _month(before[2]), _number(before[1] or ""))
         return _date(year, None, None)
     return None
+
+
+def written_date(text: str) -> Date | None:
+    """Return the first date of a text as people and programs write it: in words, or as 2012-07-05 or 2012/07."""
+    found = _DIGITS.search(text)
+    if found is None:
+        return date_in(text)
+    return _date(int(found[1]), _number(found[2]), _number(found[3] or ""))
 
 
 def best_known(candidates: Iterable[Date | None]) -> Date | None:

@@ -174,16 +174,18 @@ def _sections(abstract: _Element | None) -> str:
 
 
 def _title(article: _Element) -> str:
-    """Return the title in English, which stands in brackets where it is a translation; else the original one."""
-    title = words(article.find("ArticleTitle"))
+    """Return the title in English; else the original one."""
+    return english(words(article.find("ArticleTitle"))) or words(article.find("VernacularTitle"))
+
+
+def english(title: str = "") -> str:
+    """Return a title without the brackets of a translation; empty where the words say that there is none."""
     if title.startswith("[") and title.rstrip(".").endswith("]"):
         inside = title.rstrip(".")[1:-1]
         if _balanced(inside):
             stop = "" if inside.endswith((".", "?", "!")) or not title.endswith(".") else "."
             title = inside.strip() + stop
-    if title.lower().rstrip(".") in _NO_TITLE:
-        title = ""
-    return title or words(article.find("VernacularTitle"))
+    return "" if title.lower().rstrip(".") in _NO_TITLE else title
 
 
 def _balanced(inside: str) -> bool:

@@ -6,7 +6,7 @@ DTD pubmed_250101, element CommentsCorrections; https://www.nlm.nih.gov/bsd/poli
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -88,13 +88,27 @@ def relations(citation: _Element, own: str, types: Collection[str]) -> Relations
         own: the record's id.
         types: its publication types, names or identifiers.
     """
+    found = citation.iterfind("CommentsCorrectionsList/CommentsCorrections")
+    return related(
+        ((one.get("RefType", ""), pmid_of(one.find("PMID"))) for one in found), own, types
+    )
+
+
+def related(
+    stated: Iterable[tuple[str, str | None]], own: str, types: Collection[str]
+) -> Relations:
+    """Return the relations that a record states.
+
+    Args:
+        stated: the kind of each, as ``RefType`` names it, and the other record's PMID; ``None``: it has none.
+        own: the record's id.
+        types: its publication types, names or identifiers.
+    """
     retracted = RETRACTED_TYPE in types or RETRACTED_UI in types
     concern = False
     of_others: dict[Warned, None] = {}
     same: dict[str, None] = {}
-    for relation in citation.iterfind("CommentsCorrectionsList/CommentsCorrections"):
-        kind = relation.get("RefType", "")
-        number = pmid_of(relation.find("PMID"))
+    for kind, number in stated:
         other = own if number is None else f"pmid:{number}"
         if kind in _RETRACTED:
             retracted = True

@@ -34,12 +34,17 @@ def trials(article: _Element) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for bank in article.iterfind("DataBankList/DataBank"):
         name = bank.find("DataBankName")
-        if _OTHER.sub("", plain(None if name is None else name.text).lower()) not in REGISTRIES:
-            continue
         for number in bank.iterfind("AccessionNumberList/AccessionNumber"):
-            if written := _written(plain(number.text)):
+            if written := registered("" if name is None else name.text, number.text):
                 found[written] = None
     return tuple(found)
+
+
+def registered(bank: str | None, number: str | None) -> str | None:
+    """Return a registration number as its registry writes it; ``None``: the data bank registers no trials."""
+    if _OTHER.sub("", plain(bank).lower()) not in REGISTRIES:
+        return None
+    return _written(plain(number)) or None
 
 
 def _written(number: str) -> str:

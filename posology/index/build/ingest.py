@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from posology.corpus.files import count_rows, expand
+from posology.corpus.files import count_rows, expand, skipped
 from posology.errors import BadFile, InputError
 from posology.index.build.annotator import teach
 from posology.index.build.batches import batches, read_ahead
+from posology.index.build.pace import Pace
 from posology.index.build.progress import Mark, Progress
 from posology.index.build.report import IngestProgress, IngestReport, Tally
 from posology.index.build.rows import RowBuilder, RowSource
@@ -31,12 +32,15 @@ def ingest(
     vectors: Path | None = None,
     progress: Callable[[IngestProgress], None] | None = None,
     finish: bool = True,
+    total: int | None = None,
+    row: Callable[[], None] = lambda: None,
+    phase: Callable[[str], None] = lambda _: None,
 ) -> IngestReport:
     """Read corpus files into an index. Blocking.
 
-    Readers see all of it at the end, together; after a crash, at the end of the next run. Earlier work is skipped:
-    files, and beginnings of files, by path, size and modification time; single records by content. A killed run
-    resumes at its last commit. Of two records with one id the later wins, in the order of ``paths``: all files after
+    Readers see a first ingest grow, if its ``total`` is given; a later one at its end, together; after a crash, at the
+    end of the next run. Earlier work is skipped: files, and beginnings of files, by path, size and modification time;
+    single records by content. A killed run resumes at its last commit. Of two records with one id the later wins, in the order of ``paths``: all files after
     the first unfinished one are read again.
 
     Args:
@@ -48,6 +52,9 @@ def ingest(
             its i-th non-blank line. Sentences are embedded all the same.
         progress: called after every commit.
         finish: whether to update the search indices at the end.
+        total: records of all files; ``None``: readers see nothing before the end.
+        row: called after each computed row.
+        phase: called with what begins.
 
     Returns:
         The counts, with the records and files that cannot be read.
@@ -59,19 +66,28 @@ def ingest(
         InputError: ``vectors`` do not fit; nothing has been written then.
     """
     builder = source.builder_for(index)
-    tally = Tally()
+    tally = Tally(skipped=tuple(skipped(paths)))
     files = _files(paths, tally)
     given = None if vectors is None else _given(vectors, files, index, source.embedder)
     with index.staged():
+        first = index.growth is not None
         marks = Progress(index.connection)
         _keep_order(files, marks, given)
         if source.annotator is not None:
+            phase("learning the words of the literature")
             teach(source.annotator, index, _unfinished(files, marks, given))
         writer = BatchWriter(
-            index=index, builder=builder, marks=marks, tally=tally, batch=source.batch
+            index=index,
+            builder=builder,
+            marks=marks,
+            tally=tally,
+            batch=source.batch,
+            pace=Pace(index=index, tally=tally, total=total if first else None, row=row),
         )
+        phase("encoding")
         writer.write(files, given=given, progress=progress)
         if finish:
+            phase("updating the search indices")
             index.finish()
             marks.tidy()
     return tally.report(files=len(files))
@@ -89,6 +105,8 @@ class BatchWriter:
     tally: Tally
     #: records a batch
     batch: int
+    #: ``None``: each batch is one commit, and nothing is published
+    pace: Pace | None = None
 
     def write(
         self,
@@ -112,7 +130,12 @@ class BatchWriter:
         stopped: set[str] = set()
         parts = batches(files, lambda file: _resume(file, self.marks, given), size=self.batch)
         for part in read_ahead(parts, self.builder):
-            refused = apply(part, self.index, self.builder, given, self.tally)
+            if self.pace is None:
+                refused = apply(part, self.index, self.builder, given, self.tally)
+            else:
+                take = self.pace.take
+                refused = apply(part, self.index, self.builder, given, self.tally, take=take)
+                self.pace.end()
             if part.mark is not None:
                 if refused and retried:
                     stopped.add(part.mark.path)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from posology.corpus.files import Skipped
 from posology.errors import BadFile, BadRecord
 from posology.index.build.progress import Mark
 
@@ -25,6 +26,8 @@ class IngestProgress:
     written: int
     #: records so far that the index had already
     unchanged: int
+    #: records so far that a later one replaced
+    replaced: int
     #: records so far that cannot be read
     bad: int
     #: seconds since the start
@@ -54,6 +57,8 @@ class IngestReport:
     removed: int = 0
     #: passages in the index whose retraction or concern status changed
     warned: int = 0
+    #: files and folders in the given folders that are not read
+    skipped: tuple[Skipped, ...] = ()
 
     @property
     def good(self) -> int:
@@ -78,6 +83,7 @@ class Tally:
     bad: int = 0
     listed: list[BadRecord] = field(default_factory=list)
     broken: list[BadFile] = field(default_factory=list)
+    skipped: tuple[Skipped, ...] = ()
     started: float = field(default_factory=time.monotonic)
 
     def add(
@@ -102,6 +108,11 @@ class Tally:
         if broken is not None:
             self.broken.append(broken)
 
+    @property
+    def seen(self) -> int:
+        """Return the number of records that the batches so far held, readable or not."""
+        return self.written + self.unchanged + self.replaced + self.bad
+
     def progress(self, mark: Mark) -> IngestProgress:
         """Return the counts so far, at the place of a mark."""
         return IngestProgress(
@@ -109,6 +120,7 @@ class Tally:
             line=mark.line,
             written=self.written,
             unchanged=self.unchanged,
+            replaced=self.replaced,
             bad=self.bad,
             seconds=time.monotonic() - self.started,
         )
@@ -126,4 +138,5 @@ class Tally:
             seconds=time.monotonic() - self.started,
             removed=self.removed,
             warned=self.warned,
+            skipped=self.skipped,
         )

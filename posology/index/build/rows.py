@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from posology.index.store import Index
     from posology.seams import Annotator, Embedder, TokenCodec
 
-#: records read, embedded and committed together
+#: records read and committed together
 BATCH = 512
+#: records encoded together, at the beginning and at most: the first are soon done, and more are not quicker
+FIRST_ENCODED, MOST_ENCODED = 16, 128
 
 
 class RowBuilder(Protocol):
@@ -81,7 +83,13 @@ class LocalRowBuilder:
     def rows(
         self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
     ) -> Iterator[Row]:
-        """Return one row per record, in order."""
+        """Return one row per record, in order, as soon as the records before are encoded."""
+        for part in _parts(records):
+            yield from self._rows(part, given)
+
+    def _rows(
+        self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
+    ) -> Iterator[Row]:
         passages = [record.passage for record, _ in records]
         sentences = [split(passage.text) for passage in passages]
         encoded = self.embedder.embed_passages(passages, sentences, self.codec)
@@ -128,6 +136,15 @@ class RowSource:
             annotator=self.annotator,
             codec=fitting(self.codec, self.embedder.name),
         )
+
+
+def _parts(
+    records: Sequence[tuple[Record, str]],
+) -> Iterator[Sequence[tuple[Record, str]]]:
+    start, size = 0, FIRST_ENCODED
+    while start < len(records):
+        yield records[start : start + size]
+        start, size = start + size, min(2 * size, MOST_ENCODED)
 
 
 def with_given(encoded: Encoded, given: GivenVectors | None, record: Record) -> Encoded:

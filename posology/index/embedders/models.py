@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from posology.devices import AUTO, CPU, find_device
 from posology.errors import EmbedderUnavailable
-from posology.hub import digest, find, without_progress_bars
+from posology.hub import digest, find, loading
 from posology.index.embedders.card import Card, Loaded
 from posology.index.embedders.options import Options, Precision
 
@@ -200,15 +200,17 @@ def has_dot_products() -> bool:
 
 def _open(folder: Path, *, embedder: str, device: str = "cpu") -> SentenceTransformer:
     try:
-        with without_progress_bars():
+        with loading():
+            import torch
             from sentence_transformers import SentenceTransformer
 
-            # Eager attention: on CPUs it is faster than the fused kernel for texts this short.
+            # Eager attention: on CPUs it is faster than the fused kernel for texts this short. Another dtype
+            # than float32 would be every thread's default while this one loads.
             model = SentenceTransformer(
                 str(folder),
                 device=device,
                 local_files_only=True,
-                model_kwargs={"attn_implementation": "eager"},
+                model_kwargs={"attn_implementation": "eager", "dtype": torch.float32},
             )
     # the parsers of damaged files raise any class of error
     except Exception as error:

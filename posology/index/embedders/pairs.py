@@ -13,7 +13,7 @@ import torch
 
 from posology.devices import CPU, find_device
 from posology.errors import ModelUnavailable
-from posology.hub import locate, without_reports
+from posology.hub import loading, locate
 from posology.index.embedders.models import torch_dtype
 from posology.index.embedders.windows import batches
 
@@ -60,22 +60,24 @@ def load_checkpoint(model: str, *, architecture: str, options: Options, what: st
     """
     folder, device = locate(model, kind=what), find_device(options.device)
     try:
+        import torch
         import transformers
 
-        with without_reports():
+        with loading(reports=False):
             loaded, report = getattr(transformers, architecture).from_pretrained(
                 folder,
                 local_files_only=True,
                 trust_remote_code=False,
                 output_loading_info=True,
-                dtype=torch_dtype(options.precision, device),
+                # converted below: another dtype would be every thread's default while this one loads
+                dtype=torch.float32,
                 # on CPUs it is faster than the fused kernel for texts this short
                 **({"attn_implementation": "eager"} if device == CPU else {}),
             )
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-        loaded.eval().to(device)
+        loaded.eval().to(device, torch_dtype(options.precision, device))
     # the parsers of damaged files raise any class of error
     except Exception as error:
         raise ModelUnavailable(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posology.errors import ModelUnavailable
-from posology.hub import digest, locate, without_reports
+from posology.hub import digest, loading, locate
 from posology.index.embedders.sentence_transformer import heading
 from posology.index.embedders.windows import batches
 from posology.types import Passage, Retrieval
@@ -109,7 +109,7 @@ def load(model: str) -> NextSentence:
     try:
         from transformers import AutoModelForNextSentencePrediction, AutoTokenizer
 
-        with without_reports():
+        with loading(reports=False):
             loaded, report = AutoModelForNextSentencePrediction.from_pretrained(
                 folder,
                 local_files_only=True,

@@ -236,6 +236,7 @@ class Retriever:
             index_version=view.version,
             query_tokens=found.encoded.tokens,
             codec=self._index.meta.codec,
+            growth=view.growth,
         )
         if self._reranker is not None:
             retrieval = reorder(retrieval, self._reranker, k)

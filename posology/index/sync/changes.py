@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
@@ -10,7 +10,7 @@ from posology.index.build.batches import Batch
 from posology.index.build.report import Tally
 from posology.index.build.rows import RowBuilder
 from posology.index.build.vectors import GivenVectors
-from posology.index.schema import digest
+from posology.index.schema import Row, digest
 from posology.index.store import Index
 from posology.index.sync.notices import NoticesBySource
 
@@ -111,7 +111,13 @@ class _Merge:
 
 
 def apply(
-    part: Batch, index: Index, builder: RowBuilder, given: GivenVectors | None, tally: Tally
+    part: Batch,
+    index: Index,
+    builder: RowBuilder,
+    given: GivenVectors | None,
+    tally: Tally,
+    *,
+    take: Callable[[list[Row]], None] = lambda _: None,
 ) -> int:
     """Commit a batch. Repeating it, wholly or in part, changes nothing.
 
@@ -121,6 +127,7 @@ def apply(
         builder: computes rows.
         given: vectors that came with the file; ``None``: there are none.
         tally: counts what is done.
+        take: called after each computed row with the rows that are not written yet; it may write and clear them.
 
     Returns:
         The number of good records that are not in the index, because no row of them could be computed.
@@ -132,16 +139,22 @@ def apply(
         found = digest(record.passage, given.raw(record.row) if given else b"")
         if known.get(name) != found:
             changed.append((record, found))
-    rows = tuple(builder.rows(changed, given)) if changed else ()
+    rows: list[Row] = []
+    missing = {record.passage.id for record, _ in changed}
+    written = len(missing)
+    for row in builder.rows(changed, given) if changed else ():
+        rows.append(row)
+        missing.remove(row.passage.id)
+        take(rows)
+    written -= len(missing)
     refused = builder.refused()
     # a record without a row does not keep its old passage from being removed
-    missing = {record.passage.id for record, _ in changed} - {row.passage.id for row in rows}
     removed = _remove(net, index, standing=net.records.keys() - missing)
     warned = index.warn(net.notices) if net.notices else 0
     if rows:
         index.upsert(rows)
     tally.add(
-        written=len(rows),
+        written=written,
         unchanged=part.passed + len(net.records) - len(changed),
         replaced=net.replaced,
         removed=removed,

@@ -119,7 +119,7 @@ def test_a_corrupted_gzip_is_a_bad_file(tmp_path: Path) -> None:
 def test_folders_give_their_files_in_order_and_files_come_once(tmp_path: Path) -> None:
     b = write(tmp_path / "b.jsonl", LINES[0])
     a = write(tmp_path / "a.jsonl.gz", LINES[1])
-    (tmp_path / "notes.csv").write_text("not a corpus")
+    (tmp_path / "figure.png").write_text("not a corpus")
     (tmp_path / "README.txt").write_text("about the corpus")
     assert list(expand([tmp_path, b, tmp_path / "." / "a.jsonl.gz"])) == [a, b]
 

@@ -140,3 +140,40 @@ def test_long_names_make_ids_that_fit(tmp_path: Path) -> None:
     other = folder / ("n" * 239 + ".txt")
     other.write_text("Salt.")
     assert passages(other)[0].id != passage.id
+
+
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        ("31000001\n31000002\n", 2),
+        ("31000001, 31000002;31000003", 3),
+        ("\ufeffPMID\r\n31000001\r\n\r\n", 1),
+        ("PMID: 31000001\nPMID: 31000002", 2),
+    ],
+)
+def test_a_list_of_pmids_is_no_prose_and_says_how_to_get_the_records(
+    tmp_path: Path, content: str, count: int
+) -> None:
+    path = tmp_path / "pmid-salt-set.txt"
+    path.write_text(content, encoding="utf-8", newline="")
+    (bad,) = read(path)
+    assert isinstance(bad, BadFile)
+    assert f"{count} PMIDs" in bad.reason
+    assert "Format PubMed" in bad.reason
+
+
+@pytest.mark.parametrize(
+    "content", ["12", "In 2012 it helped.", "31000001 helped", "5 mg\n31000001\n"]
+)
+def test_a_text_with_numbers_is_prose(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(content, encoding="utf-8")
+    assert texts(path) == [content.strip()]
+
+
+def test_a_long_list_of_pmids_is_known_by_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"{31_000_000 + i}\n" for i in range(50_000)), encoding="utf-8")
+    (bad,) = read(path)
+    assert isinstance(bad, BadFile)
+    assert "more than" in bad.reason

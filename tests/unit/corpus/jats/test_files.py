@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tarfile
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -191,6 +194,76 @@ def test_an_archive_is_read_member_by_member(tmp_path: Path) -> None:
     (bad,) = [item for item in found if isinstance(item, BadRecord)]
     assert bad.record == "x/broken\ufffd.xml"
     assert sorted(item.name for item in tmp_path.iterdir()) == ["oa.tar.gz"]
+
+
+def header(kind: bytes, size: int, name: str = "x") -> bytes:
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, size
+    return info.tobuf(tarfile.USTAR_FORMAT)
+
+
+def padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % 512)
+
+
+@pytest.mark.parametrize("kind", [b"L", b"K", b"x", b"g", b"X"])
+def test_a_header_is_not_read_into_memory_whatever_its_size(tmp_path: Path, kind: bytes) -> None:
+    path = tmp_path / "oa.tar.gz"
+    good = archive({"PMC1.xml": article(ids={"pmc": "1"}).encode()}, "w")
+    member = good[: 512 + -(-int(good[124:135], 8) // 512) * 512]
+    with gzip.open(path, "wb", compresslevel=1) as out:
+        out.write(member + header(kind, 64 * 1024**2))
+        for _ in range(64):
+            out.write(bytes(1024**2))
+    tracemalloc.start()
+    try:
+        found = list(jats.read_archive(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # what came before is read
+    assert [item.id for item in found if isinstance(item, Parts)] == ["pmcid:PMC1"]
+    (bad,) = [item for item in found if isinstance(item, BadFile)]
+    assert "67,108,864" in bad.reason
+    assert peak < 16 * 1024**2
+
+
+def test_headers_without_end_and_sparse_members_are_bad_files(tmp_path: Path) -> None:
+    path = tmp_path / "oa.tar"
+    name = padded(b"a" * 600)
+    path.write_bytes((header(b"L", 600) + name) * 2_000)
+    (bad,) = jats.read_archive(path)
+    assert isinstance(bad, BadFile)
+    path.write_bytes(header(b"S", 0))
+    (bad,) = jats.read_archive(path)
+    assert isinstance(bad, BadFile)
+    assert "sparse" in bad.reason
+    records = b"".join(
+        b"%d %s\n" % (len(one) + 4, one) for one in (b"GNU.sparse.major=1", b"GNU.sparse.minor=0")
+    )
+    path.write_bytes(
+        header(b"x", len(records))
+        + padded(records)
+        + header(b"0", 512)
+        + padded(b"999999999\n" + b"1\n" * 200)
+    )
+    (bad,) = jats.read_archive(path)
+    assert isinstance(bad, BadFile)
+    assert "sparse" in bad.reason
+
+
+def test_long_names_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "oa.tar"
+    name = f"{'long/' * 60}PMC1.xml"
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        data = article(ids={"pmc": "1"}).encode()
+        with tarfile.open(path, "w", format=form) as out:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            out.addfile(info, io.BytesIO(data))
+        found = list(jats.read_archive(path))
+        assert [item.id for item in found if isinstance(item, Parts)] == ["pmcid:PMC1"]
+        assert not [item for item in found if isinstance(item, BadFile | BadRecord)]
 
 
 def test_an_archive_without_articles_is_a_bad_file(tmp_path: Path) -> None:

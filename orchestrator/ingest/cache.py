@@ -1,0 +1,111 @@
+"""Indices of folders that a user asks without having ingested them: in the cache, found again by content."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
+from orchestrator.settings import Settings
+from posology.corpus.files import check, expand
+from posology.errors import BadFile, ConfigurationError, InputError
+from posology.index.build.report import IngestReport
+from posology.index.embedders.paid.models import PROVIDER
+from posology.index.schema import FORMAT, SPLITTER
+
+#: indices that are kept, however long ago they were used
+KEPT = 20
+#: seconds since its last use in which an index is never removed: another process may read it
+_IN_USE = 24 * 3_600.0
+#: file of an index that holds all of its files
+_COMPLETE = "complete"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CachedIndex:
+    """An index of given files."""
+
+    place: Path
+    #: ``None``: it was there already
+    report: IngestReport | None
+
+
+def cached_index(
+    paths: Sequence[Path], settings: Settings, *, console: Console | None = None
+) -> CachedIndex:
+    """Return the index of files, which is made unless files of the same names and content have one. Blocking.
+
+    An interrupted ingest resumes at the next call. Of indices that were not used for a day, the :data:`KEPT` most
+    recently used are kept.
+
+    Args:
+        paths: files and folders.
+        settings: the configuration.
+        console: shows the progress of an ingest; ``None``: none is shown.
+
+    Raises:
+        InputError: a path cannot be read, or none of the files holds a readable record.
+        ConfigurationError: no cache is configured, or vectors would be bought.
+    """
+    cache = settings.cache_folder
+    if cache is None:
+        raise ConfigurationError(
+            "POSOLOGY_CACHE is off, so the files' index cannot be kept: run `posology ingest PATH --index DIR`"
+        )
+    if (settings.embedder or "").partition(":")[0] == PROVIDER:
+        raise ConfigurationError(
+            f"the embedder {settings.embedder} is paid, and `ask PATH` buys no vectors: run `posology ingest PATH`, "
+            "which prints the cost first"
+        )
+    check(paths)
+    folders = cache / "folders"
+    place = folders / _key(paths, settings)
+    done = place / _COMPLETE
+    report = None
+    if not done.exists():
+        report = run_ingest(paths, settings, Target(place=str(place / "index")), console=console)
+        if not report.good:
+            shutil.rmtree(place)
+            first = next(iter((*report.bad_files, *report.bad_records)), None)
+            why = f": {first}" if first is not None else ""
+            raise InputError(f"none of the files holds a readable record{why}", files=report.files)
+    done.touch()
+    _tidy(folders)
+    return CachedIndex(place=place / "index", report=report)
+
+
+def _key(paths: Sequence[Path], settings: Settings) -> str:
+    """Return a digest of the files' names and content, and of all that decides how they are indexed."""
+    digest = hashlib.sha256(
+        repr(
+            (FORMAT, SPLITTER, settings.embedder, settings.self_information, settings.token_codes)
+        ).encode()
+    )
+    for file in expand(paths):
+        if isinstance(file, BadFile):
+            continue
+        with file.open("rb") as opened:
+            content = hashlib.file_digest(opened, "sha256").digest()
+        digest.update(repr((file.name, content)).encode())
+    return digest.hexdigest()[:24]
+
+
+def _tidy(folders: Path) -> None:
+    """Remove the indices that were used longest ago."""
+    used: list[tuple[float, Path]] = []
+    for place in folders.iterdir():
+        try:
+            used.append(((place / _COMPLETE).stat().st_mtime, place))
+        except FileNotFoundError:
+            # an ingest runs there, or was interrupted
+            used.append((place.stat().st_mtime, place))
+    for at, place in sorted(used, reverse=True)[KEPT:]:
+        if time.time() - at > _IN_USE:
+            shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Documents that people write: pages in HTML and files of Word."""

@@ -1,0 +1,77 @@
+"""Entries of an export, and the items that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from posology.corpus.decoding import FAULTS, message
+from posology.corpus.items import Item, Notice, Record
+from posology.corpus.pubmed.record import Parsed
+from posology.errors import BadFile, BadRecord
+
+#: texts by the name of their field, in the order of the file
+Values: TypeAlias = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """One entry of an export, as it stands in the file."""
+
+    #: place in the file, counted from 1; places ascend
+    line: int
+    values: Values = field(default_factory=dict)
+    #: why it cannot be read; empty: it can
+    reason: str = ""
+
+
+class Unreadable(Exception):
+    """A file that cannot be read further, with the reason."""
+
+
+#: reads an entry's fields
+Build: TypeAlias = Callable[[Values, Path], Parsed]
+#: reads a file's entries; it raises :class:`Unreadable`, or one of the faults of a text
+Entries: TypeAlias = Callable[[Path], Iterable[Entry]]
+
+
+def items(entries: Entries, build: Build, path: Path, *, after: int) -> Iterator[Item]:
+    """Yield the items of a file of entries; see :mod:`posology.corpus.items`.
+
+    A file without any entry is a :class:`~posology.errors.BadFile`.
+    """
+    last = 0
+    try:
+        for row, entry in enumerate(entries(path)):
+            last = entry.line
+            if last > after:
+                parsed = Parsed(reason=entry.reason) if entry.reason else build(entry.values, path)
+                yield from _items(parsed, path=path, line=last, row=row)
+        if not last:
+            yield BadFile("holds no record", path=str(path))
+    except Unreadable as error:
+        yield BadFile(str(error), path=str(path), line=last or None)
+    except FAULTS as error:
+        yield BadFile(message(error), path=str(path), line=last or None)
+
+
+def count(entries: Entries, path: Path) -> int:
+    """Return the number of entries, up to where the file can be read."""
+    found = 0
+    try:
+        for _ in entries(path):
+            found += 1
+    except (Unreadable, *FAULTS):
+        pass  # `items` reports it with its line
+    return found
+
+
+def _items(parsed: Parsed, *, path: Path, line: int, row: int) -> Iterator[Item]:
+    for one in parsed.warned:
+        yield Notice(target=one.target, kind=one.kind, by=one.by, path=path, line=line)
+    if parsed.passage is None:
+        yield BadRecord(parsed.reason, path=str(path), line=line, record=parsed.id)
+    else:
+        yield Record(passage=parsed.passage, path=path, line=line, row=row)

@@ -1,0 +1,108 @@
+"""``posology ask QUESTION PATH``: files that nobody has ingested."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from orchestrator.cli.app import app
+from orchestrator.ingest import cache
+
+QUESTION = "What was the starting dose of atenolol?"
+CLI = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("POSOLOGY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("POSOLOGY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("POSOLOGY_EMBEDDER_BACKEND", "torch")
+    monkeypatch.delenv("POSOLOGY_INDEX", raising=False)
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    rows = (
+        {
+            "id": "n:1",
+            "title": "Atenolol",
+            "text": "The starting dose of atenolol was 25 mg daily.",
+        },
+        {"id": "n:2", "title": "Statins", "text": "Statins lower cholesterol."},
+    )
+    (papers / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (papers / "figure.png").write_bytes(b"\x89PNG")
+    return papers
+
+
+def indices(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "cache" / "folders").glob("*"))
+
+
+def test_files_are_indexed_once_and_answered_from(folder: Path, tmp_path: Path) -> None:
+    first = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
+    assert first.exit_code == 0, first.output
+    assert "25 mg" in json.loads(first.stdout)["evidence"][0]["quote"]
+    assert "figure.png" in first.stderr
+    (place,) = indices(tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in (place / "index").rglob("*.lance")}
+    again = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
+    assert again.stderr == ""
+    assert json.loads(again.stdout)["evidence"] == json.loads(first.stdout)["evidence"]
+    assert {p: p.stat().st_mtime_ns for p in (place / "index").rglob("*.lance")} == before
+
+
+def test_another_content_is_another_index_and_the_same_elsewhere_is_not(
+    folder: Path, tmp_path: Path
+) -> None:
+    assert CLI.invoke(app, ["ask", QUESTION, str(folder)]).exit_code == 0
+    elsewhere = tmp_path / "elsewhere"
+    folder.rename(elsewhere)
+    assert CLI.invoke(app, ["ask", QUESTION, str(elsewhere)]).exit_code == 0
+    assert len(indices(tmp_path)) == 1
+    # the paper of the answer is gone, so nothing may be quoted from it
+    (elsewhere / "a.jsonl").write_text(json.dumps({"id": "n:2", "text": "Statins help."}) + "\n")
+    done = CLI.invoke(app, ["ask", QUESTION, str(elsewhere), "--json"])
+    assert "atenolol was" not in done.stdout
+    assert len(indices(tmp_path)) == 2
+
+
+def test_what_cannot_be_read_leaves_nothing(folder: Path, tmp_path: Path) -> None:
+    (folder / "a.jsonl").write_text("{oops\n")
+    done = CLI.invoke(app, ["ask", QUESTION, str(folder)])
+    assert done.exit_code == 3
+    assert indices(tmp_path) == []
+    missing = CLI.invoke(app, ["ask", QUESTION, str(tmp_path / "none")])
+    assert missing.exit_code == 3
+    both = CLI.invoke(app, ["ask", QUESTION, str(folder), "--index", "x"])
+    assert both.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("POSOLOGY_CACHE", "off"), ("POSOLOGY_EMBEDDER", "openai:any")]
+)
+def test_without_a_cache_or_with_a_paid_embedder_it_is_refused(
+    folder: Path, name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    done = CLI.invoke(app, ["ask", QUESTION, str(folder)])
+    assert done.exit_code == 4
+    assert "posology ingest" in done.stderr
+
+
+def test_indices_of_long_ago_are_removed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "KEPT", 1)
+    old, recent = (tmp_path / "cache" / "folders" / name for name in ("old", "recent"))
+    for place, days in ((old, 3), (recent, 0)):
+        place.mkdir(parents=True)
+        (place / "complete").touch()
+        at = time.time() - days * 86_400
+        os.utime(place / "complete", (at, at))
+    assert CLI.invoke(app, ["ask", QUESTION, str(folder)]).exit_code == 0
+    assert not old.exists()
+    assert recent.exists()
