@@ -12,14 +12,8 @@ from orchestrator.question.decider import Remaining, RemainingBudget, remaining_
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger
-from posology.budget.ledger.redis import RedisLedger
-from posology.budget.tenants.meter import RedisMeter
 from posology.llm.accounting import Account
 from posology.seams import Meter
-from posology.store.connection import connect
-
-#: tries of each command while Redis is unreachable, for an interactive user
-_TRIES = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +62,12 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
     if url is None:
         yield Budget(ledger=MemoryLedger(tenant=name, lease=lease), meter=None)
         return
-    redis = connect(url, tries=_TRIES)
+    # a process without Redis imports neither its client nor that of the rate limits
+    from posology.budget.ledger.redis import RedisLedger
+    from posology.budget.tenants.meter import RedisMeter
+    from posology.store.connection import FEW_TRIES, connect
+
+    redis = connect(url, tries=FEW_TRIES)
     try:
         yield Budget(
             ledger=RedisLedger(redis, url, tenant=name, lease=lease),

@@ -41,7 +41,7 @@ class AnswerReply(BaseModel):
 
 def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
     """Render the messages for a question over excerpts, which are labelled P1, P2, … in their order."""
-    fenced = fence(excerpts)
+    fenced = fence(excerpts, question=query.text)
     return render(
         "answer",
         question=query.text,

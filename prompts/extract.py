@@ -37,7 +37,7 @@ class ExtractReply(BaseModel):
 
 def render_extract(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
     """Render the messages for one partition's excerpts, labelled P1, P2, … in their order."""
-    fenced = fence(excerpts)
+    fenced = fence(excerpts, question=query.text)
     return render(
         "extract",
         question=query.text,

@@ -13,6 +13,12 @@ from posology.types import Excerpt, Passage
 OMISSION = " […] "
 #: prefix of a summary, which must not be quoted
 SUMMARY = "summary (a model's words, not to be quoted): "
+#: control characters, and the tags that can spell a text which only a model reads; those that separate words become spaces
+_UNSEEN = {
+    code: " " if chr(code).isspace() else None
+    for code in (*range(0x20), *range(0x7F, 0xA0), *range(0xE0000, 0xE0080))
+    if chr(code) not in "\t\n\r"
+}
 #: labels as models write them: P1, p1, [P1], 1
 _LABEL = re.compile(r"\[?([A-Za-z]?)([1-9][0-9]{0,3})\]?")
 
@@ -39,21 +45,22 @@ def position(given: str, letter: str = "P") -> int | None:
     return int(match[2]) - 1
 
 
-def fence(excerpts: Sequence[Excerpt]) -> Fenced:
+def fence(excerpts: Sequence[Excerpt], *, question: str = "") -> Fenced:
     """Fence excerpts in their order, under the labels P1, P2 and so on.
 
     A summary follows its passage's text, or replaces it if no sentence is shown.
     """
-    return enclose([_body(excerpt) for excerpt in excerpts])
+    return enclose([_body(excerpt) for excerpt in excerpts], question=question)
 
 
-def enclose(bodies: Sequence[str], letter: str = "P") -> Fenced:
-    """Fence texts in their order.
+def enclose(bodies: Sequence[str], letter: str = "P", *, question: str = "") -> Fenced:
+    """Fence texts in their order, without characters that nobody sees.
 
     The code derives from the content, so that the same call renders the same way, and is chosen so
-    that no text contains it.
+    that neither a text nor the question contains it.
     """
-    code = _code(bodies)
+    bodies = [body.translate(_UNSEEN) for body in bodies]
+    code = _code(bodies, question)
     blocks = [
         f"[[{label(i, letter)} {code}]]\n{body}\n[[/{label(i, letter)} {code}]]"
         for i, body in enumerate(bodies)
@@ -79,9 +86,9 @@ def shown(excerpt: Excerpt) -> str:
     return "".join(parts)
 
 
-def _code(bodies: Sequence[str]) -> str:
+def _code(bodies: Sequence[str], question: str) -> str:
     digest = hashlib.sha256("\0".join(bodies).encode("utf-8", "surrogatepass"))
-    while any((code := digest.hexdigest()[:10]) in body for body in bodies):
+    while any((code := digest.hexdigest()[:10]) in text for text in (*bodies, question)):
         digest.update(b"+")
     return code
 

@@ -31,7 +31,7 @@ def render_label(query: Query, title: str, sentences: Sequence[str]) -> Rendered
     """
     rows = [f"title: {_plain(title)}"] if title.strip() else []
     rows += [f"[{number}] {_plain(sentence)}" for number, sentence in enumerate(sentences, 1)]
-    fenced = enclose(["\n".join(rows)])
+    fenced = enclose(["\n".join(rows)], question=query.text)
     return render("label", question=query.text, code=fenced.code, passage=fenced.text)
 
 

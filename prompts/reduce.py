@@ -71,7 +71,7 @@ def render_reduce(
         findings: of all partitions.
         unread: partitions that could not be read; only that is rendered.
     """
-    fenced = enclose([_body(finding) for finding in findings], LETTER)
+    fenced = enclose([_body(finding) for finding in findings], LETTER, question=query.text)
     return render(
         "reduce",
         question=query.text,

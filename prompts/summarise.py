@@ -41,7 +41,7 @@ def render_summarise(query: Query, excerpts: Sequence[Excerpt], *, words: int) -
         excerpts: what is to be shortened.
         words: that all summaries together may have.
     """
-    fenced = fence(excerpts)
+    fenced = fence(excerpts, question=query.text)
     return render(
         "summarise",
         question=query.text,

@@ -29,6 +29,8 @@ class Parts:
     choose: Choose | None = None
     #: passages a partition; ``None``: the strategy's default
     partition_size: int | None = None
+    #: predicted seconds of a compression, above which it is refused; ``None``: no limit
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +55,9 @@ def _compressed(dose: Dose, parts: Parts) -> Strategy:
     from strategies.compressed import CompressedRag
 
     compressor = None if parts.choose is None else parts.choose(dose.compressor)
-    return _in_steps(CompressedRag(compressor=compressor, keep=dose.keep), dose)
+    return _in_steps(
+        CompressedRag(compressor=compressor, keep=dose.keep, seconds=parts.seconds), dose
+    )
 
 
 def _briefcontext(_: Dose, parts: Parts) -> Strategy:
@@ -88,7 +92,11 @@ def takes_compressor(strategy: object) -> bool:
 
 
 def make(
-    dose: Dose, *, choose: Choose | None = None, partition_size: int | None = None
+    dose: Dose,
+    *,
+    choose: Choose | None = None,
+    partition_size: int | None = None,
+    seconds: float | None = None,
 ) -> Strategy:
     """Build the strategy of a dose. Blocking: a compressor may load a model.
 
@@ -96,6 +104,7 @@ def make(
         dose: names a strategy of :data:`STRATEGIES`; its number of passages is applied to the task instead.
         choose: returns compressors; ``None``: the strategy's default.
         partition_size: passages a partition; ``None``: the strategy's default.
+        seconds: predicted seconds of a compression, above which it is refused; ``None``: no limit.
 
     Raises:
         InputError: no such strategy.
@@ -107,5 +116,5 @@ def make(
         known = ", ".join(STRATEGIES)
         raise InputError(f"unknown strategy {dose.strategy!r}: choose one of {known}")
     return STRATEGIES[dose.strategy].build(
-        dose, Parts(choose=choose, partition_size=partition_size)
+        dose, Parts(choose=choose, partition_size=partition_size, seconds=seconds)
     )

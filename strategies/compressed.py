@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import anyio.to_thread
+from anyio.lowlevel import RunVar
 
+from posology.errors import InvalidQuery
 from posology.seams import Complete, Compressor, Guess, Rewriter
 from posology.types import (
     Answer,
@@ -30,6 +32,19 @@ NAME = "compressed"
 NOTHING_LEFT = "Nothing of the passages was left to read when they were compressed."
 #: precedes the remaining text of a passage that has a summary
 _TEXT = "\ntext: "
+#: seconds of computing above which compressions of a process run one after another
+_LONG = 2.0
+_TURN = RunVar[anyio.CapacityLimiter]("_TURN")
+
+
+def _one_by_one() -> anyio.CapacityLimiter:
+    """Return the limiter of long compressions: several at once take the cores from short ones, and end no sooner."""
+    try:
+        return _TURN.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(1)
+        _TURN.set(limiter)
+        return limiter
 
 
 class CompressedRag(OneCall):
@@ -44,18 +59,24 @@ class CompressedRag(OneCall):
     Args:
         compressor: selects or writes what is shown; ``None``: LeanContext.
         keep: share to keep, 0 to 1; ``None``: the compressor's own choice.
+        seconds: predicted seconds of computing, above which nothing is compressed; ``None``: no limit.
 
     Raises:
         ValueError: ``keep`` is not 0 to 1.
     """
 
     def __init__(
-        self, *, compressor: Compressor | Rewriter | None = None, keep: float | None = None
+        self,
+        *,
+        compressor: Compressor | Rewriter | None = None,
+        keep: float | None = None,
+        seconds: float | None = None,
     ) -> None:
         if keep is not None and not 0 <= keep <= 1:
             raise ValueError(f"keep must be from 0 to 1 (got {keep})")
         self.compressor = LeanContext() if compressor is None else compressor
         self.keep = keep
+        self.seconds = seconds
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from what is left of the passages, in their order.
@@ -64,6 +85,7 @@ class CompressedRag(OneCall):
 
         Raises:
             ProviderError: a call failed, a rewriter's included.
+            InvalidQuery: compressing would take longer than it may.
         """
         passages = task.retrieval.passages
         if not passages:
@@ -100,12 +122,12 @@ class CompressedRag(OneCall):
         return ask(task, compressed.excerpts, strategy=NAME)
 
     def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
-        """Plan a rewriter's calls and the call for an answer. Runs only compressors that select text."""
+        """Plan a rewriter's calls and the call for an answer. Runs only compressors that select text in time."""
         compressor = self.compressor
         if not task.retrieval.passages:
             return
         if not isinstance(compressor, Rewriter):
-            if compressor.extractive:
+            if compressor.extractive and not self._too_long(task):
                 yield from super().calls(task, guess)
             else:
                 yield self._unwritten(task, guess)
@@ -119,6 +141,13 @@ class CompressedRag(OneCall):
         # if the rewriter keeps nothing, there is no call for an answer
         yield replace(self._unwritten(task, guess), share=guess.found(task.model))
 
+    def _too_long(self, task: Task) -> bool:
+        assert not isinstance(self.compressor, Rewriter)
+        return (
+            self.seconds is not None
+            and self.compressor.seconds(task.retrieval, self.keep) > self.seconds
+        )
+
     def count(self, task: Task) -> int:
         """Return 1, or 2 with a rewriter."""
         return super().count(task) + isinstance(self.compressor, Rewriter)
@@ -126,9 +155,20 @@ class CompressedRag(OneCall):
     async def _compress(self, task: Task, complete: Complete) -> Compressed:
         if isinstance(self.compressor, Rewriter):
             return await self.compressor(task, self.keep, complete)
+        needed = await anyio.to_thread.run_sync(self.compressor.seconds, task.retrieval, self.keep)
+        if self.seconds is not None and needed > self.seconds:
+            raise InvalidQuery(
+                f"{self.compressor.name} would compute for about {needed:.0f} s, and at most {self.seconds:g} s are "
+                "allowed: ask for fewer passages (k), or name another compressor",
+                field="compressor",
+            )
         # a compressor may compute for minutes: neither other questions nor a cancellation wait for it
         return await anyio.to_thread.run_sync(
-            self.compressor, task.retrieval, self.keep, abandon_on_cancel=True
+            self.compressor,
+            task.retrieval,
+            self.keep,
+            abandon_on_cancel=True,
+            limiter=_one_by_one() if needed > _LONG else None,
         )
 
     def _unwritten(self, task: Task, guess: Guess) -> PlannedCall:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,9 @@ from posology.text.quotes import Claimed, Verified, verify
 from posology.types import Dose, Excerpt, Retrieved, Task
 from prompts.answer import Quote
 from prompts.fence import position
+
+#: what may be a reference to passages in an answer: ``[P1]``, ``(P1, P3)``, ``[P2, 2015, Review]``
+_BRACKETS = re.compile(r"\[(P\d+(?:[,;][^\[\]]*)?)\]|\((P\d+(?:\s*[,;]\s*P\d+)*)\)")
 
 
 def whole(passages: Sequence[Retrieved]) -> tuple[Excerpt, ...]:
@@ -54,6 +58,23 @@ def check(quotes: Sequence[Quote], excerpts: Sequence[Excerpt]) -> Verified:
     """
     texts = {excerpt.passage.id: excerpt.passage.text for excerpt in excerpts}
     return verify([Claimed(passage_id=_source(q, excerpts), quote=q.quote) for q in quotes], texts)
+
+
+def name_sources(text: str, excerpts: Sequence[Excerpt]) -> str:
+    """Replace the labels in an answer's brackets by the ids of the passages.
+
+    A label means something only beside the prompt. Labels of no excerpt stay as they are.
+    """
+
+    def named(label: re.Match[str]) -> str:
+        place = int(label[1]) - 1
+        return excerpts[place].passage.id if 0 <= place < len(excerpts) else label[0]
+
+    def bracket(found: re.Match[str]) -> str:
+        inner = re.sub(r"(?<=[\[(,; ])P(\d{1,6})(?=[\]),;])", named, found[0])
+        return f"[{inner[1:-1]}]" if inner != found[0] else inner
+
+    return _BRACKETS.sub(bracket, text)
 
 
 def remarks(verified: Verified) -> tuple[str, ...]:

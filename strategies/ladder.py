@@ -85,7 +85,11 @@ class Ladder:
         steps = self._steps(task)
         if not steps:
             return await self.inner(task, complete)
-        climb = _Climb(passages=len(task.retrieval.passages), words=words(task.retrieval.passages))
+        climb = _Climb(
+            passages=len(task.retrieval.passages),
+            words=words(task.retrieval.passages),
+            calls=len(steps),
+        )
         for step in steps:
             counting = _Counting(complete)
             try:
@@ -164,8 +168,9 @@ class _Counting:
 class _Climb:
     """The outcome of the steps so far."""
 
-    def __init__(self, *, passages: int, words: int) -> None:
+    def __init__(self, *, passages: int, words: int, calls: int) -> None:
         self._passages = passages
+        self._calls = calls
         self._words = words
         #: words that were shown, repetitions included; ``None`` once it is unknown of a call
         self._shown: float | None = 0.0
@@ -214,7 +219,8 @@ class _Climb:
         if isinstance(self.kept, Refusal):
             return [f"Refused in {_calls(len(self._rungs))}, which read {self._share(seen)}."]
         rung = self._rungs[self._kept_at]
-        remarks = [f"Answered from {self._range(rung)}, in call {self._kept_at + 1} of a ladder."]
+        call = f" (call {self._kept_at + 1} of up to {self._calls})" if self._calls > 1 else ""
+        remarks = [f"Answered from {self._range(rung)}{call}."]
         if later := len(self._rungs) - 1 - self._kept_at:
             remarks.append(
                 f"None of its quotes stands, and {_calls(later)} that came after it gave no answer."

@@ -22,7 +22,7 @@ from posology.types import (
 )
 from prompts.answer import AnswerReply, render_answer, reply_schema
 from prompts.lengths import reply_tokens
-from strategies.evidence import check, remarks
+from strategies.evidence import check, name_sources, remarks
 
 NOTHING_FOUND = "No passage was found for this question."
 
@@ -103,14 +103,14 @@ def conclude(
         )
     answer = reply.answer.strip()
     if not reply.answerable or not answer:
-        return _refuse(answer, reply, strategy)
+        return _refuse(name_sources(answer, excerpts), reply, strategy)
     verified = check(reply.quotes, excerpts)
     choice = reply.choice if reply.choice in query.choices else None
     # an answer of 'no' can sound like a refusal: the wording decides only without quotes and verdict
     if not verified.citations and choice is None and is_refusal(answer):
-        return _refuse(answer, reply, strategy)
+        return _refuse(name_sources(answer, excerpts), reply, strategy)
     return Answer(
-        text=answer,
+        text=name_sources(answer, excerpts),
         choice=choice,
         citations=verified.citations,
         dropped_quotes=len(verified.dropped),

@@ -142,11 +142,18 @@ def repair_messages(call: Call, reply: str, complaint: str) -> tuple[Message, ..
 
 def _complaint(error: ValidationError) -> str:
     lines = [
-        f"- {'.'.join(map(str, item['loc'])) or 'the object'}: {item['msg']}"
+        f"- {_place(item['loc'], unknown=item['type'] == 'extra_forbidden')}: {item['msg']}"
         for item in error.errors(include_url=False, include_input=False, include_context=False)
     ]
     text = "\n".join(lines)
     return text if len(text) <= MAX_COMPLAINT else text[: MAX_COMPLAINT - 1] + "…"
+
+
+def _place(parts: tuple[int | str, ...], *, unknown: bool) -> str:
+    """Return the place of an error. A name that the model chose is left out: it would stand outside any fence."""
+    known = parts[:-1] if unknown else parts
+    place = ".".join(map(str, known)) or "the object"
+    return f"an unknown field of {place}" if unknown else place
 
 
 def _refuse_cut(call: Call, completion: Completion) -> None:

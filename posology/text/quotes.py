@@ -11,12 +11,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 from posology.text._edges import cuts_token, drops_comparison, drops_negation, sentence_at
 from posology.types import Citation
 
 #: A quote of fewer words and numbers than this is no evidence, unless it is a whole sentence.
 MIN_TOKENS = 3
+
+#: Places of one wording that are looked at: of a text that repeats one word, each would be, at its own cost.
+MOST_PLACES = 500
 
 #: Characters that a quote and its source may exchange. Nothing else is folded: no case (but for
 #: the first letter), no compatibility forms, so that 10² is never 102.
@@ -114,7 +118,7 @@ def locate(quote: str, text: str) -> Span | DropReason:
         return DropReason.TOO_SHORT if marks and marks in text else DropReason.NOT_FOUND
     reason: DropReason | None = None
     for wording in _wordings(quote):
-        for span in _occurrences(wording, text):
+        for span in islice(_occurrences(wording, text), MOST_PLACES):
             objection = _objection(span, text)
             if objection is None:
                 return span

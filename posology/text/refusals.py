@@ -90,165 +90,164 @@ _STATED = (
 _DETAIL = r"(?:information|context|detail|details|info)"
 _PREPOSITION = r"(?:in|from|by|within|on|based on|with|using|given|on the basis of)"
 
+# Patterns as text are compiled at their first use: it takes as long as the rest of a command's own modules.
 #: A whole reply that declines in a word or two.
-_BARE = re.compile(
+_BARE = (
     r"(?:n a|na|null|nil|unknown|undetermined|indeterminate|unsure|idk|no idea|no clue|unanswerable|not answerable|not answered|refused?|do(?:es)? not know|(?:data|information) (?:un|not )available|"
     r"no (?:answer|response|result|information|info)s?|(?:answer )?not "
     r"(?:sure|known|available|applicable|clear|enough information|mentioned|specified|stated|"
     r"provided|found|given|reported|in (?:the )?(?:passages?|context|text)))"
 )
 
-_DECLINES = re.compile(
-    "|".join(
+_DECLINES = "|".join(
+    (
+        # the speaker cannot
         (
-            # the speaker cannot
-            (
-                r"\bi (?:really |simply |honestly |just )?(?:do|could|did|was|am|would|will) not\b"
-                r"(?! recommend)"
-            ),
-            (
-                r"\bi (?:cannot|have no|lack|am unable|was unable|must decline|have to decline|"
-                r"would need|need more|found no(?:thing)? (?:answer|information|mention|passage|in))"
-            ),
-            (
-                rf"^(?:cannot|unable to|not able to|not possible to|impossible to|could not|did not) "
-                rf"(?:be )?(?:{_ASK}|{_DONE}|find|locate|provide|give)\b"
-            ),
-            (
-                r"\bwe (?:cannot|could not|do not|are unable to) (?:\w+ly )?"
-                rf"{_ASK}\b[^.]*(?:\b{_SOURCE}|\bthis\b|\bthat\b|question)"
-            ),
-            # the sources do not
-            rf"\b{_SOURCE}[^.]{{0,60}}?\b{_NOT} (?:\w+ly )?{_TELL}\b",
-            (
-                rf"\b{_SOURCE} (?:lack|omit|lacks|omits|say nothing|says nothing|(?:is|are) silent|"
-                r"(?:is|are) (?:not (?:relevant|sufficient|enough|about)|irrelevant|insufficient|"
-                r"unrelated))\b"
-            ),
-            (
-                rf"\b(?:none|neither|nothing)\b (?:of )?(?:in )?{_SOURCE}[^.]{{0,40}}?"
-                r"\b(?:mention|address|contain|answer|discuss|provide|say|state|report|describe|give|"
-                r"specif|cover|relevant|relate|deal|helps?\b|about|pertain|include|allow|indicate)"
-            ),
-            (
-                r"^(?:none|neither)(?: of (?:them|these|those))? (?:mention|address|contain|answer|"
-                r"discuss|provide|say|state|specif|reports?\b|gives?\b|lists?\b)"
-            ),
-            rf"^no {_SOURCE} \w*\s*(?:mention|address|contain|answer|discuss|provide|say|state)",
-            (
-                r"^(?:they|it)\s+(?:do|does|did) not "
-                r"(?:mention|address|answer|discuss|specify|state|say|report)\b"
-            ),
-            r"^(?:does|do) not (?:say|mention|specify|state|appear)\b",
-            (
-                rf"\b{_SOURCE} (?:\w+ly )?(?:contain|provide|offer|give|have|hold|include|present|"
-                r"make)s? (?:no|little|nothing|insufficient)\b(?! (?:evidence|support) (?:that|for|of))"
-            ),
-            rf"\b{_SOURCE} (?:\w+ )?(?:only|instead) (?:discuss|cover|focus|concern|deal|describe|relate)",
-            rf"\b{_SOURCE} (?:is|are) (?:only )?about\b.*\bnot\b",
-            (
-                r"\b(?:studies|papers|research|they|none|nothing|neither)\b"
-                rf"[^.,]{{0,40}}? (?:{_NOT} )(?:\w+ly )?(?:address|answer|discuss|mention|specify|cover)\b"
-            ),
-            r"\bnot (?:mentioned|discussed|covered|addressed|answered|stated|given|found) here\b",
-            r"^not (?:in|from|among) " + _SOURCE,
-            r"\b(?:un|not )answerable\b",
-            r"\bwould (?:require|need) (?:more|additional|further|other) (?:information|context|passages)",
-            rf"\b{_DETAIL}\b[^.]{{0,60}} (?:is|are) (?:unavailable|missing|lacking|absent)\b",
-            r"\b(?:outside|beyond) the scope\b",
-            (
-                rf"^\W*{_SOURCE}(?: \d[\d, and–-]*)?(?! of\b| to\b) (?:you gave me |at hand )?"
-                rf"(?:(?!{_FIND}|that\b|{_ABSENCE}\b)[\w,]+ ){{0,8}}{_ABSENCE}\b"
-                rf"(?! (?:\w+ly )?{_FIND}| (?:evidence|support|benefit|difference|effect|increase))"
-            ),
-            r"\bsay(?:s)? nothing\b",
-            (
-                r"\b(?:not|never|no|nowhere|nothing|none|cannot|\w+able|unanswered|outside|absent|"
-                r"missing|lacking|insufficient|unclear|impossible)\b[^.]{0,60}?\b(?:in|from|by|within|"
-                rf"on|with|outside)\s+{_SOURCE}(?: \w+){{0,2}}$"
-            ),
-            rf"^nowhere (?:in|within) {_SOURCE}",
-            rf"^(?:nothing|outside|beyond) \w* ?{_SOURCE}",
-            r"\bquestion (?:remains|is|goes|lies|falls|stays) (?:unanswered|unaddressed|outside)\b",
-            rf"^there (?:is|are|was|were) no {_KIND} (?:about|on|that|which|for|relevant|to)\b",
-            (
-                r"^they (?:contain|provide|offer|give|include|have) no (?:\w+ ){0,2}?"
-                r"(?:data|information|details?|answers?|mention)\b"
-            ),
-            (
-                r"\b(?:none|neither|nothing|not one) (?:of )?(?:them|these|those|passages?|abstracts?)"
-                rf" ?(?:\w+ )?{_TELL}"
-            ),
-            (
-                r"^(?:the |that |this )?(?:no )?(?:\w+ )?(?:information|evidence|data|detail|answer)s? "
-                r"(?:(?:is|was|are|were) )?(?:not )?(?:provided|found|given|supplied)$"
-            ),
-            (
-                rf"^(?!.*\b(?:according|based|{_FIND}))(?=.*\b(?:passages?|abstracts|excerpts|snippets)"
-                rf"\b)(?=.*\b{_ABSENCE}\b)"
-            ),
-            rf"^no (?:\w+ )?{_KIND} (?:was |were )?found$",
-            rf"\bunknown (?:based )?(?:on|from) {_SOURCE}",
-            # there is nothing in the sources
-            r"^(?:there (?:is|was) )?(?:nothing|no \w+) (?:\w+ )?here\b",
-            rf"^(?:nothing|no {_KIND}|none)(?: \w+)? (?:is|are|was|were) (?:\w+ly )?(?:relevant|found)$",
-            rf"^no {_SOURCE} (?:is|are|was|were|seems?) (?:\w+ly )?(?:relevant|related|useful|on|about)",
-            r"\bi (?:could |can |was able to )?(?:find|found|see|saw|have|know) (?:no|nothing|little)\b",
-            rf"\b(?:no|not any|nothing)\b[^.]{{0,80}}?\b{_PREPOSITION} {_SOURCE}",
-            (
-                r"^(?:there (?:is|was) )?(?:no|not any) (?:relevant |specific |direct |"
-                r"further |explicit |useful |clear |definite |definitive |such )?(?:mention of(?!.* in (?!the passages|the context|the text|these|any))|answer\b|passages? (?:that|which|"
-                rf"mention|contain|answer)|{_DETAIL}(?: \w+){{0,6}}? (?:available|provided|given|"
-                rf"found|present)|{_DETAIL} (?:about|on|regarding|concerning|to)\b)"
-            ),
-            (
-                rf"\b{_DETAIL} (?:about|on|regarding|concerning|needed|required|requested|to)\b[^.]*"
-                rf"\b(?:is|are|was|were) not {_STATED}"
-            ),
-            # not enough
-            (
-                rf"\b(?:insufficient|not enough|inadequate|too little|not sufficient|"
-                rf"limited)\b[^.]{{0,60}}?\b{_PREPOSITION} {_SOURCE}"
-            ),
-            (
-                rf"\b(?:insufficient|not (?:enough|sufficient)|too little|inadequate) "
-                rf"(?:\w+ )?(?:{_DETAIL}\b|(?:evidence|data) to (?:answer|respond|reply)\b)"
-            ),
-            (
-                rf"\b(?:more|additional|further) {_DETAIL} (?:is|are|would be) (?:needed|required|"
-                r"necessary)"
-            ),
-            # it cannot be told
-            (
-                rf"\b(?:cannot|could not) be (?:\w+ly )?{_DONE}\b[^.]*"
-                rf"\b{_PREPOSITION} {_SOURCE}"
-            ),
-            (
-                rf"^(?:this|it|that|the answer|(?:(?:the|this|your) )?question)(?: itself)? (?:cannot|"
-                rf"could not) be (?:\w+ly )?{_DONE}\b(?! that\b)"
-            ),
-            (
-                rf"\b(?:not possible|impossible|unclear|not clear|no way|difficult|hard) (?:to {_ASK}\b)?"
-                rf"[^.]*\b{_PREPOSITION} {_SOURCE}"
-            ),
-            rf"\b{_PREPOSITION} {_SOURCE}\b.*\b(?:not possible|impossible|unable|cannot be {_DONE})\b",
-            r"\b(?:not possible|impossible|no way) to (?:answer|tell|say)\b",
-            r"\b(?:question|it)(?: is|'s) (?:unanswerable|not answerable|outside|beyond)\b",
-            # it is not stated
-            (
-                rf"\b(?:is|are|was|were) not (?:\w+ly )?(?:{_STATED} )?(?:anywhere )?"
-                rf"{_PREPOSITION} {_SOURCE}"
-            ),
-            rf"\b(?:absent|missing) from {_SOURCE}",
-            rf"^(?:\w+ly )?not (?:\w+ly )?{_STATED} (?:anywhere )?{_PREPOSITION} {_SOURCE}",
-            r"^the (?:correct |exact )?answer (?:is|was) not ",
-            r"\b(?:is|are|was|were) not (?:specified|stated|mentioned|discussed|covered|addressed|answered)$",
-        )
+            r"\bi (?:really |simply |honestly |just )?(?:do|could|did|was|am|would|will) not\b"
+            r"(?! recommend)"
+        ),
+        (
+            r"\bi (?:cannot|have no|lack|am unable|was unable|must decline|have to decline|"
+            r"would need|need more|found no(?:thing)? (?:answer|information|mention|passage|in))"
+        ),
+        (
+            rf"^(?:cannot|unable to|not able to|not possible to|impossible to|could not|did not) "
+            rf"(?:be )?(?:{_ASK}|{_DONE}|find|locate|provide|give)\b"
+        ),
+        (
+            r"\bwe (?:cannot|could not|do not|are unable to) (?:\w+ly )?"
+            rf"{_ASK}\b[^.]*(?:\b{_SOURCE}|\bthis\b|\bthat\b|question)"
+        ),
+        # the sources do not
+        rf"\b{_SOURCE}[^.]{{0,60}}?\b{_NOT} (?:\w+ly )?{_TELL}\b",
+        (
+            rf"\b{_SOURCE} (?:lack|omit|lacks|omits|say nothing|says nothing|(?:is|are) silent|"
+            r"(?:is|are) (?:not (?:relevant|sufficient|enough|about)|irrelevant|insufficient|"
+            r"unrelated))\b"
+        ),
+        (
+            rf"\b(?:none|neither|nothing)\b (?:of )?(?:in )?{_SOURCE}[^.]{{0,40}}?"
+            r"\b(?:mention|address|contain|answer|discuss|provide|say|state|report|describe|give|"
+            r"specif|cover|relevant|relate|deal|helps?\b|about|pertain|include|allow|indicate)"
+        ),
+        (
+            r"^(?:none|neither)(?: of (?:them|these|those))? (?:mention|address|contain|answer|"
+            r"discuss|provide|say|state|specif|reports?\b|gives?\b|lists?\b)"
+        ),
+        rf"^no {_SOURCE} \w*\s*(?:mention|address|contain|answer|discuss|provide|say|state)",
+        (
+            r"^(?:they|it)\s+(?:do|does|did) not "
+            r"(?:mention|address|answer|discuss|specify|state|say|report)\b"
+        ),
+        r"^(?:does|do) not (?:say|mention|specify|state|appear)\b",
+        (
+            rf"\b{_SOURCE} (?:\w+ly )?(?:contain|provide|offer|give|have|hold|include|present|"
+            r"make)s? (?:no|little|nothing|insufficient)\b(?! (?:evidence|support) (?:that|for|of))"
+        ),
+        rf"\b{_SOURCE} (?:\w+ )?(?:only|instead) (?:discuss|cover|focus|concern|deal|describe|relate)",
+        rf"\b{_SOURCE} (?:is|are) (?:only )?about\b.*\bnot\b",
+        (
+            r"\b(?:studies|papers|research|they|none|nothing|neither)\b"
+            rf"[^.,]{{0,40}}? (?:{_NOT} )(?:\w+ly )?(?:address|answer|discuss|mention|specify|cover)\b"
+        ),
+        r"\bnot (?:mentioned|discussed|covered|addressed|answered|stated|given|found) here\b",
+        r"^not (?:in|from|among) " + _SOURCE,
+        r"\b(?:un|not )answerable\b",
+        r"\bwould (?:require|need) (?:more|additional|further|other) (?:information|context|passages)",
+        rf"\b{_DETAIL}\b[^.]{{0,60}} (?:is|are) (?:unavailable|missing|lacking|absent)\b",
+        r"\b(?:outside|beyond) the scope\b",
+        (
+            rf"^\W*{_SOURCE}(?: \d[\d, and–-]*)?(?! of\b| to\b) (?:you gave me |at hand )?"
+            rf"(?:(?!{_FIND}|that\b|{_ABSENCE}\b)[\w,]+ ){{0,8}}{_ABSENCE}\b"
+            rf"(?! (?:\w+ly )?{_FIND}| (?:evidence|support|benefit|difference|effect|increase))"
+        ),
+        r"\bsay(?:s)? nothing\b",
+        (
+            r"\b(?:not|never|no|nowhere|nothing|none|cannot|\w+able|unanswered|outside|absent|"
+            r"missing|lacking|insufficient|unclear|impossible)\b[^.]{0,60}?\b(?:in|from|by|within|"
+            rf"on|with|outside)\s+{_SOURCE}(?: \w+){{0,2}}$"
+        ),
+        rf"^nowhere (?:in|within) {_SOURCE}",
+        rf"^(?:nothing|outside|beyond) \w* ?{_SOURCE}",
+        r"\bquestion (?:remains|is|goes|lies|falls|stays) (?:unanswered|unaddressed|outside)\b",
+        rf"^there (?:is|are|was|were) no {_KIND} (?:about|on|that|which|for|relevant|to)\b",
+        (
+            r"^they (?:contain|provide|offer|give|include|have) no (?:\w+ ){0,2}?"
+            r"(?:data|information|details?|answers?|mention)\b"
+        ),
+        (
+            r"\b(?:none|neither|nothing|not one) (?:of )?(?:them|these|those|passages?|abstracts?)"
+            rf" ?(?:\w+ )?{_TELL}"
+        ),
+        (
+            r"^(?:the |that |this )?(?:no )?(?:\w+ )?(?:information|evidence|data|detail|answer)s? "
+            r"(?:(?:is|was|are|were) )?(?:not )?(?:provided|found|given|supplied)$"
+        ),
+        (
+            rf"^(?!.*\b(?:according|based|{_FIND}))(?=.*\b(?:passages?|abstracts|excerpts|snippets)"
+            rf"\b)(?=.*\b{_ABSENCE}\b)"
+        ),
+        rf"^no (?:\w+ )?{_KIND} (?:was |were )?found$",
+        rf"\bunknown (?:based )?(?:on|from) {_SOURCE}",
+        # there is nothing in the sources
+        r"^(?:there (?:is|was) )?(?:nothing|no \w+) (?:\w+ )?here\b",
+        rf"^(?:nothing|no {_KIND}|none)(?: \w+)? (?:is|are|was|were) (?:\w+ly )?(?:relevant|found)$",
+        rf"^no {_SOURCE} (?:is|are|was|were|seems?) (?:\w+ly )?(?:relevant|related|useful|on|about)",
+        r"\bi (?:could |can |was able to )?(?:find|found|see|saw|have|know) (?:no|nothing|little)\b",
+        rf"\b(?:no|not any|nothing)\b[^.]{{0,80}}?\b{_PREPOSITION} {_SOURCE}",
+        (
+            r"^(?:there (?:is|was) )?(?:no|not any) (?:relevant |specific |direct |"
+            r"further |explicit |useful |clear |definite |definitive |such )?(?:mention of(?!.* in (?!the passages|the context|the text|these|any))|answer\b|passages? (?:that|which|"
+            rf"mention|contain|answer)|{_DETAIL}(?: \w+){{0,6}}? (?:available|provided|given|"
+            rf"found|present)|{_DETAIL} (?:about|on|regarding|concerning|to)\b)"
+        ),
+        (
+            rf"\b{_DETAIL} (?:about|on|regarding|concerning|needed|required|requested|to)\b[^.]*"
+            rf"\b(?:is|are|was|were) not {_STATED}"
+        ),
+        # not enough
+        (
+            rf"\b(?:insufficient|not enough|inadequate|too little|not sufficient|"
+            rf"limited)\b[^.]{{0,60}}?\b{_PREPOSITION} {_SOURCE}"
+        ),
+        (
+            rf"\b(?:insufficient|not (?:enough|sufficient)|too little|inadequate) "
+            rf"(?:\w+ )?(?:{_DETAIL}\b|(?:evidence|data) to (?:answer|respond|reply)\b)"
+        ),
+        (
+            rf"\b(?:more|additional|further) {_DETAIL} (?:is|are|would be) (?:needed|required|"
+            r"necessary)"
+        ),
+        # it cannot be told
+        (
+            rf"\b(?:cannot|could not) be (?:\w+ly )?{_DONE}\b[^.]*"
+            rf"\b{_PREPOSITION} {_SOURCE}"
+        ),
+        (
+            rf"^(?:this|it|that|the answer|(?:(?:the|this|your) )?question)(?: itself)? (?:cannot|"
+            rf"could not) be (?:\w+ly )?{_DONE}\b(?! that\b)"
+        ),
+        (
+            rf"\b(?:not possible|impossible|unclear|not clear|no way|difficult|hard) (?:to {_ASK}\b)?"
+            rf"[^.]*\b{_PREPOSITION} {_SOURCE}"
+        ),
+        rf"\b{_PREPOSITION} {_SOURCE}\b.*\b(?:not possible|impossible|unable|cannot be {_DONE})\b",
+        r"\b(?:not possible|impossible|no way) to (?:answer|tell|say)\b",
+        r"\b(?:question|it)(?: is|'s) (?:unanswerable|not answerable|outside|beyond)\b",
+        # it is not stated
+        (
+            rf"\b(?:is|are|was|were) not (?:\w+ly )?(?:{_STATED} )?(?:anywhere )?"
+            rf"{_PREPOSITION} {_SOURCE}"
+        ),
+        rf"\b(?:absent|missing) from {_SOURCE}",
+        rf"^(?:\w+ly )?not (?:\w+ly )?{_STATED} (?:anywhere )?{_PREPOSITION} {_SOURCE}",
+        r"^the (?:correct |exact )?answer (?:is|was) not ",
+        r"\b(?:is|are|was|were) not (?:specified|stated|mentioned|discussed|covered|addressed|answered)$",
     )
 )
 
 #: Says nothing about medicine: courtesies, and what the sources are about instead.
-_FILLER = re.compile(
+_FILLER = (
     r"\W*(?:please|consult|sorry|my apologies|apologies|regrettably|regretfully|i am sorry|i apologi[sz]e|unfortunately|hope|let me know|"
     r"if you|could you|for (?:more|further)|as an ai|you (?:may|should|might|could|can|need|would)|"
     r"i (?:would|can|could|suggest|recommend|am only|only|searched|looked|read|reviewed|checked)|"
@@ -276,8 +275,8 @@ def is_refusal(reply: str) -> bool:
     declined = False
     for sentence in split(text):
         for clause in _clauses(sentence.of(text)):
-            declines = _DECLINES.search(clause) or _is_bare(clause)
-            if not declines and clause and not _FILLER.match(clause):
+            declines = re.search(_DECLINES, clause) or _is_bare(clause)
+            if not declines and clause and not re.match(_FILLER, clause):
                 return False
             declined = declined or bool(clause and declines)
     return declined
@@ -285,7 +284,7 @@ def is_refusal(reply: str) -> bool:
 
 def _is_bare(text: str) -> bool:
     words = " ".join(_WORD.findall(_plain(text)))
-    return not words or _BARE.fullmatch(words) is not None
+    return not words or re.fullmatch(_BARE, words) is not None
 
 
 def _clauses(sentence: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import numpy as np
 
+from posology.cancellation import checkpoint
 from posology.seams import Embedder, TokenEncoder, Unnormalised
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 Sequences: TypeAlias = Sequence[tuple[str, ...]]
 #: Maximum words a piece; longer sentences are read in pieces, because a model would truncate them.
 MOST_WORDS = 100
-#: Texts a call of the embedder, which sorts them by length.
-_AT_ONCE = 4_096
+#: Texts a call of the embedder, which sorts them by length; a cancellation waits for one call.
+_AT_ONCE = 1_024
 
 
 class Distances(Protocol):
@@ -73,6 +74,7 @@ def _exact(embedder: Embedder, pieces: Sequences) -> Iterator[NDArray[np.float32
             texts.append(" ".join(words))
             texts.extend(" ".join(words[:i] + words[i + 1 :]) for i in range(len(words)))
             last += 1
+        checkpoint()
         vectors = embedder.embed_queries(texts)
         if isinstance(embedder, Unnormalised):
             vectors = _unit(vectors)

@@ -30,7 +30,9 @@ class PriceBook:
 
     The user's file takes precedence over the table. A model without a price in either is unknown,
     and so is one that the table lists at 0: only a declaration makes a model free. Standard prices
-    are meant; those of a provider's faster or slower service tiers go into the file. The table is that
+    are meant; those of a provider's faster or slower service tiers go into the file. What is reserved needs one of the
+    ids that the table knows: a model that it matches by the beginning of its name has a cost once it is known, and no
+    bound before. So has one whose searches are billed beside its tokens. The table is that
     of the installed package, ``genai-prices``, which is never updated over the network.
 
     Args:
@@ -136,7 +138,10 @@ class PriceBook:
         if own := self._own.models.get(billed):
             return (own.rates,)
         listed = self._listed(billed)
-        return (None,) if listed is None else listed.possible(self._clock())
+        # a reservation is a promise: a price that another model of a similar name has is none
+        if listed is None or not listed.bounding:
+            return (None,)
+        return listed.possible(self._clock())
 
 
 @functools.cache

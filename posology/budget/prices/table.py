@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 HORIZON = timedelta(days=2)
 #: the table's constraint values for a standard request
 _BATCH = {"processing": "batch"}
+#: models that use tools whose every use is billed: searches, and sessions of a computer
+_FEES = re.compile(r"search|deep-research|computer-use")
+#: what may follow the beginning of a model's id: the date of a release
+_RELEASE = re.compile(r"([-@]\d{8}|-?\d{4}-\d{2}-\d{2}|-latest)?")
+_YEAR, _DAY = re.compile(r"-20\d\d$"), re.compile(r"\d{4}")
+#: what follows the base and its year in the id of a fine-tuned model: ``-07-18:ORGANISATION:NAME:ID``
+_TUNED = re.compile(r"[\d-]*:[\w-]*:[\w-]*:[\w-]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +33,9 @@ class Listed:
     """A model of the table."""
 
     model: ModelInfo
+    #: whether these prices bound what a call costs: the name is one of the model's ids, and no use of a tool is billed
+    #: beside the tokens
+    bounding: bool = True
 
     def rates(self, now: datetime, *, batch: bool = False) -> Rates | None:
         """Return the current prices, or those of a batch if the table has them; ``None``: unknown."""
@@ -73,7 +84,47 @@ def find(provider: str, name: str) -> Listed | None:
 
     listed = find_provider_by_id(providers, provider) if provider and name else None
     model = listed.find_model(name, all_providers=providers) if listed else None
-    return Listed(model=model) if model else None
+    if model is None:
+        return None
+    fees = _FEES.search(name.lower()) and not _has_fee(model)
+    return Listed(model=model, bounding=_names(model, name.lower()) and not fees)
+
+
+def _names(model: ModelInfo, name: str) -> bool:
+    """Whether a name is one of the model's own: the table matches many names by their beginning alone."""
+    from genai_prices import types
+
+    def exact(clause: types.MatchLogic) -> bool:
+        match clause:
+            case types.ClauseOr():
+                return any(map(exact, clause.or_))
+            case types.ClauseAnd():
+                return all(one.is_match(name) for one in clause.and_) and any(
+                    map(exact, clause.and_)
+                )
+            case types.ClauseEquals() | types.ClauseRegex():
+                return clause.is_match(name)
+            case types.ClauseStartsWith():
+                begun = clause.starts_with.lower()
+                rest = name.removeprefix(begun)
+                if rest == name:
+                    return False
+                if begun.startswith("ft:"):
+                    return bool(_TUNED.fullmatch(rest))
+                return bool(
+                    _RELEASE.fullmatch(rest) or (_YEAR.search(begun) and _DAY.fullmatch(rest))
+                )
+        return False
+
+    return name == model.id.lower() or exact(model.match)
+
+
+def _has_fee(model: ModelInfo) -> bool:
+    from genai_prices.types import ModelPrice
+
+    prices = model.prices
+    listed = [prices] if isinstance(prices, ModelPrice) else [one.prices for one in prices]
+    return all(one.requests_kcount for one in listed)
 
 
 @cache

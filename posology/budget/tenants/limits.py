@@ -25,7 +25,13 @@ FIELDS = tuple(field.name for field in fields(Limits))
 _MONEY = ("day", "month", "total", "job")
 #: limit → its field in the record
 _COUNTS: Mapping[str, str] = MappingProxyType(
-    {"calls": "calls", "requests_per_minute": "rpm", "tokens_per_minute": "tpm"}
+    {
+        "calls": "calls",
+        "requests_per_minute": "rpm",
+        "tokens_per_minute": "tpm",
+        "queued": "queued",
+        "stored": "stored",
+    }
 )
 _AMOUNT = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 _COUNT = re.compile(r"[0-9]{1,12}", re.ASCII)

@@ -10,8 +10,9 @@ import anthropic
 import httpx2
 
 from posology.errors import AuthenticationFailed, ProviderUnreachable
+from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, count, section
+from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter
 from posology.types import Call, Completion, Finish, Role, Usage
 
 if TYPE_CHECKING:

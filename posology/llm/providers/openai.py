@@ -15,10 +15,11 @@ from posology.errors import (
     TruncatedReply,
     UnusableReply,
 )
+from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, count, section
+from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Finish, Stage, Usage
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from posology.llm.providers.wire import count, section
+from posology.llm.providers.fields import count, section
 from posology.types import Usage
 
 if TYPE_CHECKING:

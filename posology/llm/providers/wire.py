@@ -30,8 +30,6 @@ from posology.types import Call, Completion, Finish, Usage
 MAX_CONNECT = 10.0
 #: number of reply schemas that an adapter caches; there is one for each set of choices
 MAX_SCHEMAS = 256
-#: maximum plausible token count; a larger one would exhaust a budget by mistake
-MAX_COUNT = 10**9
 #: header with our id of an attempt; OpenAI logs it, and others ignore it
 ATTEMPT_HEADER = "X-Client-Request-Id"
 #: errors that an HTTP library may raise although its SDK wraps most of them
@@ -273,16 +271,3 @@ def checked_url(base_url: str, *, variable: str) -> str:
             f"{variable} is no base URL: use http:// or https://, a host, and optionally a numeric port"
         )
     return base_url.rstrip("/")
-
-
-def count(value: object) -> int | None:
-    """Return a token count; ``None``: the value is not a count, or implausibly large."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
-        return value
-    return None
-
-
-def section(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return the object under a key; empty: there is none."""
-    value = body.get(key)
-    return value if isinstance(value, dict) else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from posology.errors import ModelUnavailable
-from posology.hub import digest, locate, without_progress_bars, without_reports
+from posology.hub import digest, loading, locate
 from strategies.compression.provence.weights import published, read_config, read_weights
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def save(model: TwoHeads, tokenizer: Any, folder: Path, about: Mapping[str, Any]
     }
     head = model.token_head.state_dict()
     states |= dict(zip(_TOKEN_HEAD, (head["weight"].cpu(), head["bias"].cpu()), strict=True))
-    with without_progress_bars():
+    with loading():
         model.reranker.save_pretrained(folder, state_dict=states)
         tokenizer.save_pretrained(folder)
     (folder / "posology.json").write_text(
@@ -180,7 +180,7 @@ def _reranker(config: Any, weights: dict[str, Tensor], model: str) -> tuple[Any,
         )
     made: Any = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING[type(config)]
     try:
-        with without_reports():
+        with loading(reports=False):
             reranker, report = made.from_pretrained(
                 None, config=config, state_dict=weights, output_loading_info=True
             )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from posology.cancellation import checkpoint
 from posology.types import Retrieved
 from strategies.compression.provence.windows import Reading, Text, Window
 
@@ -128,6 +129,7 @@ class Judge:
         found: dict[int, _Read] = {}
         lengths = [len(window.ids) for window in windows]
         for batch in batches(lengths, budget=self._tokens, limit=self._reading.limit):
+            checkpoint()
             rows = [windows[i] for i in batch.items]
             inputs = self._reading.tensors(rows, width=batch.width, device=self._device)
             scores, kept = (t.cpu().numpy() for t in self.checkpoint.model.tokens_kept(inputs))

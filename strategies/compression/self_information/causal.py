@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posology.errors import ScorerUnavailable
-from posology.hub import digest, find, without_progress_bars
+from posology.hub import digest, find, loading
 from strategies.compression.wording.phrases import Segments
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def load(model: str) -> CausalScorer:
             model=model,
         )
     try:
-        with without_progress_bars():
+        with loading():
             loaded = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     # damaged files raise any error of their parser

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from posology.cancellation import checkpoint
 from posology.errors import ModelUnavailable
-from posology.hub import digest, locate, without_progress_bars
+from posology.hub import digest, loading, locate
 from strategies.compression.summarization.card import Card, read_card
 from strategies.compression.summarization.pieces import pieces
 
@@ -91,6 +92,7 @@ class Summarizer:
         found: dict[int, str] = {}
         with self._lock:
             for batch in self._batches(texts):
+                checkpoint()
                 said = self._generate([texts[i] for i in batch])
                 found.update(zip(batch, said, strict=True))
         return [found[i] for i in range(len(texts))]
@@ -183,7 +185,7 @@ def read(model: str) -> Loaded:
     folder = locate(model, kind="summarization model")
     card = read_card(folder)
     try:
-        with without_progress_bars():
+        with loading():
             # weights only: code in a pickle, such as mT5's, is not executed
             loaded = AutoModelForSeq2SeqLM.from_pretrained(
                 folder, local_files_only=True, weights_only=True

@@ -38,6 +38,8 @@ limits = st.builds(
     calls=counts,
     requests_per_minute=counts,
     tokens_per_minute=counts,
+    queued=counts,
+    stored=counts,
 )
 
 
@@ -53,7 +55,18 @@ def test_what_is_written_is_read(found: Limits) -> None:
 @given(limits)
 def test_the_record_is_what_the_scripts_read(found: Limits) -> None:
     record = written(found)
-    assert set(record) == {"day", "month", "total", "job", "models", "calls", "rpm", "tpm"}
+    assert set(record) == {
+        "day",
+        "month",
+        "total",
+        "job",
+        "models",
+        "calls",
+        "rpm",
+        "tpm",
+        "queued",
+        "stored",
+    }
     if found.day is not None:
         # digits alone, exact as a Lua number
         assert record["day"].isdecimal()
@@ -71,7 +84,7 @@ BAD: list[tuple[str, Any]] = [
         Decimal(-1), Decimal("-0.000000001"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"),
         Decimal("1e400"), MAX_CAP + Decimal("0.000000001"), Decimal("0.0000000001"), 1, 1.0, "1",
     )),
-    *((name, value) for name in ("calls", "requests_per_minute", "tokens_per_minute") for value in (
+    *((name, value) for name in ("calls", "requests_per_minute", "tokens_per_minute", "queued", "stored") for value in (
         0, -1, True, 1.0, "1", MAX_COUNT + 1,
     )),
     *(("models", value) for value in (
@@ -136,4 +149,5 @@ def test_every_limit_is_checked_and_written() -> None:
     # a new one must be thought of here
     assert set(FIELDS) == {
         "day", "month", "total", "job", "models", "calls", "requests_per_minute", "tokens_per_minute",
+        "queued", "stored",
     }  # fmt: skip

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -329,3 +330,69 @@ def test_steps_are_in_order() -> None:
         assert rates is not None
         assert rates.steps[0].above == -1
         assert all(one.above < next_.above for one, next_ in pairwise(rates.steps))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        # matched by the beginning of another model's name
+        "anthropic:claude-3-haiku-evil",
+        "openai:gpt-5-nano-zzz",
+        "anthropic:claude-sonnet-4-5-search",
+        "openai:ft:gpt-4o-mini-2024-07-18",
+        "anthropic:my-claude-v2",
+        # each search has a fee that the table does not know
+        "openai:gpt-4o-mini-search-preview",
+        "openai:gpt-4o-search-preview-2025-03-11",
+        "openai:gpt-5-search-api",
+        "openai:o4-mini-deep-research",
+        "openai:computer-use-preview",
+    ],
+)
+def test_what_is_reserved_needs_an_exact_id_and_no_fee(model: str) -> None:
+    with pytest.raises(UnpricedModel):
+        BOOK.worst(model, input_tokens=1, output_tokens=1)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "anthropic:claude-3-haiku-20240307",
+        "anthropic:claude-3-5-haiku-latest",
+        "anthropic:claude-sonnet-4-20250514",
+        "anthropic:claude-sonnet-4-5",
+        "anthropic:claude-sonnet-4-5-20250929",
+        "anthropic:claude-haiku-4-5@20251001",
+        "anthropic:claude-opus-5-20260101",
+        "openai:gpt-4o-mini-2024-07-18",
+        "openai:gpt-5-nano-2025-08-07",
+        "openai:ft:gpt-4o-mini-2024-07-18:acme:answers:abc123",
+        "openai:ft:gpt-4o-mini-2024-07-18:acme::abc123",
+    ],
+)
+def test_releases_and_own_models_of_a_base_have_a_bound(model: str) -> None:
+    assert BOOK.worst(model, input_tokens=1_000, output_tokens=1_000) > 0
+
+
+def test_a_known_bill_has_a_cost_also_where_nothing_could_be_reserved() -> None:
+    usage = Usage(input=1_000, output=10)
+    assert BOOK.cost("openai:gpt-4o-mini-search-preview", usage) is not None
+
+
+def test_every_listed_id_without_fees_has_a_bound_if_it_has_a_price() -> None:
+    from genai_prices.data import providers
+
+    seen = 0
+    for provider in providers:
+        if provider.id not in ("openai", "anthropic"):
+            continue
+        for model in provider.models:
+            name = f"{provider.id}:{model.id}"
+            if (
+                re.search("search|deep-research|computer-use", name)
+                or BOOK.cost(name, Usage(input=1, output=1)) is None
+            ):
+                continue
+            assert BOOK.worst(name, input_tokens=1, output_tokens=1) > 0, name
+            seen += 1
+    assert seen > 50

@@ -7,12 +7,15 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
+from posology.cancellation import checkpoint
+from posology.errors import InvalidQuery
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.testing import ScriptedModel
 from posology.types import Answer, Compressed, Excerpt, Passage, Refusal, Retrieval, Sentence, Task
 from prompts.answer import AnswerReply
 from strategies.compressed import NOTHING_LEFT, CompressedRag
+from tests.support.guess import GUESS
 from tests.support.rewriters import Stated
 from tests.support.tasks import task_of
 
@@ -156,6 +159,104 @@ async def test_compressing_does_not_hold_up_the_event_loop() -> None:
 
     await CompressedRag(compressor=Asking())(task(NOTE), Structured(ScriptedModel([])))
     assert threads != [threading.get_ident()]
+
+
+async def test_a_compressor_that_is_left_alone_stops() -> None:
+    stopped, begun = threading.Event(), threading.Event()
+
+    @dataclass(frozen=True)
+    class Long(Stated):
+        name: str = "long"
+
+        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+            begun.set()
+            try:
+                for _ in range(9_000):
+                    checkpoint()
+                    time.sleep(0.01)
+            finally:
+                stopped.set()
+            return Leaves(words=())(retrieval, keep)
+
+    async with anyio.create_task_group() as group:
+        rag = CompressedRag(compressor=Long())
+        group.start_soon(rag, task(NOTE), Structured(ScriptedModel([])))
+        assert await anyio.to_thread.run_sync(begun.wait, 90)
+        group.cancel_scope.cancel()
+    assert await anyio.to_thread.run_sync(stopped.wait, 60)
+
+
+async def test_what_would_compute_for_too_long_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Costly(Stated):
+        name: str = "costly"
+
+        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+            return 61.0
+
+        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+            raise AssertionError
+
+    with pytest.raises(InvalidQuery) as caught:
+        await CompressedRag(compressor=Costly(), seconds=60.0)(
+            task(NOTE), Structured(ScriptedModel([]))
+        )
+    assert caught.value.field == "compressor"
+
+
+async def test_what_would_compute_for_too_long_is_planned_without_it() -> None:
+    ran: list[float] = []
+
+    @dataclass(frozen=True)
+    class Costly(Leaves):
+        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+            return 61.0
+
+        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+            ran.append(61.0)
+            return super().__call__(retrieval, keep)
+
+    costly = Costly(words=("Bleeding was rare.",))
+    (call,) = CompressedRag(compressor=costly, seconds=60.0).calls(task(NOTE), GUESS)
+    assert not ran
+    # it may turn out as long as the passage
+    assert len(call.worst_cases) == 2
+    list(CompressedRag(compressor=costly, seconds=62.0).calls(task(NOTE), GUESS))
+    assert ran
+
+
+async def test_long_compressions_run_one_by_one_and_short_ones_beside_them() -> None:
+    together, most = 0, 0
+    lock = threading.Lock()
+    short = threading.Event()
+
+    @dataclass(frozen=True)
+    class Timed(Stated):
+        name: str = "timed"
+        needs: float = 0.0
+
+        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+            return self.needs
+
+        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+            nonlocal together, most
+            if not self.needs:
+                short.set()
+                return Leaves(words=())(retrieval, keep)
+            with lock:
+                together += 1
+                most = max(most, together)
+            # a long one lasts until the short one was let in
+            assert short.wait(90)
+            with lock:
+                together -= 1
+            return Leaves(words=())(retrieval, keep)
+
+    async with anyio.create_task_group() as group:
+        for needs in (30.0, 30.0, 30.0, 0.0):
+            rag = CompressedRag(compressor=Timed(needs=needs))
+            group.start_soon(rag, task(NOTE), Structured(ScriptedModel([])))
+    assert most == 1
 
 
 async def test_who_cancels_does_not_wait_for_a_compressor() -> None:

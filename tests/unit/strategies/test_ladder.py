@@ -112,7 +112,7 @@ async def test_it_stops_at_the_first_answer_whose_quotes_stand() -> None:
     assert [(r.passages, r.first, r.refused) for r in answer.rungs] == [(2, 0, True), (4, 0, False)]
     assert answer.citations[0].passage_id == "n:3"
     assert answer.strategy == "direct"
-    assert "Answered from the first 4 of 16 passages, in call 2 of a ladder." in answer.notes
+    assert "Answered from the first 4 of 16 passages (call 2 of up to 4)." in answer.notes
 
 
 async def test_without_an_answer_the_last_refusal_has_all_rungs() -> None:
@@ -152,7 +152,7 @@ async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_c
     assert isinstance(answer, Answer)
     assert not answer.supported
     assert [r.refused for r in answer.rungs] == [False, True, True, True]
-    assert "Answered from the first 2 of 16 passages, in call 1 of a ladder." in answer.notes
+    assert "Answered from the first 2 of 16 passages (call 1 of up to 4)." in answer.notes
     assert any(
         "None of its quotes stands, and 3 calls that came after" in note for note in answer.notes
     )
@@ -274,7 +274,7 @@ async def test_apart_it_says_which_passages_answered() -> None:
     answer = await climb(model, (2, 4, 8, 2), overlapping=False)
     assert isinstance(answer, Answer)
     assert [places(call) for call in model.calls] == [[0, 1], [2, 3, 4, 5]]
-    assert "Answered from passages 3 to 6 of 16, in call 2 of a ladder." in answer.notes
+    assert "Answered from passages 3 to 6 of 16 (call 2 of up to 4)." in answer.notes
     (citation,) = answer.citations
     assert citation.passage_id == "n:4"
 

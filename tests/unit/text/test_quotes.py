@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from posology.text import Claimed, DropReason, Span, locate, split, verify
 from posology.text.quotes import EQUIVALENT, MIN_TOKENS
+from tests.support.growth import TIMES, growth
 
 WORDS = st.lists(
     st.sampled_from(
@@ -394,3 +395,9 @@ def test_a_long_run_of_one_mark_is_no_quote_and_takes_no_time(mark: str) -> None
     assert locate(mark * 8_000, "Aspirin thins the blood.") is DropReason.NOT_FOUND
     # a five-hundredth of that; where all its places were looked at, a minute
     assert time.thread_time() - begun < 0.5
+
+
+@pytest.mark.parametrize("quote", ["a", "a a"])
+def test_a_text_of_one_word_takes_hardly_longer_if_it_is_longer(quote: str) -> None:
+    """Each place costs as much as a short sentence: only so many are looked at."""
+    assert growth(lambda n: locate(quote, "a " * n), 2_000) < TIMES / 2
