@@ -2,13 +2,15 @@ FROM python:3.12-slim
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 HF_HUB_OFFLINE=1
 WORKDIR /app
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+# torch for CPUs: PyPI's has several GB of CUDA. Alone and without dependencies, so that nothing else comes from that index.
+RUN pip install --no-deps --constraint constraints.txt --index-url https://download.pytorch.org/whl/cpu torch
 COPY posology posology
 COPY prompts prompts
 COPY strategies strategies
 COPY policies policies
 COPY orchestrator orchestrator
 COPY workers workers
-RUN pip install --constraint constraints.txt ".[monitor]" && useradd --system --create-home posology \
+RUN pip install --constraint constraints.txt ".[monitor,pdf,s3]" && useradd --system --create-home posology \
     && mkdir /index /memory /cache && chown posology /index /memory /cache
 USER posology
 CMD ["posology", "--help"]

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from celery import Celery
+import warnings
+from typing import Any
 
+from celery import Celery
+from celery.platforms import SecurityWarning
+from celery.signals import celeryd_init, setup_logging
+
+from orchestrator.environment import prepare_libraries
+from orchestrator.logs.configuration import configure
 from orchestrator.question.request import MAX_DEADLINE
-from orchestrator.settings import Settings, load_settings, prepare_libraries
+from orchestrator.settings import Settings, load_settings
 from workers.engine.maintenance import JOBS
 
 #: Seconds after which the broker delivers an unacknowledged message again: longer than any job may take. This is the
@@ -42,6 +49,21 @@ def make_app(settings: Settings) -> Celery:
         worker_cancel_long_running_tasks_on_connection_loss=False,
     )
     return app
+
+
+@celeryd_init.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def _configure_logs(instance: Any, **_: object) -> None:
+    """Configure the logs of a worker before Celery writes its first line."""
+    configure(load_settings())
+    # its banner is no line of a log
+    instance.quiet = True
+    # Celery warns of root because messages may be pickles; ours are JSON only
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]  # Celery ships no types
+def _keep_logs(**_: object) -> None:
+    """Keep Celery from configuring logs itself, as it does where nothing is connected to this signal."""
 
 
 prepare_libraries()

@@ -15,6 +15,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from orchestrator.jobs.store import open_store
+from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.question.pipeline import Pipeline
 from orchestrator.service import Service, make_service, open_connections
@@ -77,6 +78,7 @@ class Process:
                 await self.runner.drain(0.0)
             if self._maintenance is not None:
                 self._maintenance.cancel()
+            note("worker stopped", worker=self._work.worker)
             await self._stack.aclose()
 
     async def service(self) -> Service:
@@ -105,6 +107,7 @@ class Process:
                     await self._warm()
                     group.start_soon(loops.dispatch)
                 _freeze()
+                note("worker ready", worker=self._work.worker, answers=dispatches)
                 group.start_soon(loops.announce)
 
     async def _pipeline(self) -> Pipeline:

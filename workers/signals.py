@@ -1,4 +1,4 @@
-"""Signals of a worker.
+"""Signals of a worker, handled without Celery's own lines on standard output.
 
 SIGTERM: graceful shutdown; units that take longer than the timeout are requeued. SIGQUIT, and a second Ctrl-C: requeue at
 once. Celery would end its pool's tasks by force, which threads do not allow (``kill_job``), and close connections under
@@ -18,13 +18,17 @@ from workers.process import Runtime
 
 
 def hasten_by_signal(runtime: Runtime) -> None:
-    """Replace Celery's handlers of SIGQUIT and SIGINT. Call from the main thread, once the worker is ready."""
+    """Replace Celery's handlers of SIGTERM, SIGQUIT and SIGINT. Call from the main thread, once the worker is ready."""
     if threading.current_thread() is not threading.main_thread():
         return
 
+    def finish(_number: int, _frame: FrameType | None) -> None:
+        runtime.drain()
+        # Celery's own flag for a warm shutdown, as its handler of SIGTERM sets it
+        state.should_stop = 0
+
     def hasten(_number: int, _frame: FrameType | None) -> None:
         runtime.drain(0.0)
-        # Celery's own flag for a warm shutdown, as its handler of SIGTERM sets it
         state.should_stop = 0
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -33,5 +37,6 @@ def hasten_by_signal(runtime: Runtime) -> None:
         else:
             os.kill(os.getpid(), signal.SIGTERM)
 
+    signal.signal(signal.SIGTERM, finish)
     signal.signal(signal.SIGQUIT, hasten)
     signal.signal(signal.SIGINT, interrupt)

@@ -17,9 +17,12 @@ from prometheus_client.registry import Collector
 from orchestrator.jobs import tenants
 from orchestrator.jobs.scripts import BUCKETS
 from orchestrator.jobs.store import JobStore
+from posology.budget.books.reader import spenders
+from posology.budget.ledger.windows import WINDOWS
+from posology.budget.tenants.alerts import near_limits
 from posology.store import keys
 from posology.store.connection import translated
-from posology.types import JobState, Outcome
+from posology.types import JobState, Outcome, Scope
 
 #: the broker's queues
 QUEUES = ("posology.jobs", "posology.calls")
@@ -44,6 +47,8 @@ class Snapshot:
     counters: Counter[str] = field(default_factory=Counter)
     #: workers that live
     workers: int = 0
+    #: budgets that are nearly or wholly spent, by scope
+    near: Counter[Scope] = field(default_factory=Counter)
 
 
 async def read(store: JobStore) -> Snapshot:
@@ -66,6 +71,8 @@ async def read(store: JobStore) -> Snapshot:
         await _add(store, names[start : start + _AT_ONCE], found)
     for start in range(0, len(past), _AT_ONCE):
         await _add_past(store, past[start : start + _AT_ONCE], found)
+    near = await near_limits(store.redis, store.url, await spenders(store.redis, store.url))
+    found.near = Counter(one.scope for one in near)
     return found
 
 
@@ -145,6 +152,14 @@ class JobsCollector(Collector):
         for queue, length in found.queues.items():
             queues.add_metric([queue], length)
         yield queues
+        near = GaugeMetricFamily(
+            "posology_budgets_near_limit",
+            "Budgets of tenants of which at least 80 % is spent, by scope.",
+            labels=["scope"],
+        )
+        for scope in WINDOWS:
+            near.add_metric([scope.value], found.near[scope])
+        yield near
         yield from _attempts(found.counters)
         yield _latency(found.counters)
 

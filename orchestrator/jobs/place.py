@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from orchestrator.jobs.store import JobStore, open_store
-from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from orchestrator.stack.folder import read_stack
 from posology.errors import ConfigurationError
 
-#: tries at a command: a few seconds, after which a person wants to be told
-_TRIES = 8
+if TYPE_CHECKING:
+    from orchestrator.jobs.room import Room
+    from orchestrator.jobs.store import JobStore
 
 
 def store_url(settings: Settings) -> str:
@@ -38,20 +38,34 @@ def known_store(settings: Settings) -> str | None:
     return None if stack is None else stack.redis_url
 
 
+def room(settings: Settings) -> Room:
+    """Return the room of tenants without limits of their own."""
+    from orchestrator.jobs.room import Room
+
+    return Room(queued=settings.max_queued, stored=settings.max_stored)
+
+
 @asynccontextmanager
-async def open_jobs(settings: Settings, *, patience: int = _TRIES) -> AsyncIterator[JobStore]:
+async def open_jobs(settings: Settings, *, patience: int | None = None) -> AsyncIterator[JobStore]:
     """Open the job store for a command.
 
     Args:
         settings: with the address.
-        patience: tries at each command while Redis is unreachable.
+        patience: tries at each command while Redis is unreachable; ``None``: as many as a user waits for.
 
     Raises:
         ConfigurationError: no address is configured, or it is invalid.
     """
     url = store_url(settings)
-    prices = price_book(settings)
+    from orchestrator.jobs.store import open_store
+    from orchestrator.prices import price_book
+    from posology.store.connection import FEW_TRIES
+
     async with open_store(
-        url, retention=settings.retention, patience=patience, prices=prices
+        url,
+        retention=settings.retention,
+        patience=FEW_TRIES if patience is None else patience,
+        prices=price_book(settings),
+        room=room(settings),
     ) as store:
         yield store

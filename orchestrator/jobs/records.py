@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.question.report import spending
 from orchestrator.question.request import JobRequest
+from posology import errors
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import dollars
 from posology.llm.accounting import Account
@@ -26,6 +27,10 @@ from posology.published.jobs import (
 from posology.store.keys import at
 from posology.types import Attempt, JobState, Outcome, Stage
 
+#: errors of the service's set-up that are the caller's
+_CALLERS = (errors.UnknownModel, errors.UnpricedModel, errors.VersionGone)
+#: replaces the message of the others
+WITHHELD = "the service is not set up for this question: ask its operator"
 #: shares and scores are stored as millionths: integers add up exactly, and can be subtracted again
 WHOLE = 1_000_000
 
@@ -48,12 +53,15 @@ def summary(record: Mapping[str, str]) -> JobSummary:
     return JobSummary(**_shared(record, JobRequest.model_validate_json(record["request"])))
 
 
-def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
+def output(
+    record: Mapping[str, str], calls: Mapping[str, str], *, advice: bool = True
+) -> JobOutput:
     """Return a job with everything.
 
     Args:
         record: hash of the job.
         calls: hash of its attempts.
+        advice: whether an error says what an operator would have to do.
     """
     request = JobRequest.model_validate_json(record["request"])
     made = attempts(calls)
@@ -68,7 +76,7 @@ def output(record: Mapping[str, str], calls: Mapping[str, str]) -> JobOutput:
         else None,
         # a late reply may still report its cost after the result was written
         result=result.model_copy(update={"spending": spent}) if result else None,
-        error=error.model_copy(update={"spending": spent}) if error else None,
+        error=_told(error, advice=advice).model_copy(update={"spending": spent}) if error else None,
         cancellation=_cancellation(record, made)
         if record["state"] in (JobState.CANCELLING, JobState.CANCELLED)
         else None,
@@ -120,6 +128,20 @@ def _shared(record: Mapping[str, str], request: JobRequest) -> dict[str, Any]:
         "reserved_usd": dollars(record.get("reserved_nano", 0)),
         "cap_usd": dollars(record["cap_nano"]) if "cap_nano" in record else None,
     }
+
+
+def _told(error: ErrorBody, *, advice: bool) -> ErrorBody:
+    """Return an error; without advice, one of the service's set-up names no variable, file or host."""
+    kind = getattr(errors, error.type, None)
+    if (
+        advice
+        or kind is None
+        or not issubclass(kind, errors.ConfigurationError | errors.IndexFault)
+    ):
+        return error
+    if issubclass(kind, _CALLERS):
+        return error
+    return error.model_copy(update={"message": WITHHELD, "details": {}})
 
 
 def _cancellation(record: Mapping[str, str], made: Sequence[Attempt]) -> Cancellation:

@@ -87,6 +87,9 @@ def output_row(
     job: str | None,
     record: Mapping[str, str],
     calls: Mapping[str, str],
+    *,
+    cancelled: PosologyError | None = None,
+    advice: bool = True,
 ) -> BatchRow:
     """A row as it is now. It has a result or an error once it is over, and neither before.
 
@@ -97,8 +100,10 @@ def output_row(
         job: its job's id; ``None`` also while it is not submitted.
         record: the job's hash, empty where it is forgotten.
         calls: the hash of the job's attempts.
+        cancelled: error of a row that was not submitted before its batch was cancelled; ``None``: it was not.
+        advice: see :func:`~orchestrator.jobs.records.output`.
     """
-    out = records.output(record, calls) if record else None
+    out = records.output(record, calls, advice=advice) if record else None
     if rejected is not None:
         error: ErrorBody | None = ErrorBody.model_validate_json(rejected)
     elif out is not None:
@@ -108,7 +113,7 @@ def output_row(
     elif job is not None:
         error = _error(JobNotFound(f"there is no job {job} any more", job=job), None)
     else:
-        error = None
+        error = None if cancelled is None else _error(cancelled, None)
     return BatchRow(
         row=number,
         id=None if own is None else json.loads(own),

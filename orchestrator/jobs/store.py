@@ -14,11 +14,14 @@ from redis.asyncio import Redis
 
 from orchestrator.jobs import records, tenants
 from orchestrator.jobs.events import check_event, entries
+from orchestrator.jobs.room import Room, raise_if_full
 from orchestrator.jobs.scripts import source
+from orchestrator.logs import events
 from orchestrator.question.request import JobRequest
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.refusals import raise_if_not_admitted
 from posology.errors import (
+    BatchCancelled,
     BatchNotFound,
     IdempotencyConflict,
     InvalidQuery,
@@ -29,7 +32,7 @@ from posology.errors import (
 from posology.published.jobs import JobEvent, JobOutput, JobPage
 from posology.seams import Prices
 from posology.store import keys
-from posology.store.connection import TRIES, connect, translated
+from posology.store.connection import SHORT, TRIES, connect, translated
 from posology.store.keys import DEFAULT_TENANT
 from posology.store.scripts import Scripts
 from posology.types import JobState
@@ -40,8 +43,8 @@ RETENTION = 7 * 24 * 3_600
 MAX_KEY = 200
 #: jobs on one page
 MAX_PAGE = 500
-#: seconds that one wait for events lasts, after which the job is looked at again
-_LISTEN = 5.0
+#: seconds that one wait for events lasts, after which the job is looked at again; within the time of a command
+_LISTEN = SHORT / 2
 #: tokens that go in and out of any call
 _LEAST = 64
 
@@ -66,6 +69,8 @@ class JobStore:
         retention: seconds for which the record of a finished job is kept.
         prices: with prices, a question that the tenant cannot pay for is rejected at submission, not only by a
             worker.
+        room: limits of tenants without limits of their own.
+        advice: whether errors of jobs say what an operator would have to do; a tenant cannot.
     """
 
     def __init__(
@@ -76,12 +81,16 @@ class JobStore:
         clock: Callable[[], int] | None = None,
         retention: float = RETENTION,
         prices: Prices | None = None,
+        room: Room | None = None,
+        advice: bool = True,
     ) -> None:
         self.redis = redis
         self.url = url
         self.run = Scripts(redis, url, source, clock)
         self._retention = int(retention * 1000)
         self._prices = prices
+        self.room = room or Room()
+        self.advice = advice
 
     async def submit(
         self,
@@ -104,9 +113,11 @@ class JobStore:
         Raises:
             IdempotencyConflict: the key was used for another request.
             BatchNotFound: the batch has expired.
+            BatchCancelled: the batch was cancelled.
             InvalidQuery: the tenant or the key is invalid.
             BudgetError: the tenant may not use the model, or its remaining budget is too small for one call.
                 Rows of a batch are accepted, and fail one by one.
+            QueueFull: the tenant has no room for another job.
             UnpricedModel: the model has no price.
             StoreUnavailable: nothing was submitted, or that is unknown; submitting with the same key is safe.
         """
@@ -139,9 +150,13 @@ class JobStore:
             model,
             "" if batch else nano(self.least(model)),
             "" if request.max_cost_usd is None else nano(request.max_cost_usd),
+            self.room.queued,
+            self.room.stored,
         )
-        if said == "refused":
-            raise_if_not_admitted([found, *rest], model, self.least(model), tenant)
+        with events.refusals(tenant=tenant, batch=batch, row=row, model=model):
+            raise_if_full([said, found, *rest], tenant)
+            if said == "refused":
+                raise_if_not_admitted([found, *rest], model, self.least(model), tenant)
         if said == "conflict":
             raise IdempotencyConflict(
                 f"the idempotency key {key!r} was used for another request, job {found}: use a new key",
@@ -149,9 +164,21 @@ class JobStore:
             )
         if said == "gone":
             raise BatchNotFound(f"there is no batch {found}, or it has expired", batch=found)
+        if said == "cancelled":
+            raise BatchCancelled(f"batch {found} was cancelled", batch=found)
         # the reply to a script may be lost and the script repeated: our own id then exists already
         created = said == "created" or found == job
         if created:
+            asked = events.question(request.question)
+            events.note(
+                "job submitted",
+                tenant=tenant,
+                job=found,
+                batch=batch,
+                row=row,
+                model=model,
+                **asked,
+            )
             await tenants.wake(self, tenant)
         return Submitted(job=found, created=created)
 
@@ -163,6 +190,10 @@ class JobStore:
                 cheapest.
             StoreUnavailable: Redis is unreachable.
         """
+        with events.refusals(tenant=tenant):
+            await self._admit(models, tenant)
+
+    async def _admit(self, models: Iterable[str], tenant: str) -> None:
         if self._prices is None:
             return
         refused: tuple[str, Decimal] | None = None
@@ -201,7 +232,7 @@ class JobStore:
                 record, calls = await pipe.execute()
         if not record:
             raise self._missing(job)
-        return records.output(record, calls)
+        return records.output(record, calls, advice=self.advice)
 
     async def state(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobState:
         """A job's state alone.
@@ -277,6 +308,7 @@ class JobStore:
             raise self._missing(job)
         if said == "over":
             raise JobFinished(f"job {job} has ended: {rest[0]}", job=job)
+        events.note("job cancellation requested", tenant=tenant, job=job)
         return await self.get(job, tenant=tenant)
 
     async def retry(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
@@ -299,6 +331,7 @@ class JobStore:
                 f"job {job} is {rest[0]}: only failed, expired or cancelled jobs can be retried",
                 job=job,
             )
+        events.note("job retried", tenant=tenant, job=job)
         await tenants.wake(self, tenant)
         return await self.get(job, tenant=tenant)
 
@@ -360,6 +393,8 @@ async def open_store(
     retention: float = RETENTION,
     patience: int = TRIES,
     prices: Prices | None = None,
+    room: Room | None = None,
+    advice: bool = True,
 ) -> AsyncIterator[JobStore]:
     """A store for as long as it is needed.
 
@@ -368,12 +403,14 @@ async def open_store(
         retention: seconds for which the record of a finished job is kept.
         patience: tries at each command while Redis is unreachable.
         prices: see :class:`JobStore`.
+        room: see there.
+        advice: see there.
 
     Raises:
         ConfigurationError: the address cannot be one.
     """
     redis = connect(url, tries=patience)
     try:
-        yield JobStore(redis, url, retention=retention, prices=prices)
+        yield JobStore(redis, url, retention=retention, prices=prices, room=room, advice=advice)
     finally:
         await redis.aclose()

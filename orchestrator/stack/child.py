@@ -14,9 +14,8 @@ from pathlib import Path
 import anyio
 
 from orchestrator.stack import launch
+from orchestrator.stack.output import KEPT, LIMIT, Hear, Output
 
-#: bytes of a log that are read for its last lines
-_TAIL = 8_192
 #: seconds between polls, if the system cannot report the end of a process
 _LOOK = 0.05
 #: seconds to end after the second signal
@@ -36,8 +35,10 @@ class Command:
     environment: Mapping[str, str] = field(repr=False)
     #: file for its output
     log: Path
-    #: maximum bytes of a log; a longer one is rotated at the next start
-    log_limit: int = 5_000_000
+    #: maximum bytes of a log; then it is rotated
+    log_limit: int = LIMIT
+    #: number of rotated logs that are kept
+    logs_kept: int = KEPT
     #: working directory; ``None``: that of the supervisor
     folder: Path | None = None
     #: seconds to end after SIGTERM
@@ -56,12 +57,22 @@ class Child:
     """A process in its own session, so that Ctrl-C reaches only the supervisor.
 
     On Linux it ends when the *thread* that called :meth:`start` ends: call it from the thread of the event loop.
+
+    Args:
+        command: to run.
+        hear: takes every line of output; ``None``: only the log does.
     """
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, hear: Hear | None = None) -> None:
         self.command = command
         self._process: subprocess.Popen[bytes] | None = None
-        self._log_start = 0
+        self._output = Output(
+            command.name,
+            command.log,
+            limit=command.log_limit,
+            kept=command.logs_kept,
+            hear=hear,
+        )
 
     @property
     def pid(self) -> int | None:
@@ -73,8 +84,7 @@ class Child:
         command = self.command
         parent, orphaned = str(os.getpid()), str(int(command.orphaned))
         launcher = [sys.executable, "-I", "-S", launch.__file__, parent, orphaned]
-        with os.fdopen(_open_log(command.log, command.log_limit), "wb", buffering=0) as log:
-            self._log_start = os.fstat(log.fileno()).st_size
+        with os.fdopen(self._output.begin(), "wb", buffering=0) as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own commands, no shell
                 [*launcher, *command.argv],
                 stdin=subprocess.DEVNULL,
@@ -117,7 +127,9 @@ class Child:
         # before the wait: until then the process id cannot be reused
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        return process.wait(_KILLED)
+        status = process.wait(_KILLED)
+        self._output.end()
+        return status
 
     async def stop(self, hurry: anyio.Event) -> None:
         """Stop the process by SIGTERM; by stronger signals after its grace or when ``hurry`` is set."""
@@ -139,14 +151,7 @@ class Child:
 
     def last_lines(self, count: int = 5) -> tuple[str, ...]:
         """Return the last lines of output since the last start."""
-        try:
-            with self.command.log.open("rb") as log:
-                size = log.seek(0, os.SEEK_END)
-                log.seek(max(self._log_start, size - _TAIL))
-                text = log.read().decode("utf-8", errors="replace")
-        except OSError:
-            return ()
-        return tuple(line.strip() for line in text.splitlines() if line.strip())[-count:]
+        return self._output.last(count)
 
 
 async def _then_cancel(event: anyio.Event, scope: anyio.CancelScope) -> None:
@@ -158,12 +163,3 @@ def _pidfd(pid: int) -> int:
     if sys.platform != "linux":
         raise OSError("process descriptors need Linux")
     return os.pidfd_open(pid)
-
-
-def _open_log(path: Path, limit: int) -> int:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if path.stat().st_size > limit:
-            path.replace(path.with_name(f"{path.name}.1"))
-    # logs of workers may contain questions
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

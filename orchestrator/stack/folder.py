@@ -54,7 +54,7 @@ def own_folder(folder: Path) -> Iterator[None]:
         ConfigurationError: it cannot be created or written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / _LOCK).touch(mode=0o600)
     except OSError as error:
         raise ConfigurationError(

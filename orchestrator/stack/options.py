@@ -19,9 +19,12 @@ WORKER = (
     "-Q", "posology.jobs,posology.calls", "--concurrency", "{concurrency}", "--loglevel", "WARNING",
     "--without-gossip", "--without-mingle", "-n", "worker{number}@%h",
 )  # fmt: skip
+#: connections of the API, idle ones included; beyond, it answers 503
+CONNECTIONS = 1_000
 API = (
     sys.executable, "-m", "uvicorn", "--factory", "orchestrator.api.app:from_environment",
     "--host", "{host}", "--port", "{port}", "--no-access-log",
+    "--limit-concurrency", str(CONNECTIONS),
 )  # fmt: skip
 
 
@@ -34,6 +37,8 @@ class StackOptions:
     folder: Path = Path(DEFAULT_FOLDER)
     #: a running Redis; ``None``: one is started
     redis_url: str | None = field(default=None, repr=False)
+    #: maximum memory of a started Redis, MiB; ``None``: half of the machine's
+    redis_memory: int | None = None
     #: number of worker processes
     workers: int = 1
     #: threads of each worker

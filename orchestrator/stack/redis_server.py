@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import anyio
 
 from orchestrator.stack.child import Child, Command
 from orchestrator.stack.folder import opened_lock, try_lock, write_private
+from orchestrator.stack.output import Hear
 from orchestrator.stack.ping import Ping, ping
 from orchestrator.stack.ports import free_port, port_is_free
 from orchestrator.stack.supervisor import Tell, failure, kept, silent
@@ -29,6 +30,8 @@ _CONFIG = "redis.conf"
 _PREDECESSOR = 15.0
 #: seconds for Redis to flush and end
 _GRACE = 15.0
+#: bytes of memory where the system does not tell
+_MEMORY = 4 * 1024**3
 #: first version whose append-only file is a folder; older versions ignore the folder
 _MULTI_PART = 7
 
@@ -39,6 +42,8 @@ class RedisConfig:
 
     port: int
     password: str = field(repr=False)
+    #: maximum memory of the data, MiB
+    memory: int
 
     @property
     def url(self) -> str:
@@ -58,8 +63,11 @@ class RedisConfig:
                 # the append-only file holds the data; snapshots are not needed
                 'save ""',
                 "appendonly yes",
-                "appendfsync everysec",
-                # budgets and jobs must not be evicted
+                # what the ledger has acknowledged survives a power failure: some milliseconds a call, of its seconds
+                "appendfsync always",
+                # a full Redis refuses writes; without a limit the kernel would kill it, and again at the next start.
+                # Budgets and jobs must not be evicted.
+                f"maxmemory {self.memory}mb",
                 "maxmemory-policy noeviction",
                 "",
             )
@@ -87,15 +95,35 @@ def find_server(search_path: str | None) -> Path:
     )
 
 
-def configure(folder: Path) -> RedisConfig:
+def half_of_memory() -> int:
+    """Return half of the memory of this machine, or of its control group, in MiB.
+
+    Redis needs the other half while it rewrites its file: its copy shares what does not change.
+    """
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        # this system does not tell
+        found = _MEMORY
+    with suppress(OSError, ValueError):
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return max(64, found // 2 // 1024**2)
+
+
+def configure(folder: Path, memory: int | None = None) -> RedisConfig:
     """Write the folder's ``redis.conf``. Password and, if it is free, port stay the same.
 
     Clients can therefore reconnect after a restart.
+
+    Args:
+        folder: of the data.
+        memory: maximum memory of the data, MiB; ``None``: see :func:`half_of_memory`.
     """
     old = _read(folder / _CONFIG)
     config = RedisConfig(
         port=old.port if old and port_is_free(HOST, old.port) else free_port(HOST),
         password=old.password if old else secrets.token_urlsafe(32),
+        memory=memory or half_of_memory(),
     )
     write_private(folder / _CONFIG, config.render())
     return config
@@ -110,6 +138,8 @@ async def own_redis(
     hurry: anyio.Event,
     seconds: float,
     tell: Tell = silent,
+    hear: Hear | None = None,
+    memory: int | None = None,
 ) -> AsyncIterator[str]:
     """Run Redis on a data folder until the end of the block.
 
@@ -120,6 +150,8 @@ async def own_redis(
         hurry: when set, Redis is killed instead of stopped.
         seconds: to wait for a reply, without the time of loading data.
         tell: called with a line when Redis ended by itself.
+        hear: called with every line of its output.
+        memory: maximum memory of the data, MiB; ``None``: half of the machine's.
 
     Yields:
         The URL, with the password.
@@ -135,7 +167,7 @@ async def own_redis(
     # still run
     with opened_lock(folder / "lock") as lock:
         await _until_locked(lock, folder)
-        config = configure(folder)
+        config = configure(folder, memory)
         command = Command(
             name="redis",
             argv=(str(binary), _CONFIG),
@@ -147,7 +179,7 @@ async def own_redis(
             inherits=(lock,),
             umask=0o077,
         )
-        async with kept([command], hurry=hurry, tell=tell) as (child,):
+        async with kept([command], hurry=hurry, tell=tell, hear=hear) as (child,):
             await _until_it_answers(child, config.url, seconds)
             yield config.url
 
@@ -193,4 +225,9 @@ def _read(path: Path) -> RedisConfig | None:
         return None
     values = dict(line.split(" ", 1) for line in lines if " " in line)
     port, password = values.get("port", ""), values.get("requirepass", "")
-    return RedisConfig(port=int(port), password=password) if port.isdigit() and password else None
+    if not port.isdigit() or not password:
+        return None
+    memory = values.get("maxmemory", "").removesuffix("mb")
+    return RedisConfig(
+        port=int(port), password=password, memory=int(memory) if memory.isdigit() else 0
+    )

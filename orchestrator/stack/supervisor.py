@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import anyio
 
+from orchestrator.logs.files import Line
 from orchestrator.stack.child import Child, Command
+from orchestrator.stack.output import Hear
 from posology.errors import ChildFailed
 
 Tell = Callable[[str], None]
@@ -41,6 +43,7 @@ async def kept(
     hurry: anyio.Event,
     policy: RestartPolicy | None = None,
     tell: Tell = silent,
+    hear: Hear | None = None,
 ) -> AsyncIterator[tuple[Child, ...]]:
     """Start processes, restart those that end, and stop all at the end of the block.
 
@@ -51,12 +54,13 @@ async def kept(
         hurry: when set, processes are stopped without grace.
         policy: when to restart.
         tell: called with a line for each process that ended by itself.
+        hear: called with every line of output.
 
     Raises:
         ChildFailed: a process keeps ending. The block is cancelled.
     """
     policy = policy or RestartPolicy()
-    children = tuple(Child(command) for command in commands)
+    children = tuple(Child(command, hear) for command in commands)
     try:
         with single_errors():
             async with anyio.create_task_group() as keeping:
@@ -102,11 +106,17 @@ async def _stop(children: Sequence[Child], hurry: anyio.Event) -> None:
 
 def failure(child: Child, what: str) -> ChildFailed:
     """Return an error with the last output of the process."""
-    lines = child.last_lines()
+    lines = tuple(_said(line) for line in child.last_lines())
     output = f": {' | '.join(lines)}" if lines else ""
     return ChildFailed(
         f"{what}{output} (log: {child.command.log})", child=child.command.name, lines=lines
     )
+
+
+def _said(text: str) -> str:
+    """Return a line of output for people: of one in JSON, event and fields."""
+    line = Line.of("", text)
+    return line.said if line.fields else text
 
 
 @contextmanager

@@ -13,9 +13,10 @@ import anyio
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
 from orchestrator.stack.options import StackOptions, api_command, worker_command
+from orchestrator.stack.output import Hear
 from orchestrator.stack.ping import Ping, ping
 from orchestrator.stack.ports import free_port, port_is_free
-from orchestrator.stack.ready import api_answers, workers_announced
+from orchestrator.stack.ready import api_answers, unfinished_jobs, workers_announced
 from orchestrator.stack.redis_server import own_redis
 from orchestrator.stack.supervisor import Tell, failure, kept, silent, single_errors
 from posology import __version__
@@ -28,6 +29,7 @@ async def run_stack(
     *,
     ready: Callable[[StackInfo], None] | None = None,
     tell: Tell = silent,
+    hear: Hear | None = None,
 ) -> signal.Signals | None:
     """Run a stack until SIGINT, SIGTERM or SIGHUP; a second signal skips the grace.
 
@@ -36,7 +38,8 @@ async def run_stack(
     Args:
         options: of the stack.
         ready: called once, when all parts serve.
-        tell: called with a line for each restarted process.
+        tell: called with a line for each restarted process, and when the stack stops.
+        hear: called with the name of a process and each line of its output, on threads of their own.
 
     Returns:
         The signal that stopped the stack.
@@ -47,13 +50,17 @@ async def run_stack(
     """
     hurry, running = anyio.Event(), anyio.CancelScope()
     received: list[signal.Signals] = []
+    started: list[StackInfo] = []
 
     async def listen() -> None:
         async for number in signals:
             received.append(number)
-            running.cancel()
-            if len(received) > 1:
+            if len(received) == 1:
+                tell(await _stopping(options, started[0] if started else None))
+            else:
+                tell("hurrying: unfinished jobs are requeued")
                 hurry.set()
+            running.cancel()
 
     ending = [signal.SIGINT, signal.SIGTERM]
     # under nohup, the stack outlives its terminal
@@ -64,7 +71,8 @@ async def run_stack(
         async with anyio.create_task_group() as listening:
             listening.start_soon(listen)
             with running:
-                async with running_stack(options, hurry=hurry, tell=tell) as info:
+                async with running_stack(options, hurry=hurry, tell=tell, hear=hear) as info:
+                    started.append(info)
                     if ready:
                         ready(info)
                     await anyio.sleep_forever()
@@ -74,7 +82,11 @@ async def run_stack(
 
 @asynccontextmanager
 async def running_stack(
-    options: StackOptions, *, hurry: anyio.Event | None = None, tell: Tell = silent
+    options: StackOptions,
+    *,
+    hurry: anyio.Event | None = None,
+    tell: Tell = silent,
+    hear: Hear | None = None,
 ) -> AsyncIterator[StackInfo]:
     """Run a stack during the block. It stops the API first, then the workers, then Redis.
 
@@ -98,17 +110,23 @@ async def running_stack(
                     hurry=hurry,
                     seconds=options.start_timeout,
                     tell=tell,
+                    hear=hear,
+                    memory=options.redis_memory,
                 )
                 url = await stack.enter_async_context(redis)
             else:
                 url = await _answering(options.redis_url)
             commands = [worker_command(options, url, number) for number in options.numbers]
-            workers = await stack.enter_async_context(kept(commands, hurry=hurry, tell=tell))
+            workers = await stack.enter_async_context(
+                kept(commands, hurry=hurry, tell=tell, hear=hear)
+            )
             servers: tuple[Child, ...] = ()
             if options.api:
                 port = _api_port(options)
                 api = api_command(options, url, port)
-                servers = await stack.enter_async_context(kept([api], hurry=hurry, tell=tell))
+                servers = await stack.enter_async_context(
+                    kept([api], hurry=hurry, tell=tell, hear=hear)
+                )
                 api_url: str | None = _api_url(options.host, port)
             else:
                 api_url = None
@@ -127,6 +145,18 @@ async def running_stack(
                 await _until_ready(options, servers, lambda: api_ready(info, servers))
             write_stack(folder, info)
             yield info
+
+
+async def _stopping(options: StackOptions, info: StackInfo | None) -> str:
+    """Return the line about a stop: what it waits for, and for how long at most."""
+    jobs = 0 if info is None else await unfinished_jobs(info)
+    if jobs == 0:
+        return "stopping"
+    what = "unfinished jobs" if jobs is None else f"{jobs} unfinished job{'s'[: jobs != 1]}"
+    return (
+        f"stopping: waiting up to {options.worker_grace:g} s for {what}; "
+        "press Ctrl-C again to hurry"
+    )
 
 
 async def _until_ready(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import (
@@ -28,6 +31,11 @@ _CAP = 1.0
 #: tries of a command; with the waits about twenty seconds: longer than a restart of Redis, shorter than
 #: a lease or a deadline
 TRIES = 24
+#: tries of a command for a person or a client of the API: a few seconds
+FEW_TRIES = 8
+#: Maximum seconds of a command with all its tries, for workers, and for a person or a client of the API. A server that
+#: hangs accepts connections and never replies, so each try alone would wait for its own timeout.
+LONG, SHORT = 25.0, 3.0
 #: Errors of a store that is full, busy or a replica now: nothing was written, and it may recover. The client
 #: removes the code from the text of errors with a class of their own; a script prefixes the text.
 _LATER = (OutOfMemoryError, ReadOnlyError, ClusterDownError, TryAgainError)
@@ -36,7 +44,32 @@ _SAYS_LATER = re.compile(
 )
 
 
-def connect(url: str, *, tries: int = TRIES) -> Redis:
+class _BoundedRedis(Redis):
+    """A client whose commands and pipelines end within a number of seconds, tries included."""
+
+    seconds = LONG
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        async with asyncio.timeout(self.seconds):
+            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]  # redis-py's own
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> Pipeline:  # noqa: FBT001, FBT002 - redis-py's signature
+        pipe = _BoundedPipeline(
+            self.connection_pool, self.response_callbacks, transaction, shard_hint
+        )
+        pipe.seconds = self.seconds
+        return pipe
+
+
+class _BoundedPipeline(Pipeline):
+    seconds = LONG
+
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:  # noqa: FBT001, FBT002 - redis-py's signature
+        async with asyncio.timeout(self.seconds):
+            return await super().execute(raise_on_error)
+
+
+def connect(url: str, *, tries: int = TRIES, seconds: float | None = None) -> Redis:
     """Return a client that reconnects, and repeats a command that found no server.
 
     Every script of ours is idempotent.
@@ -44,6 +77,8 @@ def connect(url: str, *, tries: int = TRIES) -> Redis:
     Args:
         url: ``redis://``, ``rediss://`` or ``unix://``; Celery's ``redis+socket://`` works as well.
         tries: tries of a command before it fails.
+        seconds: maximum seconds of a command with all its tries; ``None``: :data:`SHORT` for fewer tries than
+            :data:`TRIES`, else :data:`LONG`.
 
     Raises:
         ConfigurationError: the address is malformed.
@@ -51,7 +86,7 @@ def connect(url: str, *, tries: int = TRIES) -> Redis:
     if _readable(url) is None:
         raise _no_address()
     try:
-        return Redis.from_url(
+        client: Any = _BoundedRedis.from_url(
             url.replace("redis+socket://", "unix://", 1),
             decode_responses=True,
             retry=Retry(ExponentialWithJitterBackoff(base=0.02, cap=_CAP), tries),
@@ -64,6 +99,9 @@ def connect(url: str, *, tries: int = TRIES) -> Redis:
     except ValueError:
         # its message may contain a part of the password
         raise _no_address() from None
+    assert isinstance(client, _BoundedRedis)
+    client.seconds = (SHORT if tries < TRIES else LONG) if seconds is None else seconds
+    return client
 
 
 def shown(url: str) -> str:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -161,6 +161,9 @@ class SqliteMemory:
         return connection
 
     def _connect(self) -> sqlite3.Connection:
+        with suppress(OSError):
+            # what compressors kept of the literature is nobody else's; the files beside it get the same mode
+            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
         connection = sqlite3.connect(self._path, timeout=PATIENCE)
         try:
             _write_ahead(connection)

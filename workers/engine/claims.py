@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 
 from orchestrator.jobs import tenants
 from orchestrator.jobs.store import JobStore
+from orchestrator.logs.events import note
 from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded
 from posology.published.answers import AskOutput
 from posology.published.calls import ErrorBody
@@ -66,8 +69,16 @@ class WorkStore:
         )
         if reply[0] != "claimed":
             return None
-        _, token, left, patience, request, fresh, returned, *more = reply
+        _, token, left, patience, request, fresh, returned, batch, *more = reply
         kind = unit.kind
+        if kind == "answer":
+            note(
+                "job started",
+                tenant=unit.tenant,
+                job=unit.job,
+                batch=batch or None,
+                worker=self.worker,
+            )
         return ClaimedUnit(
             unit=unit,
             token=int(token),
@@ -76,6 +87,7 @@ class WorkStore:
             request=request,
             fresh=fresh == "1",
             returned=int(returned),
+            batch=batch or None,
             partition=more[0] if kind == "extract" else None,
             decision=(more[0] or None) if kind != "extract" else None,
             draft=more[1] if kind == "reduce" else None,
@@ -129,6 +141,14 @@ class WorkStore:
             *(PARTITION.dump_json(part).decode() for part in partitions),
         )
         raise_if_refused(claimed, reply[0])
+        note(
+            "decision made",
+            **claimed.ids,
+            strategy=decision.dose.strategy,
+            policy=decision.policy,
+            calls=calls,
+            partitions=len(partitions),
+        )
         return tuple(
             Unit(tenant=claimed.unit.tenant, job=claimed.unit.job, name=n) for n in reply[1:]
         )
@@ -178,6 +198,13 @@ class WorkStore:
             JobSuperseded: the unit is another worker's.
         """
         await self._conclude(claimed, "succeeded", out.model_dump_json())
+        note(
+            "job succeeded",
+            **claimed.ids,
+            status=out.status,
+            strategy=out.strategy,
+            seconds=round(out.seconds, 3),
+        )
 
     async def fail(self, claimed: ClaimedUnit, error: ErrorBody, *, expired: bool = False) -> None:
         """End the job with an error; a cancelled job is cancelled instead.
@@ -190,7 +217,10 @@ class WorkStore:
                 claimed, "expired" if expired else "failed", error.model_dump_json()
             )
         except JobCancelled:
+            note("job cancelled", **claimed.ids)
             return
+        state = "job expired" if expired else "job failed"
+        note(state, logging.WARNING, **claimed.ids, error=error.type)
 
     async def release(self, claimed: ClaimedUnit, *, counted: bool = False) -> None:
         """Requeue a unit, for another worker to claim at once.
@@ -201,6 +231,7 @@ class WorkStore:
         """
         unit = claimed.unit
         await self._run("release", unit.tenant, unit.job, unit.name, claimed.token, int(counted))
+        note("unit requeued", **claimed.ids)
 
     async def sweep(
         self, tenant: str, *, jobs_before: int, calls_before: int, leases: bool = True
@@ -231,7 +262,7 @@ class WorkStore:
             details={},
             spending=None,
         )
-        members = await self._run(
+        members, happened = await self._run(
             "sweep",
             tenant,
             self._losses,
@@ -242,6 +273,8 @@ class WorkStore:
             int(leases),
             self._lease,
         )
+        for one in json.loads(happened):
+            _note_event(tenant, **one)
         return [Unit.of(tenant, member) for member in members]
 
     async def sent_at(self, units: Sequence[Unit]) -> list[int]:
@@ -262,8 +295,21 @@ class WorkStore:
         )
         raise_if_refused(claimed, reply[0])
 
-    async def _run(self, script: str, tenant: str, *arguments: str | int) -> list[str]:
-        return cast("list[str]", await self.store.run(script, keys.prefix(tenant), *arguments))
+    async def _run(self, script: str, tenant: str, *arguments: str | int) -> list[Any]:
+        return cast("list[Any]", await self.store.run(script, keys.prefix(tenant), *arguments))
+
+
+def _note_event(tenant: str, job: str, kind: str, data: Mapping[str, Any]) -> None:
+    """Write the line of what a sweep did to a job."""
+    match kind, data.get("state") or data.get("outcome"):
+        case "lost", _:
+            note("lease lost", logging.WARNING, tenant=tenant, job=job, **data)
+        case "call", "lost":
+            note("attempt lost", logging.WARNING, tenant=tenant, job=job, **data)
+        case "state", "failed" | "expired" as state:
+            note(f"job {state}", logging.WARNING, tenant=tenant, job=job)
+        case "state", "cancelled":
+            note("job cancelled", tenant=tenant, job=job)
 
 
 def raise_if_refused(claimed: ClaimedUnit, reply: str) -> None:

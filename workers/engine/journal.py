@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import fields
 
+from orchestrator.logs.events import note, refusals, usd
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.journal import until_recorded
@@ -12,7 +14,7 @@ from posology.budget.ledger.redis import GONE, log_missing
 from posology.budget.ledger.refusals import refuse as refuse_to_pay
 from posology.store import keys
 from posology.store.connection import translated
-from posology.types import Attempt, Completion, Finish, Opening, Usage
+from posology.types import Attempt, Completion, Finish, Opening, Outcome, Usage
 from workers.engine.claims import WorkStore, raise_if_refused
 from workers.engine.units import ClaimedUnit
 
@@ -52,7 +54,8 @@ class JobJournal:
             nano(opening.reserved),
         )
         raise_if_refused(self._claimed, reply[0])
-        refuse_to_pay(reply, opening, unit.tenant)
+        with refusals(**self._claimed.ids, attempt=opening.id, model=opening.model):
+            refuse_to_pay(reply, opening, unit.tenant)
         return int(reply[1])
 
     async def close(self, attempt: Attempt, completion: Completion | None) -> None:
@@ -79,6 +82,24 @@ class JobJournal:
         )
         if reply == [GONE, GONE]:
             log_missing(attempt)
+        sent = attempt.outcome in (Outcome.OK, Outcome.UNUSABLE)
+        failed = attempt.outcome is Outcome.FAILED
+        note(
+            "attempt settled" if sent else f"attempt {attempt.outcome}",
+            logging.WARNING if failed else logging.INFO,
+            **self._claimed.ids,
+            attempt=attempt.id,
+            call=attempt.call,
+            stage=attempt.stage,
+            model=attempt.model,
+            outcome=attempt.outcome,
+            error=attempt.error,
+            charged_usd=usd(attempt.charged),
+            tokens_in=usage.total_input,
+            tokens_out=usage.total_output,
+            seconds=round(attempt.latency, 3),
+            provider_request=attempt.request_id,
+        )
 
     async def recall(self, key: str, /) -> Completion | None:
         """Return the stored reply to a call of the same content in this job; ``None``: there is none.

@@ -14,6 +14,9 @@ import anyio
 import anyio.to_thread
 
 from orchestrator.jobs import tenants
+from orchestrator.logs.events import note, usd
+from posology.budget.books.reader import spenders
+from posology.budget.tenants.alerts import is_first_warning, near_limits
 from posology.errors import InvalidQuery, StoreUnavailable
 from posology.store import keys
 from posology.store.connection import evicts, translated
@@ -154,7 +157,8 @@ class Maintenance:
                         tenant, jobs_before=jobs, calls_before=calls, leases=leases
                     )
                     if units:
-                        logger.warning("orphaned units requeued units=%s", units)
+                        for unit in units:
+                            note("unit sent again", tenant=tenant, job=unit.job, unit=unit.name)
                         await anyio.to_thread.run_sync(self._send, units)
                 except StoreUnavailable as error:
                     failed.append(error)
@@ -173,6 +177,22 @@ class Maintenance:
     async def _tidy(self) -> None:
         await anyio.sleep(_TIDY * self._pause)
         await tenants.tidy(self._work.store)
+        await self.warn_of_limits()
+
+    async def warn_of_limits(self) -> None:
+        """Write a line for each budget that is nearly spent, once in its window."""
+        redis, url = self._redis, self._work.store.url
+        for near in await near_limits(redis, url, await spenders(redis, url)):
+            if await is_first_warning(redis, url, near):
+                note(
+                    "budget nearly spent",
+                    logging.WARNING,
+                    tenant=near.tenant,
+                    scope=near.scope,
+                    cap_usd=usd(near.cap),
+                    spent_usd=usd(near.spent),
+                    window=near.window,
+                )
 
     async def _amnesty(self) -> bool:
         """Return whether ended leases must be ignored, because lately no worker could extend one.

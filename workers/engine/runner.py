@@ -7,14 +7,16 @@ question is driven through the states of :mod:`orchestrator.question.machine`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import anyio
+from structlog.contextvars import bound_contextvars
 
+from orchestrator.logs.events import note, note_refusal
 from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
 from orchestrator.question.embedding import Spend
 from orchestrator.question.machine import Concluded, Escalating, Partitioned, State, begin, reduced
@@ -39,9 +41,11 @@ from posology.errors import (
     JobExpired,
     JobSuperseded,
     ModelUnavailable,
+    NothingAffordable,
     PosologyError,
     ScorerUnavailable,
     StoreUnavailable,
+    VersionGone,
 )
 from posology.llm.accounting import Account
 from posology.llm.calls import Caller
@@ -165,6 +169,8 @@ class Runner:
         Afterwards this process has no claims, in the records either, unless a unit hangs in a thread that cannot be
         cancelled.
         """
+        if not self._draining:
+            note("shutdown began", units=len(self._claimed), grace_seconds=grace)
         self._draining = True
         with anyio.move_on_after(grace):
             await self._idle.wait()
@@ -179,7 +185,8 @@ class Runner:
         scope = anyio.CancelScope()
         self._claimed[claimed] = scope
         try:
-            with scope:
+            # the lines of every library have the ids of the unit that they are about
+            with bound_contextvars(**_known(claimed.ids)), scope:
                 if self._draining:
                     # claimed after the others were cancelled
                     scope.cancel()
@@ -214,12 +221,18 @@ class Runner:
         except HeadroomReserved as error:
             # another unit may use this place meanwhile
             await fairness.park(self._work, claimed, error)
+        except VersionGone as error:
+            # the question names a version that no worker has
+            await self._work.fail(claimed, error_body(error, None))
         except _NOT_HERE as error:
             await self._return(claimed, error)
         except JobCancelled as error:
             # a store that raised this has settled the unit; a model call has not
             with suppress(JobSuperseded):
                 await self._work.fail(claimed, error_body(error, None))
+        except NothingAffordable as error:
+            note_refusal(error, **claimed.ids)
+            await self._work.fail(claimed, error_body(error, None))
         except PosologyError as error:
             expired = isinstance(error, JobExpired)
             await self._work.fail(claimed, error_body(error, None), expired=expired)
@@ -286,6 +299,7 @@ class Runner:
             index=prepared.retrieval.index_version,
             retrieval_seconds=prepared.retrieval_seconds,
             compression=compression(before.compression, savings) if before else None,
+            growth=prepared.retrieval.growth,
         )
         return await self._work.decide(
             claimed,
@@ -338,6 +352,7 @@ class Runner:
             excerpts=[excerpt for part in partitions for excerpt in part.excerpts],
             retrieved=draft.retrieved,
             index=draft.index,
+            growth=draft.growth,
             # the job's account is in its record, where every worker writes it
             spending=spending(Account()),
             retrieval_seconds=draft.retrieval_seconds,
@@ -378,6 +393,10 @@ class Runner:
             ),
         )
         return complete, Account()
+
+
+def _known(ids: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in ids.items() if value is not None}
 
 
 def _request(claimed: ClaimedUnit) -> JobRequest:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
 from pydantic import TypeAdapter
 
 from posology.published.answers import CompressionOutput, Ranked
-from posology.types import Decision, Partition, Rung
+from posology.types import Decision, Growth, Partition, Rung
 
 ANSWER = "answer"
 REDUCE = "reduce"
@@ -63,6 +63,8 @@ class Draft:
     retrieval_seconds: float
     #: compression at those steps; ``None``: nothing was compressed, or the record is older than this field
     compression: CompressionOutput | None = None
+    #: how far the first ingest of the index was; ``None``: it was complete, or the record is older than this field
+    growth: Growth | None = None
 
 
 #: forms of values in a job's record
@@ -96,10 +98,18 @@ class ClaimedUnit:
     elapsed: float = 0.0
     #: times that it was requeued because its worker could not do it
     returned: int = 0
+    #: batch of the job; ``None``: it has none
+    batch: str | None = None
     #: whether none of its calls can have been answered before
     fresh: bool = False
     #: set when no further work may begin for it: waits end early
     stopped: anyio.Event = field(default_factory=anyio.Event)
+
+    @property
+    def ids(self) -> Mapping[str, str | None]:
+        """Ids for log lines."""
+        unit = self.unit
+        return {"tenant": unit.tenant, "job": unit.job, "unit": unit.name, "batch": self.batch}
 
     async def sleep(self, seconds: float) -> None:
         """Wait, but no longer than until the unit is stopped."""

@@ -8,13 +8,22 @@ local function get(id, field)
   return redis.call('HGET', key(id), field) or nil
 end
 
+-- A batch's place in the list of its tenant's batches, which is ordered by time; false where there is no such batch.
+local function place(batch)
+  local created = redis.call('HGET', P .. 'batch:' .. batch, 'created')
+  return created and string.format('%013.0f-%s', tonumber(created), batch)
+end
+
 -- Units that were sent to the broker and are not claimed yet, by queue.
 local function unclaimed(name)
   return P .. 'unclaimed:' .. (name == 'answer' and 'jobs' or 'calls')
 end
 
--- An event of a job. The stream is bounded: a job with thousands of calls must not fill the store.
+-- An event of a job. The stream is bounded: a job with thousands of calls must not fill the store. What a script has to say
+-- of jobs that its caller does not know is in HAPPENED.
+local HAPPENED = {}
 local function event(id, kind, data)
+  HAPPENED[#HAPPENED + 1] = {job = id, kind = kind, data = data}
   redis.call('XADD', key(id, 'events'), 'MAXLEN', '~', 2000, '*',
     'type', kind, 'at', string.format('%d', now), 'data', cjson.encode(data))
 end
@@ -109,6 +118,41 @@ local function forget_loss(id, entry)
   if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'unknown_costs', -1) end
 end
 
+-- Room. The bytes that records occupy are counted for the tenant, until the records are forgotten.
+local STORED = P .. 'stored'
+
+local function store(name, field, bytes)
+  local grown = bytes - tonumber(redis.call('HGET', name, field) or 0)
+  redis.call('HSET', name, field, bytes)
+  if grown ~= 0 and redis.call('INCRBY', STORED, whole(grown)) <= 0 then redis.call('DEL', STORED) end
+end
+
+-- Weighs a job's record and all that stands beside it.
+local function weigh(id)
+  local bytes = 0
+  for _, name in ipairs({key(id), key(id, 'units'), key(id, 'calls'), key(id, 'memo'), key(id, 'events')}) do
+    -- all fields: a few would rarely hold the largest, the result
+    bytes = bytes + (redis.call('MEMORY', 'USAGE', name, 'SAMPLES', 0) or 0)
+  end
+  store(key(id), 'bytes', bytes)
+end
+
+-- Whether a submission has no room: {'full', limit, its value, the present use, what is asked for, ms until there may be
+-- some}. The tenant's own limits come before those that hold for all: jobs that wait, and MiB that are occupied.
+local function full(jobs, bytes, queued, stored)
+  local own = redis.call('HMGET', P .. 'tenant', 'queued', 'stored')
+  queued, stored = tonumber(own[1] or queued), tonumber(own[2] or stored) * 1048576
+  local waiting, occupied = redis.call('ZCARD', P .. 'state:queued'), tonumber(redis.call('GET', STORED) or 0)
+  if waiting + jobs > queued then
+    return {'full', 'queued', whole(queued), waiting, jobs, 30000}
+  end
+  if occupied + bytes > stored then
+    local next = redis.call('ZRANGE', P .. 'retention', 0, 0, 'WITHSCORES')[2]
+    local after = next and math.max(1000, tonumber(next) - now) or 3600000
+    return {'full', 'stored', whole(stored), occupied, bytes, whole(math.min(after, 3600000))}
+  end
+end
+
 -- The end of a job. What is needed for another try is kept until the record expires. Units that still run keep
 -- their leases: what they have sent is let settle, or lost when the lease ends.
 local function finalize(id, state, field, payload)
@@ -128,6 +172,7 @@ local function finalize(id, state, field, payload)
     redis.call('ZADD', P .. 'dead', now, id)
   end
   set_state(id, state)
+  weigh(id)
   local ends = now + tonumber(get(id, 'retention'))
   redis.call('ZADD', P .. 'retention', ends, id)
 end

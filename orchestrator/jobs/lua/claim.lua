@@ -4,18 +4,18 @@ local id, name, delivery, worker = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lease = tonumber(ARGV[6])
 
 -- What the work needs, in the same step: token, milliseconds that are left and were given, request, whether there is
--- nothing to replay, how often it was requeued, and what the unit reads.
+-- nothing to replay, how often it was requeued, its batch, and what the unit reads.
 local function claimed(u, token, fresh)
   local left = tonumber(get(id, 'deadline')) - now
   local said = {'claimed', token, left, get(id, 'patience'), get(id, 'request'),
-    fresh and '1' or '0', u.r or 0}
+    fresh and '1' or '0', u.r or 0, get(id, 'batch') or ''}
   if name == 'reduce' then
-    said[8], said[9] = get(id, 'decision'), get(id, 'draft')
-    said[10] = now - tonumber(get(id, 'started'))
+    said[9], said[10] = get(id, 'decision'), get(id, 'draft')
+    said[11] = now - tonumber(get(id, 'started'))
   elseif name == 'answer' then
-    said[8] = get(id, 'decision') or ''
+    said[9] = get(id, 'decision') or ''
   else
-    said[8] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
+    said[9] = redis.call('HGET', key(id, 'context'), string.match(name, '^extract:(%d+)$'))
   end
   return said
 end

@@ -2,15 +2,22 @@
 -- It is forgotten with the last of its jobs, but not before the time in 'batches': its submission may be under way,
 -- or no row may have made a job.
 -- ARGV: now, id, digest of the rows, how many there are, how many of them are rejected, ms for which it is kept in any
--- case, ms that a submission may take
+-- case, ms that a submission may take, bytes of what is kept beside the jobs, bytes of the requests, and the limits of
+-- tenants without their own: jobs that wait, and MiB of records
 local name = P .. 'batch:' .. ARGV[2]
 local known = redis.call('HGET', name, 'digest')
 if known then
   if known ~= ARGV[3] then return {'conflict'} end
   redis.call('ZADD', P .. 'batches', 'GT', now + tonumber(ARGV[7]), ARGV[2])
-  return {'existing'}
+  redis.call('ZADD', P .. 'batches:listed', 0, place(ARGV[2]))  -- versions before the list did not enter it
+  return {redis.call('HEXISTS', name, 'cancelled') == 1 and 'cancelled' or 'existing'}
 end
+local jobs, beside = tonumber(ARGV[4]) - tonumber(ARGV[5]), tonumber(ARGV[8])
+local no_room = full(jobs, beside + tonumber(ARGV[9]), ARGV[10], ARGV[11])
+if no_room then return no_room end
 redis.call('HSET', name, 'created', now, 'digest', ARGV[3], 'total', ARGV[4], 'rejected', ARGV[5],
   'known_nano', 0, 'unknown_costs', 0, 'kept', 0)
 redis.call('ZADD', P .. 'batches', now + math.max(tonumber(ARGV[6]), tonumber(ARGV[7])), ARGV[2])
+store(name, 'bytes', beside)
+redis.call('ZADD', P .. 'batches:listed', 0, place(ARGV[2]))
 return {'created'}

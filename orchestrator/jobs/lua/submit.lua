@@ -1,6 +1,7 @@
 -- Creates a job, or finds the one that the idempotency key stands for.
 -- ARGV: now, id, record (JSON object of strings), idempotency key or '', digest, batch or '', model, nano-dollars that a
--- first call costs at the least, or '' where that is found out later, and the job's own cap in nano-dollars or ''
+-- first call costs at the least, or '' where that is found out later, the job's own cap in nano-dollars or '', and the
+-- limits of tenants without their own: jobs that wait, and MiB of records
 local id, record, idem, digest, batch = ARGV[2], cjson.decode(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 if redis.call('EXISTS', key(id)) == 1 then
   return {'existing', id}  -- this very submission, sent again after a lost reply
@@ -15,8 +16,13 @@ if idem ~= '' then
     return {'existing', known[1]}
   end
 end
+if batch ~= '' and redis.call('HEXISTS', P .. 'batch:' .. batch, 'cancelled') == 1 then
+  return {'cancelled', batch}
+end
 local refused = ARGV[8] ~= '' and admit(ARGV[7], tonumber(ARGV[8]))
 if refused then return {'refused', unpack(refused)} end
+local no_room = full(1, #ARGV[3], ARGV[10], ARGV[11])
+if no_room then return no_room end
 if idem ~= '' then redis.call('HSET', P .. 'idem:' .. idem, 'job', id, 'digest', digest) end
 local fields = {'id', id, 'state', 'queued', 'created', now, 'token', 0, 'runs', 0, 'losses', 0,
   'known_nano', 0, 'unknown_costs', 0, 'digest', digest, 'idem', idem}
@@ -39,4 +45,5 @@ redis.call('ZADD', P .. 'deadlines', now + tonumber(record.patience), id)
 put_unit(id, 'answer', {s = 'waiting', t = 0})
 redis.call('RPUSH', P .. 'waiting', id)
 event(id, 'state', {state = 'queued'})
+weigh(id)
 return {'created', id}

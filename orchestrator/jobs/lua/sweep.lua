@@ -2,7 +2,7 @@
 -- one with more, error (JSON) for one whose deadline passed, then the times before which unclaimed units of
 -- the jobs' and of the calls' queue must have been lost by the broker, whether leases may be taken for over
 -- ('1' or '0'), and a lease in ms.
--- Returns the units that are to be sent again.
+-- Returns the units that are to be sent again, and what happened to jobs (JSON).
 local LIMIT = 500  -- a sweep is one script, and holds up everybody else
 local found = {}
 
@@ -63,7 +63,9 @@ lose_expired()  -- what runs that are no jobs reserved
 
 -- What is freed takes as long as there were rows, so it is freed beside the scripts.
 local function forget_batch(id)
-  local name = P .. 'batch:' .. id
+  local name, listed = P .. 'batch:' .. id, place(id)
+  store(name, 'bytes', 0)
+  if listed then redis.call('ZREM', P .. 'batches:listed', listed) end
   redis.call('UNLINK', name, name .. ':jobs', name .. ':rejected', name .. ':ids')
 end
 
@@ -75,6 +77,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, '
   redis.call('ZREM', P .. 'retention', id)
   redis.call('ZREM', P .. 'jobs', id)
   redis.call('ZREM', P .. 'dead', id)
+  store(key(id), 'bytes', 0)
   redis.call('DEL', key(id), key(id, 'units'), key(id, 'context'), key(id, 'extractions'), key(id, 'calls'),
     key(id, 'open'), key(id, 'memo'), key(id, 'unusable'), key(id, 'events'))
   if batch and redis.call('HINCRBY', P .. 'batch:' .. batch, 'kept', -1) <= 0
@@ -95,4 +98,4 @@ for _, m in ipairs(found) do
   local u = unit(split(m))
   if u and u.s == 'waiting' then sent[#sent + 1] = m end
 end
-return sent
+return {sent, #HAPPENED > 0 and cjson.encode(HAPPENED) or '[]'}

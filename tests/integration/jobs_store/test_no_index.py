@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from posology.errors import IndexMissing, ModelUnavailable, PosologyError, ScorerUnavailable
+from orchestrator.api.app import create_app
+from orchestrator.jobs.batches import Batches
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from posology.errors import (
+    IndexMissing,
+    ModelUnavailable,
+    PosologyError,
+    ScorerUnavailable,
+    VersionGone,
+)
+from posology.published.calls import ErrorBody
 from posology.types import JobState, Query, Retrieval
-from tests.integration.jobs_store.helpers import Bench
+from tests.integration.jobs_store.helpers import Bench, request
 from tests.integration.jobs_store.local import Shelf, model, reply, runner
 from workers.engine.runner import RETURNS
 
@@ -50,6 +61,24 @@ async def test_a_worker_that_lacks_something_leaves_its_jobs_to_others(
     assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
 
 
+class NoVersion(NoShelf):
+    """What any worker finds where a question names a version that nobody has."""
+
+    missing = VersionGone(index="/index", version=99_999, days=30.0)
+
+
+async def test_a_version_that_nobody_has_fails_its_job_at_once(bench: Bench) -> None:
+    asked = request(index_version=99_999)
+    job = (await bench.store.submit(asked, tenant=bench.tenant)).job
+    unit = await bench.worker().take(bench.tenant)
+    assert unit is not None
+    await runner(bench, model(reply), shelf=NoVersion()).run(unit)
+    out = await bench.store.get(job, tenant=bench.tenant)
+    assert out.state is JobState.FAILED
+    assert out.error is not None
+    assert (out.error.type, out.runs) == ("VersionGone", 1)
+
+
 async def test_where_no_worker_has_an_index_the_job_says_so(bench: Bench) -> None:
     job = await bench.submit()
     unit = await bench.worker().take(bench.tenant)
@@ -62,3 +91,43 @@ async def test_where_no_worker_has_an_index_the_job_says_so(bench: Bench) -> Non
     assert out.error is not None
     assert (out.error.type, out.error.exit_code) == ("IndexMissing", 5)
     assert out.spending.attempts == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "withheld"),
+    [("MissingKey", True), ("IndexMissing", True), ("ProviderUnreachable", False), ("VersionGone", False),
+     ("UnpricedModel", False), ("PosologyError", False)],
+)  # fmt: skip
+async def test_tenants_are_not_told_how_to_set_the_service_up(
+    bench: Bench, kind: str, withheld: bool
+) -> None:
+    said = ErrorBody(
+        type=kind,
+        message="set ANTHROPIC_API_KEY",
+        exit_code=4,
+        details={"variable": "ANTHROPIC_API_KEY"},
+        spending=None,
+    )
+    batches = Batches(bench.store, Settings())
+    batch = await batches.submit(['{"question": "Does it?"}'], tenant=bench.tenant)
+    unit = await bench.worker().take(bench.tenant)
+    assert unit is not None
+    await bench.worker().fail(await bench.claimed(unit.job), said)
+    silent = JobStore(bench.redis, bench.url, clock=bench.clock, advice=False)
+    told = (await bench.store.get(unit.job, tenant=bench.tenant)).error
+    (row,) = await Batches(silent, Settings()).rows(batch.id, tenant=bench.tenant)
+    job = await silent.get(unit.job, tenant=bench.tenant)
+    assert told is not None
+    assert told.message == said.message
+    for error in (row.error, job.error):
+        assert error is not None
+        assert error.type == kind
+        assert ("ANTHROPIC" in error.model_dump_json()) is not withheld
+
+
+@pytest.mark.parametrize("auth", ["keys", "open"])
+async def test_an_api_with_keys_withholds_it(redis_url: str, auth: str) -> None:
+    given = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_AUTH": auth}
+    app = create_app(Settings.model_validate(given))
+    async with app.router.lifespan_context(app):
+        assert app.state.context.jobs().advice is (auth == "open")

@@ -49,6 +49,15 @@ def test_only_the_owner_can_read_where_the_stack_is(tmp_path: Path) -> None:
         os.umask(old)
 
 
+def test_nobody_else_looks_into_a_new_folder(tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        with own_folder(tmp_path / "data"):
+            assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    finally:
+        os.umask(old)
+
+
 def test_the_password_is_not_shown() -> None:
     assert "secret" not in repr(INFO)
 

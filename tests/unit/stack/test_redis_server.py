@@ -18,7 +18,13 @@ from redis.exceptions import AuthenticationError
 from orchestrator.stack.folder import opened_lock, try_lock
 from orchestrator.stack.ping import Ping, ping
 from orchestrator.stack.ports import free_port, port_is_free
-from orchestrator.stack.redis_server import RedisConfig, configure, find_server, own_redis
+from orchestrator.stack.redis_server import (
+    RedisConfig,
+    configure,
+    find_server,
+    half_of_memory,
+    own_redis,
+)
 from posology.errors import ConfigurationError
 from posology.store.connection import shown
 
@@ -93,7 +99,18 @@ def test_a_damaged_configuration_is_made_anew(tmp_path: Path, text: str) -> None
 
 
 def test_the_password_is_not_shown() -> None:
-    assert "secret" not in repr(RedisConfig(port=1, password="secret"))
+    assert "secret" not in repr(RedisConfig(port=1, password="secret", memory=64))
+
+
+def test_redis_refuses_writes_before_the_kernel_kills_it(tmp_path: Path) -> None:
+    assert configure(tmp_path, 100).memory == 100
+    text = (tmp_path / "redis.conf").read_text(encoding="utf-8")
+    assert "maxmemory 100mb\n" in text
+    assert "maxmemory-policy noeviction\n" in text
+    half = half_of_memory()
+    assert configure(tmp_path).memory == half
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**2
+    assert 64 <= half <= machine / 2
 
 
 def test_ports_are_not_those_of_outgoing_connections() -> None:
@@ -133,7 +150,7 @@ async def test_data_port_and_password_are_there_after_a_restart(tmp_path: Path) 
         await client.set("job", "1")
         config = await client.config_get("*")
         assert config["appendonly"] == "yes"
-        assert config["appendfsync"] == "everysec"
+        assert config["appendfsync"] == "always"
         assert config["maxmemory-policy"] == "noeviction"
         assert config["save"] == ""
         assert config["bind"] == "127.0.0.1"

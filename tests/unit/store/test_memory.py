@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -24,6 +26,19 @@ def test_it_outlives_its_process(tmp_path: Path) -> None:
     path = tmp_path / "memory.sqlite"
     SqliteMemory(path).put({b"a": b"1"})
     assert SqliteMemory(path).get([b"a"]) == {b"a": b"1"}
+
+
+def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        memory = SqliteMemory(tmp_path / "memory.sqlite")
+        memory.put({b"k": b"v"})
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+        memory.close()
+    finally:
+        os.umask(before)
+    assert "memory.sqlite-wal" in modes
+    assert set(modes.values()) == {0o600}, modes
 
 
 def test_processes_may_write_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,11 @@
+-- From now on no row is submitted for the batch. Its jobs are cancelled by cancel.lua, one by one. A batch whose rows
+-- have all ended stays as it is. ARGV: now, id
+local name = P .. 'batch:' .. ARGV[2]
+if redis.call('HEXISTS', name, 'digest') == 0 then return {'gone'} end
+local ended = tonumber(redis.call('HGET', name, 'rejected'))
+for state in pairs(OVER) do
+  ended = ended + tonumber(redis.call('HGET', name, 'state:' .. state) or 0)
+end
+if ended >= tonumber(redis.call('HGET', name, 'total')) then return {'over'} end
+redis.call('HSETNX', name, 'cancelled', now)
+return {'cancelled'}

@@ -1,0 +1,189 @@
+"""A Redis that hangs: it accepts connections and never replies. Everybody is told so within seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from redis import Redis as SyncRedis
+from typer.testing import CliRunner
+
+from orchestrator.api.app import create_app
+from orchestrator.cli.app import app as commands
+from orchestrator.jobs import tenants
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from orchestrator.stack.redis_server import find_server
+from posology.errors import StoreUnavailable
+from posology.store.connection import LONG, SHORT, connect
+from posology.types import JobState
+
+#: answers without Redis; every other route must say 503
+NEEDS_NO_REDIS = {"/healthz", "/metrics", "/openapi.json"}
+#: of a command while Redis hangs, in a test that need not wait for it
+SOON = 0.5
+BODY = {"question": "Does aspirin help?"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Server:
+    """A ``redis-server`` that can be stopped and continued."""
+
+    url: str
+    pid: int
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        os.kill(self.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self.pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("hung")
+    socket = folder / "redis.sock"
+    binary = str(find_server(os.environ.get("PATH")))
+    command = [binary, "--port", "0", "--unixsocket", str(socket), "--dir", str(folder),
+               "--save", "", "--appendonly", "no"]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 90
+            while not socket.exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            yield Server(url=f"unix://{socket}", pid=process.pid)
+        finally:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+
+
+@asynccontextmanager
+async def api(url: str, seconds: float) -> AsyncIterator[tuple[httpx2.AsyncClient, JobStore]]:
+    redis = connect(url, seconds=seconds)
+    store = JobStore(redis, url)
+    transport = httpx2.ASGITransport(create_app(Settings(), store), raise_app_exceptions=False)
+    try:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield client, store
+    finally:
+        await redis.aclose()
+
+
+def operations() -> list[tuple[str, str, Any]]:
+    """Every operation of the API: method, path and an example of its body."""
+    found: list[tuple[str, str, Any]] = []
+    for path, methods in create_app(Settings()).openapi()["paths"].items():
+        for method, operation in methods.items():
+            bodies = operation.get("requestBody", {}).get("content", {})
+            found.append((method.upper(), path, next(iter(bodies), None)))
+    return found
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("method", "path", "kind"), operations(), ids=lambda one: str(one).replace("/", "-")
+)
+async def test_every_route_says_so(
+    server: Server, method: str, path: str, kind: str | None
+) -> None:
+    place = path.replace("{batch}", f"batch_{'0' * 28}").replace("{", "").replace("}", "_1")
+    body = {"score": 1.0} if path.endswith("/feedback") else BODY
+    async with api(server.url, SOON) as (client, store):
+        await store.redis.ping()
+        with server.hung():
+            began = time.monotonic()
+            headers = {"Content-Type": kind} if kind else {}
+            reply = await client.request(
+                method, place, headers=headers, json=body if kind else None
+            )
+            took = time.monotonic() - began
+    assert took < SHORT + 1
+    if path in NEEDS_NO_REDIS:
+        assert reply.status_code == 200
+    else:
+        assert reply.status_code == 503, reply.text
+
+
+@pytest.mark.anyio
+async def test_what_is_sent_again_with_its_key_is_one_job(server: Server) -> None:
+    key = {"Idempotency-Key": "once"}
+    async with api(server.url, SOON) as (client, store):
+        # known to the pool, so that the question itself is on its way when the server hangs
+        await store.run("admit", "posology:{default}:", "openai:x", 0)
+        with server.hung():
+            for _ in range(2):
+                refused = await client.post("/v1/jobs", json=BODY, headers=key)
+                assert refused.status_code == 503
+        made = await client.post("/v1/jobs", json=BODY, headers=key)
+        assert made.status_code in (200, 202)
+        again = await client.post("/v1/jobs", json=BODY, headers=key)
+        assert (again.status_code, again.json()["id"]) == (200, made.json()["id"])
+        found = await store.page(state=JobState.QUEUED)
+        assert [job.id for job in found.jobs] == [made.json()["id"]]
+        # and workers find it, whichever of the submissions made it
+        await tenants.tidy(store)
+        assert "default" in await tenants.waiting(store)
+
+
+@pytest.mark.anyio
+async def test_a_command_that_was_given_up_leaves_its_connection_usable(server: Server) -> None:
+    redis = connect(server.url, seconds=SOON)
+    try:
+        await redis.set("a", "1")
+        with server.hung():
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    await redis.get("a")
+            async with redis.pipeline() as pipe:
+                pipe.get("a")
+                with pytest.raises(TimeoutError):
+                    await pipe.execute()
+        # no reply of a command before is taken for that of the next
+        assert await redis.get("b") is None
+        assert await redis.get("a") == "1"
+    finally:
+        await redis.aclose()
+
+
+def test_a_person_waits_for_less_than_a_worker() -> None:
+    assert SHORT + 1 <= 5 < LONG
+
+
+COMMANDS = (
+    ["jobs", "list"], ["jobs", "show", "job_1"], ["jobs", "cancel", "job_1"], ["jobs", "retry", "job_1"],
+    ["jobs", "watch", "job_1"], ["submit", "Does it?"], ["spend"], ["spend", "--all"], ["tenants", "list"],
+    ["tenants", "create", "acme"], ["tenants", "show", "acme"], ["tenants", "set", "acme", "--day", "1"], ["tenants", "disable", "acme"], ["ledger", "verify"],
+    ["ledger", "verify", "--all"], ["batches", "list"], ["batches", "show", f"batch_{'0' * 28}"],
+    ["batches", "cancel", f"batch_{'0' * 28}"],
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_every_command_says_so(
+    server: Server, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment = {"POSOLOGY_REDIS_URL": server.url}
+    # imports the modules of the command
+    assert CliRunner().invoke(commands, arguments, env=environment).exit_code != 9
+    with SyncRedis.from_url(server.url) as client:
+        client.flushdb()
+    with server.hung():
+        began = time.monotonic()
+        done = CliRunner().invoke(commands, arguments, env=environment)
+        took = time.monotonic() - began
+    assert done.exit_code == StoreUnavailable.exit_code, done.output
+    assert took < 2 * SHORT
