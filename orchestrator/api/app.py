@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from orchestrator.api import openapi, problems
-from orchestrator.api.context import Context, Limits
-from orchestrator.api.routes import batches, estimate, feedback, health, jobs, spend
+from orchestrator.api.context import Context, Limits, known_parameters
+from orchestrator.api.origins import OriginMiddleware
+from orchestrator.api.routes import (
+    ask,
+    batches,
+    estimate,
+    feedback,
+    health,
+    jobs,
+    literature,
+    pages,
+    spend,
+)
 from orchestrator.api.traffic import TrafficMiddleware
+from orchestrator.jobs.place import room
 from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.logs.configuration import configure
 from orchestrator.prices import price_book
-from orchestrator.settings import Settings, load_settings
+from orchestrator.settings import Auth, Settings, load_settings
 from posology import __version__
-
-#: attempts at a Redis command: a few seconds, after which the client decides how long to wait
-_TRIES = 8
+from posology.store.connection import FEW_TRIES
 
 
 def create_app(
@@ -40,13 +51,16 @@ def create_app(
         async with open_store(
             settings.redis,
             retention=settings.retention,
-            patience=_TRIES,
+            patience=FEW_TRIES,
             prices=price_book(settings),
+            room=room(settings),
+            advice=settings.auth is not Auth.KEYS,
         ) as opened:
             context.store = opened
             try:
                 yield
             finally:
+                await context.aclose()
                 context.store = None
 
     app = FastAPI(
@@ -56,17 +70,17 @@ def create_app(
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         lifespan=lifespan,
         redirect_slashes=False,
-        # these pages load scripts from elsewhere
+        # FastAPI's pages load scripts from elsewhere; routes/pages.py has our own
         docs_url=None,
         redoc_url=None,
     )
     app.state.context = context
-    app.include_router(jobs.router)
-    app.include_router(feedback.router)
-    app.include_router(batches.router)
-    app.include_router(estimate.router)
-    app.include_router(spend.router)
+    for served in (jobs, ask, feedback, batches, literature, estimate, spend):
+        app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)
+    app.router.routes.extend(pages.ROUTES)
+    if settings.auth is not Auth.KEYS:
+        app.add_middleware(OriginMiddleware, names=settings.known_hosts)
     app.add_middleware(TrafficMiddleware, traffic=context.traffic)
     problems.register(app)
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]  # FastAPI's own way
@@ -74,9 +88,11 @@ def create_app(
 
 
 def from_environment() -> FastAPI:
-    """Build the API from the environment.
+    """Build the API from the environment, and configure the logs of this process.
 
     Raises:
         ConfigurationError: a variable is invalid.
     """
-    return create_app(load_settings())
+    settings = load_settings()
+    configure(settings)
+    return create_app(settings)

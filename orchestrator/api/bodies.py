@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import TypeVar
 
+import anyio
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect
 
 from orchestrator.api.problems import RequestProblem
-from posology.errors import InvalidQuery
+from orchestrator.question.request import invalid_field
 
 M = TypeVar("M", bound=BaseModel)
+_Result = TypeVar("_Result")
 
 
 async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
@@ -35,6 +38,39 @@ async def chunks(request: Request, *, limit: int) -> AsyncIterator[bytes]:
         yield chunk
 
 
+async def unless_left(request: Request, work: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Return the result of some work, or cancel the work when the client disconnects.
+
+    Args:
+        request: its body must have been read.
+        work: called once.
+
+    Raises:
+        ClientDisconnect: the client has left.
+        Exception: the error of ``work``, unwrapped.
+    """
+    done: list[_Result] = []
+    raised: list[Exception] = []
+
+    async def watch() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        try:
+            done.append(await work())
+        except Exception as error:  # noqa: BLE001 - raised again below, out of the group's wrapping
+            raised.append(error)
+        group.cancel_scope.cancel()
+    if raised:
+        raise raised[0]
+    if not done:
+        raise ClientDisconnect
+    return done[0]
+
+
 async def read_json(request: Request, model: type[M], *, limit: int) -> M:
     """Read a request's body as a model, strictly: `"8"` is not a number.
 
@@ -42,18 +78,40 @@ async def read_json(request: Request, model: type[M], *, limit: int) -> M:
         RequestProblem: the body is too long or not JSON, or its media type is not JSON.
         InvalidQuery: naming the first invalid field.
     """
+    return parse_json(await read_body(request, limit=limit), model)
+
+
+async def read_body(request: Request, *, limit: int) -> bytes:
+    """Read a request's JSON body, unparsed.
+
+    Raises:
+        RequestProblem: the body is too long, or its media type is not JSON.
+    """
     check_type(request, ("application/json",))
-    body = b"".join([chunk async for chunk in chunks(request, limit=limit)])
+    return b"".join([chunk async for chunk in chunks(request, limit=limit)])
+
+
+def parse_json(body: bytes, model: type[M]) -> M:
+    """Parse a JSON body as a model, strictly.
+
+    Raises:
+        RequestProblem: the body is not JSON.
+        InvalidQuery: naming the first invalid field.
+    """
     try:
         return model.model_validate_json(body, strict=True)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid":
-        raise RequestProblem(
-            400, "MalformedBody", "The body cannot be read", f"the body is not JSON: {first['msg']}"
-        )
-    field = ".".join(map(str, first["loc"])) or "request"
-    raise InvalidQuery(f"{field}: {first['msg']}", field=field)
+        found = error.errors(include_url=False, include_input=False)
+    if found[0]["type"] == "json_invalid":
+        raise no_json(found[0]["msg"])
+    raise invalid_field(found, model)
+
+
+def no_json(reason: str) -> RequestProblem:
+    """Return the problem of a body that is not JSON."""
+    return RequestProblem(
+        400, "MalformedBody", "The body cannot be read", f"the body is not JSON: {reason}"
+    )
 
 
 def check_type(request: Request, accepted: Collection[str]) -> None:

@@ -9,10 +9,13 @@ from typing import Annotated
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from orchestrator.api.literature import Literature
+from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
-from orchestrator.api.traffic import Traffic
+from orchestrator.api.traffic import TENANT, Traffic
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
+from orchestrator.question.request import unknown_field
 from orchestrator.settings import Auth, Settings
 from posology.budget.tenants.store import TenantStore, refused
 from posology.store import keys
@@ -29,8 +32,30 @@ class Limits:
     batch_bytes: int = 64 * 1024 * 1024
     #: maximum rows of a batch
     batch_rows: int = 100_000
+    #: seconds within which a batch must have arrived
+    upload: float = 300.0
+    #: maximum batches that are received or submitted, and those that wait for another of their tenant
+    batches: int = 8
+    #: the same of one tenant; one of them at a time
+    tenant_batches: int = 3
     #: maximum concurrent event streams; each uses a connection to Redis
     streams: int = 256
+    #: maximum concurrent event streams of one tenant
+    tenant_streams: int = 32
+    #: maximum estimates that wait or are made
+    estimates: int = 8
+    #: seconds for one estimate, after those before it
+    estimate: float = 60.0
+    #: maximum concurrent requests that wait for the end of a job; each uses a connection to Redis
+    waits: int = 256
+    #: the same of one tenant
+    tenant_waits: int = 32
+    #: seconds after which the cancellation of a batch is answered although it is not complete
+    cancellation: float = 10.0
+    #: maximum searches that wait or are made
+    searches: int = 64
+    #: the same of one tenant
+    tenant_searches: int = 8
     #: seconds between comments that keep an event stream open
     keep_alive: float = 15.0
     #: seconds within which Redis must answer a health check
@@ -46,10 +71,34 @@ class Context:
     #: set while the app runs
     store: JobStore | None = None
     traffic: Traffic = field(default_factory=Traffic)
-    #: event streams that are open
-    streams: int = 0
+    streams: Places = field(init=False)
+    uploads: Places = field(init=False)
+    estimates: Places = field(init=False)
+    waits: Places = field(init=False)
+    searches: Places = field(init=False)
+    _literature: Literature | None = None
     _batches: Batches | None = None
     _tenants: TenantStore | None = None
+
+    def __post_init__(self) -> None:
+        most = self.limits
+        self.streams = Places(
+            "TooManyStreams", "event streams", total=most.streams, each=most.tenant_streams
+        )
+        self.uploads = Places(
+            "TooManyBatches",
+            "uploads of batches",
+            total=most.batches,
+            each=1,
+            queue=most.tenant_batches - 1,
+        )
+        self.waits = Places(
+            "TooManyWaits", "requests for answers", total=most.waits, each=most.tenant_waits
+        )
+        self.searches = Places(
+            "TooManySearches", "searches", total=most.searches, each=most.tenant_searches
+        )
+        self.estimates = Places("TooManyEstimates", "estimates", total=most.estimates, each=1)
 
     def jobs(self) -> JobStore:
         """Return the job store."""
@@ -62,6 +111,17 @@ class Context:
         if self._batches is None:
             self._batches = Batches(self.jobs(), self.settings)
         return self._batches
+
+    def literature(self) -> Literature:
+        """Return the index of the service, which is opened on first use."""
+        if self._literature is None:
+            self._literature = Literature(lambda: self.settings)
+        return self._literature
+
+    async def aclose(self) -> None:
+        """Close connections to paid embedders."""
+        if self._literature is not None:
+            await self._literature.aclose()
 
     def tenants(self) -> TenantStore:
         """Return the tenants of the job store's Redis."""
@@ -92,6 +152,7 @@ _Given = Annotated[
 
 
 async def _tenant(
+    request: Request,
     api: Posology,
     given: _Given,
     x_posology_tenant: Annotated[
@@ -114,6 +175,14 @@ async def _tenant(
         RequestProblem: the header names another tenant than the key's.
         InvalidQuery: the tenant's name is invalid.
     """
+    tenant = await _found(api, given, x_posology_tenant)
+    request.scope[TENANT] = tenant
+    return tenant
+
+
+async def _found(
+    api: Context, given: HTTPAuthorizationCredentials | None, x_posology_tenant: str | None
+) -> str:
     if given is not None:
         tenant = await api.tenants().of_key(given.credentials)
         if x_posology_tenant not in (None, tenant):
@@ -129,6 +198,22 @@ async def _tenant(
     tenant = DEFAULT_TENANT if x_posology_tenant is None else x_posology_tenant
     keys.prefix(tenant)
     return tenant
+
+
+async def known_parameters(request: Request) -> None:
+    """Reject query parameters that the operation does not have: a misspelt default would otherwise be ignored.
+
+    Raises:
+        InvalidQuery: naming the first of them.
+    """
+    if not request.query_params:
+        return
+    path = request.app.openapi()["paths"][request.scope["route"].path_format]
+    parameters = path[request.method.lower()].get("parameters", [])
+    known = [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
+    for name in request.query_params:
+        if name not in known:
+            raise unknown_field(name, known)
 
 
 async def operator(api: Posology, given: _Given) -> None:

@@ -93,6 +93,31 @@ CANCELLED: dict[str, Any] = {
         "cost_saved_usd": None,
     },
 }
+ANSWER: dict[str, Any] = {
+    "status": "refused",
+    "question": REQUEST["question"],
+    "form": "yes_no_maybe",
+    "model": "offline:extractive",
+    "answer": None,
+    "choice": None,
+    "refusal": "No passage was found for this question.",
+    "evidence": [],
+    "dropped_quotes": 0,
+    "notes": [],
+    "conflicts": [],
+    "coverage": None,
+    "strategy": "direct",
+    "decision": {
+        "dose": {"strategy": "direct"},
+        "policy": "router",
+        "reason": "no passage was found",
+    },
+    "spending": QUEUED["spending"],
+    "retrieved": [],
+    "index": "index@17",
+    "retrieval_seconds": 0.02,
+    "seconds": 0.02,
+}
 #: schema of one event; OpenAPI 3.1 cannot describe a stream
 EVENT: dict[str, Any] = {
     "schema": {
@@ -121,12 +146,21 @@ BATCH_OUTPUT: dict[str, Any] = {
     "id": BATCH,
     "tenant": "acme",
     "created": "2026-01-15T09:30:00Z",
+    "state": "running",
+    "cancelled": None,
     "total": 2,
     "rejected": 1,
     "states": {"queued": 1},
     "known_cost_usd": "0",
     "unknown_costs": 0,
     "over": False,
+}
+CANCELLED_BATCH: dict[str, Any] = {
+    **BATCH_OUTPUT,
+    "state": "cancelled",
+    "cancelled": "2026-01-15T09:31:00Z",
+    "states": {"cancelled": 1},
+    "over": True,
 }
 ROWS: list[dict[str, Any]] = [
     {"row": 0, "id": 7, "job": JOB, "state": "queued", "result": None, "error": None},
@@ -140,7 +174,7 @@ ROWS: list[dict[str, Any]] = [
             "type": "InvalidQuery",
             "message": "the question is empty",
             "exit_code": 3,
-            "details": {"field": "text", "line": 2},
+            "details": {"field": "question", "line": 2},
             "spending": None,
         },
     },
@@ -153,10 +187,20 @@ _OF_HTTP: Mapping[int, tuple[str, str, str]] = {
         "The body cannot be read",
         "the body is not JSON: EOF at line 1 column 0",
     ),
+    408: (
+        "UploadTooSlow",
+        "The upload took too long",
+        "the batch must arrive within 300 s: split it",
+    ),
     413: (
         "BodyTooLarge",
         "The body is too large",
         "the body has more than 1048576 bytes: split it",
+    ),
+    429: (
+        "TooManyEstimates",
+        "Too many estimates are under way",
+        "1 of this tenant are under way: retry later",
     ),
     415: (
         "UnsupportedMediaType",
@@ -190,18 +234,31 @@ NOT_ALLOWED = errors.ModelNotAllowed(
     "the tenant acme may not use openai:gpt-4o: choose an allowed model, or have it allowed",
     model="openai:gpt-4o",
 )
+FULL = errors.QueueFull(
+    "199,990 of 200,000 jobs of acme wait, and this submission has 100: wait for jobs to end, send fewer, or ask "
+    "for a higher limit",
+    limit="queued",
+    allowed=200_000,
+    used=199_990,
+    asked=100,
+    retry_after=30.0,
+)
 _MEANINGS = {
     400: "The body cannot be read.",
     401: "The API key is missing or not valid.",
     402: "The tenant's remaining budget is too small.",
     403: "The tenant may not do this.",
     404: "The id is unknown or expired.",
+    408: "The body took too long to arrive.",
     409: "The request conflicts with the current state.",
     413: "The body is too large.",
     415: "The media type of the body is not supported.",
     422: "A field of the request is invalid; `field` names it.",
+    429: "The tenant has too much under way; `Retry-After` says when to retry.",
     500: "A defect of the service.",
+    502: "A dependency of the service failed.",
     503: "The service is temporarily unavailable; `Retry-After` says when to retry.",
+    504: "The deadline of the job has passed.",
 }
 
 
@@ -228,7 +285,7 @@ def _problem(status: int, examples: Mapping[str, Any]) -> dict[str, Any]:
     if status == 401:
         scheme = {"schema": {"type": "string"}, "description": "Authentication scheme: Bearer."}
         found["headers"] = {"WWW-Authenticate": scheme}
-    if status == 503:
+    if status in (429, 503):
         seconds = {"schema": {"type": "integer"}, "description": "Seconds to wait before a retry."}
         found["headers"] = {"Retry-After": seconds}
     return found
@@ -239,7 +296,8 @@ def _example(kind: int | PosologyError) -> tuple[str, dict[str, Any]]:
         name = type(kind).__name__
         title = (type(kind).__doc__ or "").splitlines()[0].rstrip(".")
         status = problems.status_of(type(kind)) or 500
-        fields = {"detail": kind.message, **json.loads(json.dumps(kind.details, default=str))}
+        details = problems.members(kind.details)
+        fields = {"detail": kind.message, **json.loads(json.dumps(details, default=str))}
     else:
         (name, title, detail), status = _OF_HTTP[kind], kind
         fields = {"detail": detail}

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
 from orchestrator.api.examples import JSON, fails
-from orchestrator.question.request import FeedbackRequest, JobRequest
+from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
 from orchestrator.settings import Auth
 from posology import errors
 from posology.budget.tenants.store import refused
@@ -25,6 +25,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         _, extra = models_json_schema(
             [
                 (JobRequest, "validation"),
+                (SearchRequest, "validation"),
                 (FeedbackRequest, "validation"),
                 (Problem, "serialization"),
                 (JobEvent, "serialization"),

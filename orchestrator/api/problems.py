@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import uuid
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +21,8 @@ from starlette.routing import Match
 
 from posology import errors
 from posology.errors import PosologyError
+from posology.published.base import dollars_text
+from posology.published.calls import ErrorBody
 from posology.published.problems import MEDIA_TYPE, Problem, urn
 
 _log = logging.getLogger("posology.api")
@@ -36,6 +40,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.UnknownModel: 422,
         errors.UnpricedModel: 422,
         errors.IndexFault: 503,
+        errors.PassageNotFound: 404,
         # the request names a version that is not kept
         errors.VersionGone: 422,
         errors.ProviderError: 502,
@@ -48,6 +53,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.StoreUnavailable: 503,
         errors.BudgetError: 402,
         errors.HeadroomReserved: 503,
+        errors.QueueFull: 429,
         errors.ModelNotAllowed: 403,
         errors.TenantDisabled: 403,
         errors.TenantError: 409,
@@ -71,6 +77,9 @@ _WITHHELD: Mapping[int, str] = MappingProxyType(
         504: "a dependency of the service did not answer in time",
     }
 )
+
+#: members of a problem that no field of an error replaces
+_RESERVED = frozenset({"type", "title", "status", "name", "detail", "headers", "instance"})
 
 
 class RequestProblem(Exception):
@@ -121,13 +130,17 @@ def response(
     """Return a problem document as a response."""
     problem = Problem(type=urn(name), title=title, status=status, detail=detail, **members)
     # a quoted question may contain characters that UTF-8 cannot encode
-    body = json.loads(json.dumps(problem.model_dump(mode="python"), default=str))
+    body = json.loads(json.dumps(problem.model_dump(mode="python"), default=_text))
     sent = dict(headers or {})
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         sent.setdefault("Retry-After", str(RETRY_AFTER))
     if status == HTTPStatus.UNAUTHORIZED:
         sent.setdefault("WWW-Authenticate", "Bearer")
     return _Escaped(body, status, sent, MEDIA_TYPE)
+
+
+def _text(value: object) -> str:
+    return dollars_text(value) if isinstance(value, Decimal) else str(value)
 
 
 class _Escaped(JSONResponse):
@@ -143,9 +156,37 @@ def of_error(error: PosologyError) -> JSONResponse:
     status = status_of(kind) or HTTPStatus.INTERNAL_SERVER_ERROR
     title = (kind.__doc__ or kind.__name__).splitlines()[0].rstrip(".")
     if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return response(status, kind.__name__, title, error.message, **error.details)
+        after = error.details.get("retry_after")
+        headers = (
+            {"Retry-After": str(math.ceil(after))}
+            if status == HTTPStatus.TOO_MANY_REQUESTS and after
+            else None
+        )
+        return response(
+            status, kind.__name__, title, error.message, headers=headers, **error.details
+        )
     instance = _logged(error)
     return response(status, kind.__name__, title, _WITHHELD[status], instance=instance)
+
+
+def of_job(error: ErrorBody, *, job: str) -> JSONResponse:
+    """Return the problem of a job that failed or expired; the tenant may read its message, as in the job itself.
+
+    Args:
+        error: error of the job.
+        job: id of the job.
+    """
+    kind = getattr(errors, error.type, PosologyError)
+    title = (kind.__doc__ or error.type).splitlines()[0].rstrip(".")
+    status = status_of(kind) or HTTPStatus.INTERNAL_SERVER_ERROR
+    return response(
+        status, error.type, title, error.message, **{**members(error.details), "job": job}
+    )
+
+
+def members(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an error that a problem can have, without those that would replace its own members."""
+    return {name: value for name, value in details.items() if name not in _RESERVED}
 
 
 def of_validation(found: Sequence[Any]) -> JSONResponse:
@@ -227,5 +268,13 @@ def _methods(request: Request) -> list[str]:
 def _logged(error: Exception) -> str:
     """Log an error under an id, and return the id for the caller."""
     instance = f"urn:uuid:{uuid.uuid4()}"
-    _log.error("%s: %s: %s", instance, type(error).__name__, error)
+    # a provider's message may quote a question, that of a defect anything
+    safe = isinstance(error, PosologyError) and not isinstance(error, errors.ProviderError)
+    _log.error(
+        "%s: %s",
+        type(error).__name__,
+        error if safe else "see the fields",
+        exc_info=None if safe else error,
+        extra={"fields": {"instance": instance}},
+    )
     return instance

@@ -1,15 +1,31 @@
-"""Request metrics of this process."""
+"""Request metrics and the access log of this process."""
 
 from __future__ import annotations
 
+import logging
+import re
 import time
+import uuid
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
+
+from orchestrator.logs.events import note
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 #: served methods; any other would add a label forever
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+#: header with the id of a request, in both directions
+REQUEST_ID = "X-Request-ID"
+#: ids of clients that are taken over; others could forge lines of a log
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}", re.ASCII)
+#: key of the scope with the request's tenant
+TENANT = "posology.tenant"
+#: routes that are asked every few seconds; their successes are lines of level debug
+_PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+_FAILED = 500
 
 
 class Traffic:
@@ -40,7 +56,7 @@ class Traffic:
 
 
 class TrafficMiddleware:
-    """Counts every request, including those that end in a defect."""
+    """Counts and logs every request, including those that end in a defect, and gives it an id."""
 
     def __init__(self, app: ASGIApp, traffic: Traffic) -> None:
         self._app = app
@@ -52,7 +68,9 @@ class TrafficMiddleware:
             return
         started = time.perf_counter()
         # defaults if no response is sent: the client disconnected, or a defect
-        status, stream = 500, False
+        status, stream = _FAILED, False
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        request_id = given if _ID.fullmatch(given) else uuid.uuid4().hex
 
         async def noting(message: Message) -> None:
             nonlocal status, stream
@@ -61,16 +79,34 @@ class TrafficMiddleware:
                 stream = (b"content-type", b"text/event-stream; charset=utf-8") in message[
                     "headers"
                 ]
+                MutableHeaders(scope=message)[REQUEST_ID] = request_id
             await send(message)
 
-        try:
-            await self._app(scope, receive, noting)
-        finally:
-            route = scope.get("route")
-            self._traffic.note(
-                method=scope["method"],
-                route=getattr(route, "path", None) or "none",
-                status=status,
-                seconds=time.perf_counter() - started,
-                stream=stream,
-            )
+        with bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, noting)
+            finally:
+                route = getattr(scope.get("route"), "path", None) or "none"
+                seconds = time.perf_counter() - started
+                self._traffic.note(
+                    method=scope["method"],
+                    route=route,
+                    status=status,
+                    seconds=seconds,
+                    stream=stream,
+                )
+                note(
+                    "request",
+                    _level(route, status),
+                    method=scope["method"],
+                    route=route,
+                    status=status,
+                    seconds=round(seconds, 4),
+                    tenant=scope.get(TENANT),
+                )
+
+
+def _level(route: str, status: int) -> int:
+    if status >= _FAILED:
+        return logging.ERROR
+    return logging.DEBUG if route in _PROBES else logging.INFO

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from tempfile import SpooledTemporaryFile
 
+import anyio
 from anyio import to_thread
 from fastapi import Request
 
@@ -15,7 +16,8 @@ from orchestrator.api.context import Limits
 from orchestrator.api.problems import RequestProblem
 from orchestrator.jobs.rows import MAX_ROW
 
-TYPES = ("application/x-ndjson", "application/jsonl", "text/plain")
+#: not text/plain, which any web page may send to any address without being asked
+TYPES = ("application/x-ndjson", "application/jsonl")
 #: bytes of an upload kept in memory; the rest goes to a file
 _IN_MEMORY = 1024 * 1024
 #: bytes unpacked at once
@@ -62,7 +64,7 @@ async def received(request: Request, limits: Limits) -> AsyncIterator[Upload]:
     """Receive an upload; one that is interrupted or too large leaves nothing behind.
 
     Raises:
-        RequestProblem: too many bytes or rows, a broken body, or an unsupported media type or encoding.
+        RequestProblem: too many bytes or rows, a slow or broken body, or an unsupported media type or encoding.
     """
     check_type(request, TYPES)
     pieces = chunks(request, limit=limits.batch_bytes)
@@ -81,23 +83,40 @@ async def received(request: Request, limits: Limits) -> AsyncIterator[Upload]:
                 accepted=["gzip", "identity"],
             )
     with SpooledTemporaryFile[bytes](max_size=_IN_MEMORY) as file:
-        size = rows = 0
-        async for piece in pieces:
-            size += len(piece)
-            if size > limits.batch_bytes:
-                raise too_large(limits.batch_bytes)
-            rows += piece.count(b"\n")
-            if rows > limits.batch_rows:
-                raise RequestProblem(
-                    413,
-                    "TooManyRows",
-                    "The batch has too many rows",
-                    f"the batch has more than {limits.batch_rows} rows: split it",
-                    headers={"Connection": "close"},
-                    limit=limits.batch_rows,
-                )
-            await to_thread.run_sync(file.write, piece)
+        try:
+            with anyio.fail_after(limits.upload):
+                await _store(pieces, file, limits)
+        except TimeoutError:
+            raise RequestProblem(
+                408,
+                "UploadTooSlow",
+                "The upload took too long",
+                f"the batch must arrive within {limits.upload:g} s: split it",
+                headers={"Connection": "close"},
+                limit=limits.upload,
+            ) from None
         yield Upload(file)
+
+
+async def _store(
+    pieces: AsyncIterator[bytes], file: SpooledTemporaryFile[bytes], limits: Limits
+) -> None:
+    size = rows = 0
+    async for piece in pieces:
+        size += len(piece)
+        if size > limits.batch_bytes:
+            raise too_large(limits.batch_bytes)
+        rows += piece.count(b"\n")
+        if rows > limits.batch_rows:
+            raise RequestProblem(
+                413,
+                "TooManyRows",
+                "The batch has too many rows",
+                f"the batch has more than {limits.batch_rows} rows: split it",
+                headers={"Connection": "close"},
+                limit=limits.batch_rows,
+            )
+        await to_thread.run_sync(file.write, piece)
 
 
 async def _unpacked(packed: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

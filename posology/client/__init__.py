@@ -13,9 +13,18 @@
 cancelled 0
 state queued
 state cancelled
+
+Without an event loop:
+
+>>> from posology.client import SyncClient
+>>> with SyncClient(address, tenant="docs") as client:
+...     job = client.submit("Does aspirin reduce the risk of preeclampsia?", k=8)
+...     print(client.cancel(job.id).state)
+cancelled
 """
 
 from posology.client.client import Client
+from posology.client.sync import SyncClient
 from posology.errors import ApiError, ApiUnreachable
 
-__all__ = ["ApiError", "ApiUnreachable", "Client"]
+__all__ = ["ApiError", "ApiUnreachable", "Client", "SyncClient"]

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from posology import errors
 from posology.errors import ApiError, PosologyError
+from posology.published.calls import ErrorBody
 from posology.published.problems import Problem, urn
 
 #: type of a problem → the error that it tells of
@@ -52,6 +53,21 @@ def from_response(status: int, body: bytes, *, service: str) -> PosologyError:
         details["status"] = None
     error = kind.__new__(kind)
     PosologyError.__init__(error, problem.detail, **details)
+    return error
+
+
+def from_body(body: ErrorBody) -> PosologyError:
+    """The error of a job that failed or expired.
+
+    Args:
+        body: error of the job.
+    """
+    kind = KNOWN.get(urn(body.type))
+    if kind is None:
+        return ApiError(f"{body.type}: {body.message}", type=urn(body.type))
+    error = kind.__new__(kind)
+    details: dict[str, Any] = {name: body.details.get(name) for name in _fields(kind)}
+    PosologyError.__init__(error, body.message, **details)
     return error
 
 

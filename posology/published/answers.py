@@ -19,6 +19,11 @@ class Status(StrEnum):
     REFUSED = "refused"
 
 
+def judged(model: str) -> bool:
+    """Return whether a model is a language model; the offline reader is none."""
+    return not model.startswith("offline:")
+
+
 class CoverageOutput(Published):
     """Partitions that BriefContext read."""
 
@@ -89,6 +94,23 @@ class Source(Published):
     """Id of the article that it is a part of; null: it is whole."""
     section: str | None = None
     """Heading of that part; null: none."""
+
+
+class PassageOutput(Published):
+    """A passage in full: the output of `posology show --json`."""
+
+    passage: Source
+    """Its article."""
+    text: str
+    """Its text; offsets of quotes count its code points."""
+    mesh: tuple[str, ...] = ()
+    """MeSH headings."""
+    languages: tuple[str, ...] = ()
+    """Language codes of MEDLINE."""
+    same_work: tuple[str, ...] = ()
+    """Ids of other records of the same work, e.g. of the article of a preprint."""
+    index: str
+    """Name and version of the index."""
 
 
 class Evidence(Published):
@@ -198,13 +220,14 @@ class AskOutput(Published):
     """An answer or a refusal, with its evidence: the output of `posology ask --json`."""
 
     status: Status
-    """Answered, unsupported (no quote passed the check) or refused."""
+    """Answered, unsupported (no quote passed the check) or refused. See `model`: `answered` by `offline:extractive`
+    means that passages were found, and no language model read them."""
     question: str
     """The question."""
     form: Form
     """Form of the answer that was asked for."""
     model: str
-    """Model that answered, as `provider:name`."""
+    """Model that answered, as `provider:name`. `offline:extractive` is no language model: it quotes sentences."""
     answer: str | None
     """Text of the answer; null: refused."""
     choice: str | None
@@ -243,3 +266,19 @@ class AskOutput(Published):
     """Duration of retrieval in seconds."""
     seconds: float
     """Duration of the whole in seconds."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether a language model read the passages."""
+        return judged(self.model)
+
+    @property
+    def read(self) -> int:
+        """Number of retrieved passages that calls showed."""
+        most = len(self.retrieved)
+        if self.coverage is not None:
+            return most
+        if self.rungs:
+            return min(most, max(step.first + step.passages for step in self.rungs))
+        dose = self.decision.dose.passages
+        return most if dose is None else min(most, dose)

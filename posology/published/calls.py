@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from posology.published.base import Dollars, Published
+from posology.published.base import Details, Dollars, Published
 from posology.types import Outcome, Stage
 
 
@@ -65,7 +65,7 @@ class AttemptOutput(Published):
     """Class of the error; null: the attempt succeeded."""
     usage: UsageOutput | None
     """Tokens; null: unknown, so possibly billed."""
-    cost: Decimal | None
+    cost: Dollars | None
     """Cost in dollars; null: unknown, because usage or price is."""
     started: float
     """Start, in POSIX seconds."""
@@ -79,7 +79,7 @@ class AttemptOutput(Published):
     """Maximum input tokens."""
     max_tokens: int = 0
     """Maximum output tokens."""
-    reserved: Decimal = Decimal(0)
+    reserved: Dollars = Decimal(0)
     """Dollars that were reserved: the maximum cost."""
     prices: str = ""
     """Version of the prices."""
@@ -114,7 +114,7 @@ class ErrorBody(Published):
     """What is wrong, and what to do."""
     exit_code: int
     """Exit status of the command line for this error."""
-    details: dict[str, object]
+    details: Details
     """Fields of the error."""
     spending: Spending | None
     """Spending until the error; null: the work had not begun to spend."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
-from posology.published.base import Published
+from posology.published.base import Dollars, Published
 from posology.published.calls import UsageOutput
 
 
@@ -47,7 +46,7 @@ class OfferOutput(Published):
 
     dose: DoseOutput
     """The dose."""
-    worst: Decimal
+    worst: Dollars
     """Dollars needed to begin: the first step of a ladder, else all calls in the worst case."""
     fits: bool
     """Whether the remaining budget paid for it."""
@@ -66,7 +65,7 @@ class Decided(Published):
     """Features that the policy used: numbers, strings and truth values."""
     steps: tuple[str, ...] = ()
     """Steps of the decision, a sentence each."""
-    remaining: Decimal | None = None
+    remaining: Dollars | None = None
     """Remaining budget in dollars; null: no limit applied."""
     offers: tuple[OfferOutput, ...] = ()
     """Doses that were priced, in the order of consideration."""

@@ -12,7 +12,7 @@ from posology.published.base import Dollars, Published
 from posology.published.calls import ErrorBody, Spending
 from posology.published.decisions import DecisionOutput
 from posology.types import Form
-from posology.types.jobs import JobState
+from posology.types.jobs import OPEN, BatchState, JobState
 
 
 class Progress(Published):
@@ -155,6 +155,10 @@ class BatchOutput(Published):
     """Tenant that pays for the batch."""
     created: datetime
     """Time of submission."""
+    state: BatchState
+    """State: running, ended (every row has), or cancelled (its jobs in flight may still settle, see `over`)."""
+    cancelled: datetime | None
+    """Time when its cancellation was requested; null: it was not cancelled."""
     total: int
     """Number of rows, rejected ones included."""
     rejected: int
@@ -166,7 +170,21 @@ class BatchOutput(Published):
     unknown_costs: int
     """Number of attempts with unknown cost, which come on top."""
     over: bool
-    """Whether every row has ended."""
+    """Whether every row has ended; no more rows of a cancelled batch are submitted."""
+
+    @property
+    def open(self) -> int:
+        """Number of jobs that a cancellation has not reached yet."""
+        return sum(count for state, count in self.states.items() if state in OPEN)
+
+
+class BatchPage(Published):
+    """A page of batches, newest first."""
+
+    batches: tuple[BatchOutput, ...]
+    """The batches."""
+    next: str | None
+    """Cursor of the next page; null: this is the last one."""
 
 
 class BatchRow(Published):

@@ -41,7 +41,7 @@ async def api(
     headers = {"X-Posology-Tenant": tenant}
     try:
         async with httpx2.AsyncClient(
-            transport=transport, base_url="http://api", headers=headers
+            transport=transport, base_url="http://localhost", headers=headers
         ) as client:
             yield client, store
     finally:

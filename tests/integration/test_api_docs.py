@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import httpx2
 import pytest
+import yaml
 from fastapi import FastAPI
 from redis import Redis
 
@@ -23,6 +24,7 @@ from orchestrator.jobs.store import JobStore
 from posology.store.connection import connect
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
+MONITORING = DOCS.parents[1] / "monitoring"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 Finish = Callable[..., Awaitable[str | None]]
 
@@ -96,21 +98,22 @@ def test_the_commands_answer_what_the_page_says(served: Served) -> None:
         got = reply.text.replace("\r\n", "\n").strip()
         assert re.fullmatch(pattern, got, re.DOTALL), f"{command}\n{got}"
         ran += 1
-    assert ran == 9
+    assert ran == 13
 
 
 @pytest.fixture
 def _worker(redis_url: str, finish: Finish) -> Iterator[None]:
-    """Ends the first job of the page's tenant, as a worker would."""
+    """Ends the first two jobs of the page's tenant, as a worker would."""
 
     async def work() -> None:
         redis = connect(redis_url)
         try:
             store = JobStore(redis, redis_url)
             deadline = time.monotonic() + 90
-            while not await finish(store, "acme"):  # the page's doing
-                assert time.monotonic() < deadline
-                await anyio.sleep(0.02)
+            for _ in range(2):
+                while not await finish(store, "acme"):  # the page's doing
+                    assert time.monotonic() < deadline
+                    await anyio.sleep(0.02)
         finally:
             await redis.aclose()
 
@@ -142,3 +145,42 @@ def test_every_metric_is_on_the_page(served: Served) -> None:
     text = httpx2.get(f"{served.url}/metrics", trust_env=False, timeout=60).text
     for name in re.findall(r"^# TYPE (\w+) (?:gauge|counter|histogram)$", text, re.MULTILINE):
         assert name.removesuffix("_created").removesuffix("_total") in page, name
+
+
+@pytest.mark.parametrize("name", ["grafana.json", "alerts.yml"])
+def test_every_metric_of_the_dashboard_and_the_alerts_exists(served: Served, name: str) -> None:
+    text = (MONITORING / name).read_text(encoding="utf-8")
+    shown = httpx2.get(f"{served.url}/metrics", trust_env=False, timeout=60).text
+    found = dict(re.findall(r"^# TYPE (\w+) (\w+)$", shown, re.MULTILINE))
+    known = {f"{one}_bucket" if kind == "histogram" else one for one, kind in found.items()}
+    expressions = list(_expressions(yaml.safe_load(text)))
+    used = {one for text in expressions for one in re.findall(r"\bposology_\w+", text)}
+    assert len(expressions) >= 8
+    assert used <= known
+    labels = {one for text in expressions for one in re.findall(r"[{,]\s*(\w+)[!=]", text)}
+    assert labels <= {"state", "outcome", "status"}
+
+
+def _expressions(tree: Any) -> Iterator[str]:
+    """Texts of all fields ``expr``, however deep."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            if name == "expr":
+                yield value
+            else:
+                yield from _expressions(value)
+    elif isinstance(tree, list):
+        for value in tree:
+            yield from _expressions(value)
+
+
+def test_every_event_is_on_the_page_of_monitoring() -> None:
+    page = (DOCS.parents[1] / "how-to" / "monitoring.md").read_text(encoding="utf-8")
+    root = DOCS.parents[2]
+    found = set()
+    for package in ("orchestrator", "workers"):
+        for path in (root / package).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            found |= set(re.findall(r"\bnote\(\s*\"([^\"]+)\"", text))
+    assert len(found) > 12
+    assert {event for event in found if f"`{event}`" not in page} == set()

@@ -77,7 +77,7 @@ async def test_events_come_in_order_while_a_job_runs_and_end_with_it(
                 found.extend(await events(client, job))
 
             group.start_soon(watch)
-            await until(lambda: served.app.state.context.streams == 1)
+            await until(lambda: served.app.state.context.streams.taken == 1)
             await finish(store, tenant)
         told = [(e.event, json.loads(e.data)["data"].get("state")) for e in found]
         assert told == [
@@ -95,7 +95,7 @@ async def test_events_come_in_order_while_a_job_runs_and_end_with_it(
             f"/v1/jobs/{job}/events", headers={"Last-Event-ID": str(found[-1].id)}
         )
         assert (done.status_code, done.content) == (204, b"")
-        await until(lambda: served.app.state.context.streams == 0)
+        await until(lambda: served.app.state.context.streams.taken == 0)
 
 
 async def test_a_client_that_leaves_frees_its_connection(
@@ -108,7 +108,7 @@ async def test_a_client_that_leaves_frees_its_connection(
                 async for event in parse(reply.aiter_bytes()):
                     assert event.event == "state"
                     break
-        await until(lambda: served.app.state.context.streams == 0)
+        await until(lambda: served.app.state.context.streams.taken == 0)
         with anyio.fail_after(90):
             while (await store.redis.info("clients"))["blocked_clients"]:  # noqa: ASYNC110  # the server's doing
                 await anyio.sleep(0.05)
@@ -156,7 +156,7 @@ async def test_silence_is_filled_and_streams_are_bounded(
                 assert refused.status_code == 503
                 assert refused.json()["type"] == "urn:posology:problem:too-many-streams"
                 assert refused.headers["retry-after"]
-            await until(lambda: app.state.context.streams == 0)
+            await until(lambda: app.state.context.streams.taken == 0)
 
 
 async def test_a_burst_opens_no_more_streams_than_are_allowed(
@@ -182,7 +182,7 @@ async def test_a_burst_opens_no_more_streams_than_are_allowed(
                 async with anyio.create_task_group() as group:
                     for _ in range(60):
                         group.start_soon(watch)
-            await until(lambda: app.state.context.streams == 0)
+            await until(lambda: app.state.context.streams.taken == 0)
     assert sorted(statuses) == [200] * 3 + [503] * 57
 
 
@@ -198,7 +198,7 @@ async def test_a_stream_ends_with_its_jobs_record(
             await store.redis.delete(f"{keys.prefix(tenant)}job:{job}")
             with anyio.fail_after(90):
                 assert [event async for event in found] == []
-        await until(lambda: served.app.state.context.streams == 0)
+        await until(lambda: served.app.state.context.streams.taken == 0)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
@@ -209,7 +209,7 @@ async def test_an_upload_that_breaks_off_is_no_defect(
         for path, media in (("jobs", "application/json"), ("batches", "application/x-ndjson")):
             host, port = httpx2.URL(served.url).host, httpx2.URL(served.url).port
             async with await anyio.connect_tcp(host, port or 0) as stream:
-                head = f"POST /v1/{path} HTTP/1.1\r\nHost: api\r\nContent-Type: {media}\r\n"
+                head = f"POST /v1/{path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {media}\r\n"
                 tenants = f"X-Posology-Tenant: {tenant}\r\nContent-Length: 100\r\n\r\n"
                 await stream.send(f"{head}{tenants}".encode() + b'{"question": "Does it?"}\n')
             line = f'route="/v1/{path}",status="499"'

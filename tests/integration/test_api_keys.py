@@ -34,7 +34,7 @@ async def api(
     )
     served = create_app(Settings.model_validate(given), JobStore(redis, url))
     transport = httpx2.ASGITransport(served, raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://api") as client:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 
 
@@ -148,7 +148,7 @@ async def test_figures_of_all_tenants_are_the_operators(
         Settings.model_validate({"POSOLOGY_AUTH": "keys"}), JobStore(redis, redis_url)
     )
     async with httpx2.AsyncClient(
-        transport=httpx2.ASGITransport(served), base_url="http://api"
+        transport=httpx2.ASGITransport(served), base_url="http://localhost"
     ) as client:
         for key in ("", "None", METRICS_KEY):
             assert (await client.get("/metrics", headers=bearer(key))).status_code == 401

@@ -6,6 +6,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,10 +25,11 @@ from posology.errors import (
     JobFinished,
     JobNotFailed,
     JobNotFound,
+    ProviderUnreachable,
     UnknownModel,
 )
 from posology.store.connection import connect
-from posology.types import Form, JobState
+from posology.types import BatchState, Form, Grouping, JobState
 
 pytestmark = pytest.mark.anyio
 
@@ -171,7 +173,7 @@ async def test_the_services_errors_are_the_same_here(
     async with opened(redis_url) as store, Client(served.url, tenant=tenant) as client:
         with pytest.raises(InvalidQuery) as empty:
             await client.submit("")
-        assert empty.value.field == "text"
+        assert empty.value.field == "question"
         with pytest.raises(UnknownModel) as unknown:
             await client.submit(QUESTION, model="nobody:x")
         assert unknown.value.model == "nobody:x"
@@ -234,3 +236,63 @@ async def test_a_batch_goes_out_as_file_or_rows_and_comes_back_in_order(
             await client.submit_batch(rows, k=0)
         with pytest.raises(BadFile):
             await client.submit_batch(tmp_path / "none.jsonl")
+
+
+async def test_batches_are_listed_and_cancelled(
+    served: Served, redis_url: str, tenant: str, finish: Finish
+) -> None:
+    rows = [{"question": f"Is it {i}?"} for i in range(3)]
+    async with (
+        opened(redis_url) as store,
+        Client(served.url, tenant=tenant, transport=Flaky(4)) as client,
+    ):
+        made = [(await client.submit_batch(rows)).id for _ in range(3)]
+        await finish(store, tenant)
+        cancelled = await client.cancel_batch(made[0])
+        assert cancelled.states == {JobState.SUCCEEDED: 1, JobState.CANCELLED: 2}
+        assert sorted([one.id async for one in client.batches(page=2)]) == sorted(made)
+        found = [one async for one in client.batches(state=BatchState.CANCELLED)]
+        assert found == [cancelled]
+        with pytest.raises(BatchNotFound):
+            await client.cancel_batch("batch_1")
+
+
+async def test_a_question_is_asked_and_answered_in_one_call(
+    served: Served, redis_url: str, tenant: str, finish: Finish
+) -> None:
+    async with opened(redis_url) as store, Client(served.url, tenant=tenant) as client:
+        job = await client.submit(QUESTION, wait=0.1)
+        assert not job.state.over
+        await finish(store, tenant)
+        for state in ("succeeded", "failed"):
+            found: list[Any] = []
+
+            async def ask() -> None:
+                try:
+                    found.append(await client.ask(QUESTION, k=3))  # noqa: B023 - ends in the loop
+                except ProviderUnreachable as error:
+                    found.append(error)  # noqa: B023 - ends in the loop
+
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask)
+                with anyio.fail_after(90):
+                    while not await finish(store, tenant, state=state):  # noqa: ASYNC110 - the call's doing
+                        await anyio.sleep(0.02)
+            if state == "succeeded":
+                assert found[0].status == "refused"
+            else:
+                assert type(found[0]) is ProviderUnreachable
+
+
+async def test_spending_is_reported(
+    served: Served, redis_url: str, tenant: str, finish: Finish
+) -> None:
+    async with opened(redis_url) as store, Client(served.url, tenant=tenant) as client:
+        await client.submit(QUESTION)
+        await finish(store, tenant)
+        spent = await client.spend(by=Grouping.MODEL)
+        assert spent.tenant == tenant
+        assert spent.by is Grouping.MODEL
+        with pytest.raises(InvalidQuery) as far:
+            await client.spend(since=date(2000, 1, 1))
+        assert far.value.field == "since"

@@ -70,7 +70,7 @@ def ended(target: str) -> dict[str, str]:
         ).json()["id"]
         job = client.get(f"/v1/batches/{batch}/rows").json()["rows"][0]["job"]
         client.delete(f"/v1/jobs/{job}").raise_for_status()
-    return {"job": job, "batch": batch}
+    return {"job": job, "batch": batch, "passage": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,24 @@ def with_index(
     context.settings = before
 
 
+def hurry(case: schemathesis.Case[Any]) -> None:
+    """No worker ends the jobs that a request waits for."""
+    query = case.query or {}
+    if case.path == "/v1/ask" or "wait" in query:
+        try:
+            wait = float(query.get("wait", 50))
+        except (TypeError, ValueError):
+            return
+        if 0.05 < wait <= 300:
+            case.query = {**query, "wait": 0.05}
+
+
 @schema.parametrize()
 @quick
 @pytest.mark.usefixtures("with_index")
 def test_whatever_is_sent(case: schemathesis.Case[Any], target: str) -> None:
-    upload = case.path == "/v1/batches"
+    upload = (case.method, case.path) == ("POST", "/v1/batches")
+    hurry(case)
     case.call_and_validate(
         base_url=target, excluded_checks=NOT_ASKED_OF_TEXT if upload else NOT_ASKED
     )
@@ -101,6 +114,7 @@ def test_whatever_is_sent(case: schemathesis.Case[Any], target: str) -> None:
 
 @schema.include(path_regex=r"\{").parametrize()
 @quick
+@pytest.mark.usefixtures("with_index")
 def test_whatever_is_sent_about_what_there_is(
     case: schemathesis.Case[Any], target: str, ended: dict[str, str]
 ) -> None:

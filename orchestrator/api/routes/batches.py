@@ -6,21 +6,22 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from inspect import Parameter, Signature
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from orchestrator.api import examples
 from orchestrator.api.context import Posology, Tenant
-from orchestrator.api.examples import BATCH, BATCH_OUTPUT, ROWS, fails, shows
-from orchestrator.api.routes.jobs import MAX_ID, Key, answered
+from orchestrator.api.examples import BATCH, BATCH_OUTPUT, CANCELLED_BATCH, ROWS, fails, shows
+from orchestrator.api.routes.jobs import Key, answered
+from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
 from orchestrator.api.uploads import TYPES, received
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
 from posology import errors
-from posology.published.jobs import BatchOutput, BatchRow, BatchRowPage
+from posology.published.jobs import BatchOutput, BatchPage, BatchRow, BatchRowPage
+from posology.types import BatchState
 
 router = APIRouter(prefix="/v1/batches", tags=["batches"])
 
@@ -74,8 +75,10 @@ row_defaults.__dict__["__signature__"] = Signature(list(_parameters()))
                 f"the idempotency key '7' was used for other rows, {BATCH}: use a new key",
                 job=BATCH,
             ),
+            408,
             413,
             415,
+            examples.FULL,
             errors.UnknownModel(
                 "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
                 model="x:y",
@@ -105,9 +108,47 @@ async def submit(
     others are submitted. Nothing is submitted before the upload is complete. Send an interrupted submission again
     with the same idempotency key: it is completed, and no row is submitted twice.
     """
-    async with received(request, api.limits) as upload:
+    async with api.uploads.of(tenant), received(request, api.limits) as upload:
         made = await api.batches().submit(upload, tenant=tenant, key=key, defaults=defaults)
     return answered(made, 202, {"Location": f"{router.prefix}/{made.id}"})
+
+
+@router.get(
+    "",
+    operation_id="listBatches",
+    summary="List batches",
+    response_model=BatchPage,
+    responses={
+        200: shows(
+            "A page of batches, newest first.",
+            {"batches": [BATCH_OUTPUT], "next": None},
+            headers=NEXT_LINK,
+        ),
+        **fails(),
+    },
+)
+async def page(
+    api: Posology,
+    tenant: Tenant,
+    *,
+    state: Annotated[
+        BatchState | None,
+        Query(description="State of the batches: running, ended or cancelled. Default: all."),
+    ] = None,
+    cursor: Cursor = None,
+    limit: Annotated[
+        int,
+        Query(ge=1, le=MAX_PAGE, description="Maximum batches on a page, 1 to 500. Default: 50."),
+    ] = 50,
+) -> Response:
+    """List batches, newest first. With `state`, a page may be short although more follow: only `next` tells."""
+    found = await api.batches().page(tenant=tenant, state=state, cursor=cursor, limit=limit)
+    if found.next is None:
+        return answered(found)
+    query: dict[str, str | int] = {"cursor": found.next, "limit": limit}
+    if state is not None:
+        query["state"] = state.value
+    return answered(found, headers=next_link(router.prefix, query))
 
 
 @router.get(
@@ -122,6 +163,38 @@ async def get(api: Posology, tenant: Tenant, batch: BatchId) -> Response:
     return answered(await api.batches().get(batch, tenant=tenant))
 
 
+@router.delete(
+    "/{batch}",
+    operation_id="cancelBatch",
+    summary="Cancel a batch",
+    response_model=BatchOutput,
+    responses={
+        200: shows(
+            "The batch. Each of its jobs has ended or settles its calls in flight.", CANCELLED_BATCH
+        ),
+        202: shows(
+            "The batch. Some of its jobs are not cancelled yet: send the request again.",
+            {
+                **CANCELLED_BATCH,
+                "states": {"cancelled": 50_000, "queued": 50_000},
+                "total": 100_001,
+                "over": False,
+            },
+            model=BatchOutput,
+        ),
+        **fails(_MISSING),
+    },
+)
+async def cancel(api: Posology, tenant: Tenant, batch: BatchId) -> Response:
+    """Cancel the jobs of a batch that have not ended; the others stay as they are. No further row is submitted.
+
+    A large batch may take several requests, each of about ten seconds: repeat the request until it returns 200. A
+    batch whose rows have all ended stays as it is.
+    """
+    found = await api.batches().cancel(batch, tenant=tenant, seconds=api.limits.cancellation)
+    return answered(found, 202 if found.open else 200)
+
+
 @router.get(
     "/{batch}/rows",
     operation_id="listBatchRows",
@@ -132,12 +205,7 @@ async def get(api: Posology, tenant: Tenant, batch: BatchId) -> Response:
             shows(
                 "A page of rows. With `Accept: application/x-ndjson`: all rows after `after`, as JSON Lines.",
                 {"rows": ROWS, "next": None},
-                headers={
-                    "Link": {
-                        "schema": {"type": "string"},
-                        "description": "Link to the next page (`rel=next`); absent on the last page.",
-                    }
-                },
+                headers=NEXT_LINK,
             ),
             _NDJSON,
             json.dumps(ROWS[0]) + "\n",
@@ -166,11 +234,10 @@ async def rows(
         return StreamingResponse(lines, media_type=_NDJSON)
     last = found[-1].row if len(found) == limit else None
     page = BatchRowPage(rows=tuple(found), next=last)
-    headers = {}
-    if last is not None:
-        query = urlencode({"after": last, "limit": limit})
-        headers["Link"] = f'<{router.prefix}/{batch}/rows?{query}>; rel="next"'
-    return answered(page, headers=headers)
+    if last is None:
+        return answered(page)
+    query = {"after": last, "limit": limit}
+    return answered(page, headers=next_link(f"{router.prefix}/{batch}/rows", query))
 
 
 async def _lines(

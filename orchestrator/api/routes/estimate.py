@@ -9,20 +9,16 @@ from typing import Any
 import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
-from pydantic import ValidationError
 
-from orchestrator.api.bodies import check_type, chunks
+from orchestrator.api.bodies import no_json, parse_json, read_body, unless_left
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import REQUEST, fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
-from orchestrator.connections import Connections
 from orchestrator.jobs.rows import Row, read_row
-from orchestrator.models import Models
 from orchestrator.question.estimates.costs import make_estimator
-from orchestrator.question.estimates.rows import Estimates, Standing, read_standing
+from orchestrator.question.estimates.rows import Estimated, Estimates, Standing, read_standing
 from orchestrator.question.request import JobRequest
-from orchestrator.service import make_service
 from posology import errors
 from posology.published.estimates import EstimateOutput
 
@@ -34,8 +30,6 @@ MAX_QUESTIONS = 1_000
 MAX_PASSAGES = 10_000
 #: maximum bytes of a body
 _BYTES = 4 * 1024 * 1024
-#: maximum requests that wait for the current estimate
-_WAITING = 8
 
 _TOTAL: dict[str, Any] = {
     "strategy": "direct",
@@ -43,7 +37,7 @@ _TOTAL: dict[str, Any] = {
     "calls": 1,
     "input_tokens": 3350,
     "output_tokens": 190,
-    "low_usd": "0.000480",
+    "low_usd": "0.00048",
     "expected_usd": "0.000616",
     "worst_usd": "0.004812",
     "repeated_usd": "0.019248",
@@ -95,29 +89,19 @@ class _Estimating:
         self._opened: Estimates | None = None
         # one at a time, so that other requests do not wait for an encoder
         self._turn = anyio.Semaphore(1)
-        self._waiting = 0
 
-    async def __call__(self, rows: list[Row], standing: Standing, *, whole: bool) -> EstimateOutput:
+    async def __call__(
+        self, request: Request, rows: list[Row], standing: Standing, *, whole: bool
+    ) -> EstimateOutput:
         """Estimate, one request after another.
 
         Raises:
-            RequestProblem: too many requests wait.
+            RequestProblem: too many requests wait, or the estimate takes too long.
+            ClientDisconnect: the client has left; the estimate ends with the question at hand.
         """
-        if self._waiting >= _WAITING:
-            raise RequestProblem(
-                503,
-                "TooManyEstimates",
-                "Too many estimates are waiting",
-                f"{_WAITING} estimates are waiting: retry later, or run `posology estimate`",
-            )
-        self._waiting += 1
-        try:
-            async with self._turn:
-                started = time.perf_counter()
-                estimates = await self._estimates()
-                found = await estimates(rows, standing=standing)
-        finally:
-            self._waiting -= 1
+        async with self._api.estimates.of(standing.tenant):
+            started, found = await unless_left(request, lambda: self._found(rows, standing))
+            estimates = await self._estimates()
         if whole and (error := found[0].error) is not None:
             # every other error of a single question was found before
             assert rows[0].request is not None
@@ -128,16 +112,36 @@ class _Estimating:
             lambda: estimates.output(found, started=started, standing=standing)
         )
 
+    async def _found(
+        self, rows: list[Row], standing: Standing
+    ) -> tuple[float, tuple[Estimated, ...]]:
+        """Return when the estimate began, and the estimates."""
+        limit = self._api.limits.estimate
+        async with self._turn:
+            # what is opened once is no part of anyone's time
+            estimates = await self._estimates()
+            started = time.perf_counter()
+            try:
+                with anyio.fail_after(limit):
+                    return started, await estimates(rows, standing=standing)
+            except TimeoutError:
+                raise RequestProblem(
+                    422,
+                    "EstimateTooLong",
+                    "The estimate takes too long",
+                    f"the estimate was not made within {limit:g} s: send fewer questions, or run "
+                    "`posology estimate`",
+                    limit=limit,
+                ) from None
+
     async def _estimates(self) -> Estimates:
         async with self._opening:
             if self._opened is None:
                 settings = self._api.settings
-                models = Models(settings.embedder, settings.embedding)
-                # nothing is sent, so no connection is opened
-                connections = Connections(settings, offline=models.reader)
-                service = await make_service(settings, models, connections)
+                opened = await self._api.literature().opened()
+                service = opened.service
                 estimator = await to_thread.run_sync(
-                    make_estimator, settings, connections, service.compressors
+                    make_estimator, settings, opened.connections, service.compressors
                 )
                 self._opened = Estimates(service=service, estimator=estimator, settings=settings)
             return self._opened
@@ -156,7 +160,8 @@ class _Estimating:
             400,
             413,
             415,
-            errors.InvalidQuery("the question is empty", field="text"),
+            429,
+            errors.InvalidQuery("the question is empty", field="question"),
             errors.UnpricedModel(model="openai:my-own"),
         ),
     },
@@ -188,20 +193,14 @@ class _Estimating:
 )
 async def estimate(request: Request, api: Posology, tenant: Tenant) -> Response:
     """Estimate low, expected and worst-case cost of each strategy. Calls no model and reserves nothing."""
-    if api.settings.index is None:
-        raise RequestProblem(
-            503,
-            "NoIndex",
-            "This service has no index",
-            "estimates need an index: the operator must set POSOLOGY_INDEX for the API",
-        )
+    api.literature().require()
     body = await _body(request)
     whole = not isinstance(body, list)
     rows = await to_thread.run_sync(_rows, body, api)
     _check(rows)
     jobs = api.jobs()
     standing = await read_standing(jobs.redis, jobs.url, tenant)
-    return answered(await _estimating(request, api)(rows, standing, whole=whole))
+    return answered(await _estimating(request, api)(request, rows, standing, whole=whole))
 
 
 def _estimating(request: Request, api: Context) -> _Estimating:
@@ -220,14 +219,13 @@ async def _body(request: Request) -> JobRequest | list[Any]:
         RequestProblem: the body is too long or not JSON, or its media type is not JSON.
         InvalidQuery: naming the invalid field.
     """
-    check_type(request, ("application/json",))
-    body = b"".join([chunk async for chunk in chunks(request, limit=_BYTES)])
+    body = await read_body(request, limit=_BYTES)
     if not body.lstrip().startswith(b"["):
-        return _one(body)
+        return parse_json(body, JobRequest)
     try:
         items = await to_thread.run_sync(json.loads, body)
     except (ValueError, RecursionError) as error:
-        raise _no_json(str(error)) from None
+        raise no_json(str(error)) from None
     assert isinstance(items, list)
     if not 1 <= len(items) <= MAX_QUESTIONS:
         raise errors.InvalidQuery(
@@ -236,24 +234,13 @@ async def _body(request: Request) -> JobRequest | list[Any]:
     return items
 
 
-def _one(body: bytes) -> JobRequest:
-    try:
-        return JobRequest.model_validate_json(body, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid":
-        raise _no_json(first["msg"])
-    field = ".".join(map(str, first["loc"])) or "request"
-    raise errors.InvalidQuery(f"{field}: {first['msg']}", field=field)
-
-
 def _rows(body: JobRequest | list[Any], api: Context) -> list[Row]:
     if isinstance(body, JobRequest):
         return [Row(number=0, id=None, request=body.settled(api.settings), error=None)]
     try:
         written = [json.dumps(item) for item in body]
     except RecursionError as error:
-        raise _no_json(str(error)) from None
+        raise no_json(str(error)) from None
     return [read_row(i, i + 1, raw, {}, api.settings) for i, raw in enumerate(written)]
 
 
@@ -264,9 +251,3 @@ def _check(rows: list[Row]) -> None:
             f"all questions together may retrieve {MAX_PASSAGES} passages (got {passages}): send fewer questions",
             field="k",
         )
-
-
-def _no_json(reason: str) -> RequestProblem:
-    return RequestProblem(
-        400, "MalformedBody", "The body cannot be read", f"the body is not JSON: {reason}"
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel
@@ -16,7 +15,8 @@ from orchestrator.api import examples
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
-from orchestrator.api.problems import RequestProblem
+from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
+from orchestrator.api.routes.waiting import Wait, held, job_after
 from orchestrator.jobs.events import check_event
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE
 from orchestrator.question.request import JobRequest
@@ -26,8 +26,6 @@ from posology.types import JobState
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
-#: maximum characters of an id
-MAX_ID = 100
 JobId = Annotated[str, Path(max_length=MAX_ID, description="Id of the job.", examples=[JOB])]
 Key = Annotated[
     str | None,
@@ -41,7 +39,31 @@ Key = Annotated[
     ),
 ]
 _MISSING = errors.JobNotFound(f"there is no job {JOB}, or its record has expired", job=JOB)
-_LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}}
+#: why a question may not be submitted
+REFUSED: tuple[int | errors.PosologyError, ...] = (
+    400,
+    examples.EXHAUSTED,
+    examples.NOT_ALLOWED,
+    errors.UnpricedModel(model="openai:my-own"),
+    errors.IdempotencyConflict(
+        f"the idempotency key '7' was used for another request, job {JOB}: use a new key",
+        job=JOB,
+    ),
+    413,
+    415,
+    examples.FULL,
+    errors.InvalidQuery("the question is empty", field="question"),
+    errors.UnknownModel(
+        "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
+        model="x:y",
+    ),
+)
+LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the job."}}
+
+
+def place(job: str) -> str:
+    """Return the path of a job."""
+    return f"{router.prefix}/{job}"
 
 
 def answered(
@@ -58,40 +80,32 @@ def answered(
     status_code=202,
     response_model=JobOutput,
     responses={
-        202: shows("The job was created.", QUEUED, headers=_LOCATION),
+        202: shows(
+            "The job was created; with `wait`: it has not ended yet.", QUEUED, headers=LOCATION
+        ),
         200: shows(
-            "The idempotency key was used for this job before.",
+            "The idempotency key was used for this job before; with `wait`: the job has ended.",
             QUEUED,
             model=JobOutput,
-            headers=_LOCATION,
+            headers=LOCATION,
         ),
-        **fails(
-            400,
-            examples.EXHAUSTED,
-            examples.NOT_ALLOWED,
-            errors.UnpricedModel(model="openai:my-own"),
-            errors.IdempotencyConflict(
-                f"the idempotency key '7' was used for another request, job {JOB}: use a new key",
-                job=JOB,
-            ),
-            413,
-            415,
-            errors.InvalidQuery("the question is empty", field="text"),
-            errors.UnknownModel(
-                "unknown model 'x:y': use openai:NAME, anthropic:NAME or offline:extractive",
-                model="x:y",
-            ),
-        ),
+        **fails(*REFUSED),
     },
     openapi_extra=examples.takes(JobRequest, examples.REQUEST),
 )
-async def submit(request: Request, api: Posology, tenant: Tenant, key: Key = None) -> Response:
-    """Submit a question to the queue and return its job. Defaults are filled in now, not by the worker."""
+async def submit(
+    request: Request, api: Posology, tenant: Tenant, *, key: Key = None, wait: Wait = 0.0
+) -> Response:
+    """Submit a question to the queue and return its job. Defaults are filled in now, not by the worker.
+
+    With `wait`, the response comes when the job ends (200) or when the time is over (202), whichever is first.
+    """
     asked = await read_json(request, JobRequest, limit=api.limits.job_bytes)
-    submitted = await api.jobs().submit(asked.settled(api.settings), tenant=tenant, key=key)
-    job = await api.jobs().get(submitted.job, tenant=tenant)
-    place = {"Location": f"{router.prefix}/{job.id}"}
-    return answered(job, 202 if submitted.created else 200, place)
+    async with held(api, tenant, wait) as seconds:
+        submitted = await api.jobs().submit(asked.settled(api.settings), tenant=tenant, key=key)
+        job = await job_after(request, api.jobs(), submitted.job, tenant=tenant, seconds=seconds)
+    done = job.state.over if wait else not submitted.created
+    return answered(job, 200 if done else 202, {"Location": place(job.id)})
 
 
 @router.get(
@@ -103,12 +117,7 @@ async def submit(request: Request, api: Posology, tenant: Tenant, key: Key = Non
         200: shows(
             "A page of jobs, without their results.",
             {"jobs": [SUMMARY], "next": None},
-            headers={
-                "Link": {
-                    "schema": {"type": "string"},
-                    "description": "Link to the next page (`rel=next`); absent on the last page.",
-                }
-            },
+            headers=NEXT_LINK,
         ),
         **fails(),
     },
@@ -121,25 +130,18 @@ async def page(
         JobState | None,
         Query(description="State of the jobs; `failed` is the dead-letter list. Default: all."),
     ] = None,
-    cursor: Annotated[
-        str | None,
-        Query(
-            max_length=MAX_ID,
-            description="Value of `next` on the previous page. Default: the first page.",
-        ),
-    ] = None,
+    cursor: Cursor = None,
     limit: Annotated[
         int, Query(ge=1, le=MAX_PAGE, description="Maximum jobs on a page, 1 to 500. Default: 50.")
     ] = 50,
 ) -> Response:
     """List jobs, newest first, without results. New jobs do not shift the pages."""
     found = await api.jobs().page(tenant=tenant, state=state, cursor=cursor, limit=limit)
-    headers: dict[str, str] = {}
-    if found.next is not None:
-        query = {"state": state.value} if state else {}
-        query |= {"cursor": found.next, "limit": str(limit)}
-        headers["Link"] = f'<{router.prefix}?{urlencode(query)}>; rel="next"'
-    return answered(found, headers=headers)
+    if found.next is None:
+        return answered(found)
+    query = {"state": state.value} if state else {}
+    query |= {"cursor": found.next, "limit": str(limit)}
+    return answered(found, headers=next_link(router.prefix, query))
 
 
 @router.get(
@@ -232,30 +234,23 @@ async def events(
             return Response(status_code=204)
         found = store.events(job, tenant=tenant, after=after)
     return _Stream(
-        api, _sent(found), ping=api.limits.keep_alive, headers={"Cache-Control": "no-store"}
+        api, tenant, _sent(found), ping=api.limits.keep_alive, headers={"Cache-Control": "no-store"}
     )
 
 
 class _Stream(EventSourceResponse):
     """A stream of events; the number of open streams is checked and incremented in one step."""
 
-    def __init__(self, api: Context, content: AsyncIterator[ServerSentEvent], **more: Any) -> None:
+    def __init__(
+        self, api: Context, tenant: str, content: AsyncIterator[ServerSentEvent], **more: Any
+    ) -> None:
         super().__init__(content, **more)
         self._api = api
+        self._tenant = tenant
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._api.streams >= self._api.limits.streams:
-            raise RequestProblem(
-                503,
-                "TooManyStreams",
-                "Too many event streams are open",
-                "poll the job's state, or retry later",
-            )
-        self._api.streams += 1
-        try:
+        async with self._api.streams.of(self._tenant):
             await super().__call__(scope, receive, send)
-        finally:
-            self._api.streams -= 1
 
 
 async def _sent(found: AsyncGenerator[JobEvent]) -> AsyncIterator[ServerSentEvent]:

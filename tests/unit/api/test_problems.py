@@ -37,6 +37,7 @@ def test_what_the_caller_can_mend_is_below_500() -> None:
             | errors.UnknownModel
             | errors.UnpricedModel
             | errors.VersionGone
+            | errors.PassageNotFound
             | errors.BudgetError
             | errors.TenantError
             | errors.KeyRefused,

@@ -1,0 +1,79 @@
+"""Protection of an API without keys from web pages: the browser of its user must not be made to use it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from orchestrator.api import problems
+
+#: what a browser says of a request that no other site has made
+_OWN = ("none", "same-origin")
+
+
+class OriginMiddleware:
+    """Refuses requests that the page of another site has made.
+
+    Without keys, every client that reaches the API may use it, and a page that its user happens to visit reaches it through
+    the browser. Such a page gives itself away: by its origin, or, where it has bound a name of its own to this machine,
+    by that name in ``Host``. An address of digits cannot be bound, so each is accepted.
+
+    Args:
+        app: the application.
+        names: names of the service besides ``localhost``, in lower case.
+    """
+
+    def __init__(self, app: ASGIApp, names: Collection[str] = ()) -> None:
+        self._app = app
+        self._names = frozenset(names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            said = headers.get("host", "")
+            if said and not self._known(said):
+                response = problems.response(
+                    421,
+                    "UnknownHost",
+                    "The service is not known by this name",
+                    f"the service without API keys is not reached as {said!r}: use localhost or an IP address, or name "
+                    "the host in POSOLOGY_HOSTS",
+                )
+                await response(scope, receive, send)
+                return
+            if _foreign(headers, said):
+                response = problems.response(
+                    403,
+                    "ForeignOrigin",
+                    "The request was made by the page of another site",
+                    "a service without API keys does not answer pages of other sites: set POSOLOGY_AUTH=keys",
+                )
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _known(self, said: str) -> bool:
+        try:
+            host = urlsplit(f"//{said}").hostname or ""
+        except ValueError:
+            return False
+        host = host.rstrip(".")
+        if host == "localhost" or host.endswith(".localhost") or host in self._names:
+            return True
+        try:
+            ip_address(host)
+        except ValueError:
+            return False
+        return True
+
+
+def _foreign(headers: Headers, host: str) -> bool:
+    if headers.get("sec-fetch-site", "none").strip().lower() not in _OWN:
+        return True
+    origin = headers.get("origin")
+    # an opaque origin is `null`
+    return origin is not None and urlsplit(origin).netloc.lower() != host.lower()

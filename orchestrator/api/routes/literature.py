@@ -1,0 +1,231 @@
+"""The literature over HTTP: searches, passages, and the index."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from orchestrator.api import examples
+from orchestrator.api.bodies import read_json, unless_left
+from orchestrator.api.context import Posology, Tenant
+from orchestrator.api.examples import fails, shows
+from orchestrator.api.routes.jobs import answered
+from orchestrator.question.report import passage_output, search_output
+from orchestrator.question.request import MAX_VERSION, SearchRequest
+from posology import errors
+from posology.index.store import Index
+from posology.published.answers import PassageOutput
+from posology.published.literature import IndexStatus, IndexVersion, SearchOutput
+from posology.types import Retrieved
+
+router = APIRouter(prefix="/v1", tags=["literature"])
+
+#: maximum characters of a passage's id
+_MAX_PASSAGE = 1_000
+_SOURCE: dict[str, Any] = {
+    "id": "pmid:10051933",
+    "pmid": "10051933",
+    "title": "Aspirin and preeclampsia",
+    "journal": "J Example",
+    "year": 1999,
+    "publication_types": ["Randomized Controlled Trial"],
+    "retracted": False,
+    "source": "pubmed",
+}
+_ABSENT = errors.PassageNotFound("index@17 does not hold pmid:1", index="index", passage="pmid:1")
+_GONE = errors.VersionGone(index="index", version=3, days=30)
+
+
+@router.post(
+    "/search",
+    operation_id="search",
+    summary="Search for passages",
+    response_model=SearchOutput,
+    responses={
+        200: shows(
+            "The passages, with their places in every ranking.",
+            {
+                "query": "aspirin preeclampsia",
+                "mode": "fused",
+                "k": 10,
+                "hits": [
+                    {
+                        "passage": _SOURCE,
+                        "dense": 1,
+                        "bm25": 1,
+                        "fused": 1,
+                        "dense_score": 0.71,
+                        "bm25_score": 12.4,
+                        "fused_score": 0.033,
+                    }
+                ],
+                "dense": ["pmid:10051933"],
+                "bm25_rerank": ["pmid:10051933"],
+                "bm25": ["pmid:10051933"],
+                "fused": ["pmid:10051933"],
+                "index": "index@17",
+                "filters": None,
+                "seconds": 0.03,
+                "growth": None,
+            },
+        ),
+        **fails(
+            400,
+            examples.EXHAUSTED,
+            examples.NOT_ALLOWED,
+            413,
+            415,
+            429,
+            _GONE,
+            errors.InvalidQuery("the query is empty", field="query"),
+            errors.ProviderUnreachable(
+                "the provider cannot be reached: try again",
+                provider="openai",
+                model="text-embedding-3-small",
+            ),
+            errors.ProviderTimeout(
+                "no reply within 60 s", provider="openai", model="text-embedding-3-small"
+            ),
+        ),
+    },
+    openapi_extra=examples.takes(
+        SearchRequest, {"query": "aspirin preeclampsia", "k": 10, "filters": {"since": 1990}}
+    ),
+)
+async def search(request: Request, api: Posology, tenant: Tenant) -> Response:
+    """Return the passages that a question would be answered from, with their places in every ranking.
+
+    No model is called, except a paid embedder of the index: its call counts against the tenant's limits.
+    """
+    literature = api.literature()
+    literature.require()
+    asked = await read_json(request, SearchRequest, limit=api.limits.job_bytes)
+    query = asked.to_query()
+    async with api.searches.of(tenant):
+        started = time.perf_counter()
+        found = await unless_left(
+            request, lambda: literature.search(asked, query, tenant=tenant, store=api.jobs())
+        )
+        seconds = time.perf_counter() - started
+    return answered(search_output(found, mode=asked.mode, k=asked.k, seconds=seconds))
+
+
+@router.get(
+    "/passages/{passage:path}",
+    operation_id="getPassage",
+    summary="Get a passage",
+    response_model=PassageOutput,
+    responses={
+        200: shows(
+            "The passage with its text.",
+            {
+                "passage": _SOURCE,
+                "text": "Aspirin reduced the risk of preeclampsia.",
+                "mesh": ["Aspirin"],
+                "languages": ["eng"],
+                "same_work": [],
+                "index": "index@17",
+            },
+        ),
+        **fails(_ABSENT, _GONE),
+    },
+)
+async def passage(
+    api: Posology,
+    tenant: Tenant,  # noqa: ARG001 - refuses requests without a key
+    passage: Annotated[
+        str,
+        Path(
+            max_length=_MAX_PASSAGE,
+            description="Id of the passage, which may contain slashes.",
+            examples=["pmid:10051933"],
+        ),
+    ],
+    *,
+    version: Annotated[
+        int | None,
+        Query(
+            ge=1,
+            le=MAX_VERSION,
+            description="Number of the index version to read, e.g. 17 for index@17. Default: the newest.",
+        ),
+    ] = None,
+) -> Response:
+    """Return a passage with its text and everything that the index stores about it. All tenants read one index."""
+    index = await api.literature().index()
+    found, name = await to_thread.run_sync(_fetch, index, passage, version)
+    return answered(passage_output(found.passage, index=name))
+
+
+@router.get(
+    "/index",
+    operation_id="getIndex",
+    summary="Get the state of the index",
+    response_model=IndexStatus,
+    responses={
+        200: shows(
+            "The index.",
+            {
+                "index": "index@17",
+                "passages": 2000,
+                "retracted": 3,
+                "embedder": "all-MiniLM-L6-v2",
+                "growth": None,
+                "versions": [
+                    {
+                        "index": "index@12",
+                        "number": 12,
+                        "published": "2026-01-14T06:00:00Z",
+                        "until": "2026-02-14T06:00:00Z",
+                    },
+                    {
+                        "index": "index@17",
+                        "number": 17,
+                        "published": "2026-01-15T06:00:00Z",
+                        "until": None,
+                    },
+                ],
+            },
+        ),
+        **fails(),
+    },
+)
+async def index(api: Posology, tenant: Tenant) -> Response:  # noqa: ARG001 - as above
+    """Return the number of passages of the newest version, and the versions that can be read."""
+    return answered(await to_thread.run_sync(_status, await api.literature().index()))
+
+
+def _fetch(index: Index, passage: str, version: int | None) -> tuple[Retrieved, str]:
+    view = index.view_at(version)
+    if "\0" in passage:
+        raise errors.PassageNotFound(
+            f"{view.version} does not hold it", index=index.name, passage=passage
+        )
+    (found,) = view.fetch([passage])
+    return found, view.version
+
+
+def _status(index: Index) -> IndexStatus:
+    view, known = index.view(), index.versions()
+    ends = [one.at + index.keep for one in known[1:]]
+    return IndexStatus(
+        index=view.version,
+        passages=view.count(),
+        retracted=view.retracted,
+        embedder=index.meta.embedder,
+        growth=None if view.growth is None else str(view.growth),
+        versions=tuple(
+            IndexVersion(
+                index=f"{index.name}@{one.number}",
+                number=one.number,
+                published=one.at,
+                until=end,
+            )
+            for one, end in zip(known, [*ends, None], strict=True)
+        )
+        if known
+        else (),
+    )

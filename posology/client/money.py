@@ -1,0 +1,69 @@
+"""Estimates and spending at a service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any
+
+from posology.client.base import LOADING, Base
+from posology.client.wire import read
+from posology.published.estimates import EstimateOutput
+from posology.published.money import SpendOutput
+from posology.types import Grouping
+
+
+class Money(Base):
+    """Asks what questions will cost, and what was spent."""
+
+    async def estimate(
+        self, questions: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]]
+    ) -> EstimateOutput:
+        """Estimate the cost of questions by each strategy; no model is called, and nothing is reserved.
+
+        Args:
+            questions: a question or request, or several.
+
+        Raises:
+            InvalidQuery: the only question cannot be asked; of several, it stands in ``bad``.
+            UnpricedModel: the price of the only question's model is unknown.
+        """
+        body = (
+            _request(questions)
+            if isinstance(questions, str | Mapping)
+            else [_request(one) for one in questions]
+        )
+        reply = await self._wire.request(
+            "POST", "/v1/estimate", repeatable=True, json=body, **self._patient(LOADING)
+        )
+        return read(EstimateOutput, reply.content)
+
+    async def spend(
+        self,
+        *,
+        by: Grouping = Grouping.DAY,
+        since: date | None = None,
+        until: date | None = None,
+    ) -> SpendOutput:
+        """Return the tenant's spending in a range of days, and its balances now.
+
+        Args:
+            by: grouping: by day, stage, strategy or model.
+            since: first day, UTC; ``None``: 29 days before the last day.
+            until: last day, UTC, inclusive; ``None``: today.
+
+        Raises:
+            InvalidQuery: there are too many days.
+        """
+        query = {"by": by.value}
+        query |= {
+            name: day.isoformat()
+            for name, day in (("since", since), ("until", until))
+            if day is not None
+        }
+        reply = await self._wire.request("GET", "/v1/spend", repeatable=True, params=query)
+        return read(SpendOutput, reply.content)
+
+
+def _request(question: str | Mapping[str, Any]) -> dict[str, Any]:
+    return {"question": question} if isinstance(question, str) else dict(question)

@@ -1,0 +1,208 @@
+"""The client for programs without an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx2
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from posology.client.client import Client
+from posology.client.rows import Row
+from posology.published.answers import AskOutput, PassageOutput
+from posology.published.estimates import EstimateOutput
+from posology.published.jobs import BatchOutput, BatchRow, JobEvent, JobOutput, JobSummary
+from posology.published.literature import IndexStatus, SearchOutput
+from posology.published.money import SpendOutput
+from posology.types import BatchState, Grouping, JobState, Mode
+
+_Found = TypeVar("_Found")
+
+
+class SyncClient:
+    """A :class:`Client` whose methods block.
+
+    It has an event loop in a thread of its own, so it also works where a loop runs already. Use it as a context
+    manager, or call :meth:`close`. Every method does what the method of that name does there, raises the same errors,
+    and takes the same arguments. Threads may share it.
+
+    Args:
+        base_url: where the API is.
+        tenant: tenant of the jobs; ``None``: the key's, or ``default`` without a key.
+        api_key: the tenant's key, where the service wants one.
+        timeout: seconds of silence that one attempt bears.
+        attempts: at one request, the first included.
+        transport: what sends the requests; ``None``: the network.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8000",
+        *,
+        tenant: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 30.0,
+        attempts: int = 5,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._client = Client(
+            base_url,
+            tenant=tenant,
+            api_key=api_key,
+            timeout=timeout,
+            attempts=attempts,
+            transport=transport,
+        )
+        self._open = ExitStack()
+        self._portal: BlockingPortal = self._open.enter_context(start_blocking_portal())
+        self._open.callback(lambda: self._portal.call(self._client.aclose))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections, and end the thread."""
+        self._open.close()
+
+    def submit(
+        self,
+        question: str | Mapping[str, Any],
+        *,
+        key: str | None = None,
+        wait: float = 0.0,
+        **request: Any,
+    ) -> JobOutput:
+        """See :meth:`Client.submit`."""
+        return self._run(lambda: self._client.submit(question, key=key, wait=wait, **request))
+
+    def ask(
+        self, question: str | Mapping[str, Any], *, key: str | None = None, **request: Any
+    ) -> AskOutput:
+        """See :meth:`Client.ask`."""
+        return self._run(lambda: self._client.ask(question, key=key, **request))
+
+    def get(self, job: str) -> JobOutput:
+        """See :meth:`Client.get`."""
+        return self._run(lambda: self._client.get(job))
+
+    def jobs(self, *, state: JobState | None = None, page: int = 100) -> Iterator[JobSummary]:
+        """See :meth:`Client.jobs`."""
+        return self._each(self._client.jobs(state=state, page=page))
+
+    def cancel(self, job: str) -> JobOutput:
+        """See :meth:`Client.cancel`."""
+        return self._run(lambda: self._client.cancel(job))
+
+    def retry(self, job: str) -> JobOutput:
+        """See :meth:`Client.retry`."""
+        return self._run(lambda: self._client.retry(job))
+
+    def feedback(self, job: str, *, score: float, comment: str | None = None) -> JobOutput:
+        """See :meth:`Client.feedback`."""
+        return self._run(lambda: self._client.feedback(job, score=score, comment=comment))
+
+    def events(self, job: str, *, after: str | None = None) -> Iterator[JobEvent]:
+        """See :meth:`Client.events`."""
+        return self._each(self._client.events(job, after=after))
+
+    def wait(self, job: str) -> JobOutput:
+        """See :meth:`Client.wait`."""
+        return self._run(lambda: self._client.wait(job))
+
+    def submit_batch(
+        self, rows: str | Path | Iterable[Row], *, key: str | None = None, **defaults: Any
+    ) -> BatchOutput:
+        """See :meth:`Client.submit_batch`."""
+        return self._run(lambda: self._client.submit_batch(rows, key=key, **defaults))
+
+    def batch(self, batch: str) -> BatchOutput:
+        """See :meth:`Client.batch`."""
+        return self._run(lambda: self._client.batch(batch))
+
+    def batches(self, *, state: BatchState | None = None, page: int = 100) -> Iterator[BatchOutput]:
+        """See :meth:`Client.batches`."""
+        return self._each(self._client.batches(state=state, page=page))
+
+    def cancel_batch(self, batch: str) -> BatchOutput:
+        """See :meth:`Client.cancel_batch`."""
+        return self._run(lambda: self._client.cancel_batch(batch))
+
+    def batch_rows(self, batch: str, *, page: int = 100) -> Iterator[BatchRow]:
+        """See :meth:`Client.batch_rows`."""
+        return self._each(self._client.batch_rows(batch, page=page))
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        mode: Mode = "fused",
+        retracted: bool = False,
+        filters: Mapping[str, Any] | None = None,
+        index_version: int | None = None,
+    ) -> SearchOutput:
+        """See :meth:`Client.search`."""
+        return self._run(
+            lambda: self._client.search(
+                query,
+                k=k,
+                mode=mode,
+                retracted=retracted,
+                filters=filters,
+                index_version=index_version,
+            )
+        )
+
+    def passage(self, passage: str, *, version: int | None = None) -> PassageOutput:
+        """See :meth:`Client.passage`."""
+        return self._run(lambda: self._client.passage(passage, version=version))
+
+    def index(self) -> IndexStatus:
+        """See :meth:`Client.index`."""
+        return self._run(self._client.index)
+
+    def estimate(
+        self, questions: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]]
+    ) -> EstimateOutput:
+        """See :meth:`Client.estimate`."""
+        return self._run(lambda: self._client.estimate(questions))
+
+    def spend(
+        self,
+        *,
+        by: Grouping = Grouping.DAY,
+        since: date | None = None,
+        until: date | None = None,
+    ) -> SpendOutput:
+        """See :meth:`Client.spend`."""
+        return self._run(lambda: self._client.spend(by=by, since=since, until=until))
+
+    def _run(self, work: Callable[[], Awaitable[_Found]]) -> _Found:
+        return self._portal.call(work)
+
+    def _each(self, found: AsyncGenerator[_Found]) -> Iterator[_Found]:
+        try:
+            while some := self._portal.call(_next, found):
+                yield from some
+        finally:
+            self._portal.call(found.aclose)
+
+
+async def _next(found: AsyncGenerator[_Found]) -> tuple[_Found, ...]:
+    """Return the next item alone; nothing at the end."""
+    async for one in found:
+        return (one,)
+    return ()
