@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evals.pooled import interval, shown
-from orchestrator.settings import environment, prepare_libraries
+from orchestrator.environment import environment, prepare_libraries
 from orchestrator.training.artefacts.gold import WORK, Question, pubmedqa, scifact
 from orchestrator.training.artefacts.gold import rows as read
 from posology.index.embedders import load

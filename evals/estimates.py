@@ -26,6 +26,7 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 
+from orchestrator.environment import prepare_libraries
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.models import Models
@@ -33,7 +34,7 @@ from orchestrator.question.estimates.accuracy import Compared, accuracy
 from orchestrator.question.estimates.costs import make_estimator
 from orchestrator.question.estimates.rows import Estimated, Estimates, read_rows
 from orchestrator.service import Service, make_service, open_connections
-from orchestrator.settings import Settings, prepare_libraries
+from orchestrator.settings import Settings
 from orchestrator.training.artefacts.gold import rows
 from posology.corpus import sample
 from posology.llm.accounting import Account

@@ -124,7 +124,7 @@ def _one(kind: Kind, folder: Path) -> Callable[[bytes], None]:
 
 
 def _pieces(name: str) -> tuple[bytes, ...]:
-    own = {"pubmed": "xml", "jats": "xml", "jsonl": "json"}.get(name)
+    own = {"pubmed": "xml", "jats": "xml", "endnote": "xml", "jsonl": "json"}.get(name)
     return PIECES["bytes"] + (PIECES[own] if own else ())
 
 

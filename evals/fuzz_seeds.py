@@ -55,6 +55,56 @@ JSONL = b"""{"id": "n:1", "text": "One. Two.", "title": "T", "pmid": "12", "year
 
 TEXT = b"A heading\n\nOne sentence. Another of 5 mg.\n\n\x0cOn the next page. It ends.\n" * 3
 
+CSV = b"""PMID,Title,Abstract,Journal,Year,DOI
+1,"Salt, and water","Salt helped ""some"".
+Water did not.",Notes,2012,10.1000/a
+2,Sand,[No abstract available],,,
+"""
+
+NBIB = b"""PMID- 1
+DP  - 2012 Jul 5
+TI  - [Salt
+      and water].
+LID - 10.1000/n1 [doi]
+AB  - Salt helped.
+RIN - N. 2013. PMID: 2
+SI  - ClinicalTrials.gov/NCT00000620
+MH  - *Salt/adverse effects
+SO  - N. 2012.
+
+PMID- 2
+SO  - N. 2013.
+"""
+
+RIS = b"""TY  - JOUR
+AN  - 1
+DB  - MEDLINE
+T1  - Salt
+AB  - Salt helped.
+Much.
+Y1  - 2012/07//
+ER  -
+
+TY  - JOUR
+N1  - PMID: 2
+ER  -
+"""
+
+ENDNOTE = b"""<?xml version="1.0"?><xml><records><record><ref-type name="Journal Article">17</ref-type>
+<rec-number>1</rec-number><titles><title><style face="normal">Salt</style></title></titles><dates><year>2012</year>
+</dates><abstract><style>10</style><style face="superscript">9</style></abstract></record><record/></records></xml>
+"""
+
+BIB = rb"""@string{n = "Notes"}
+@article{a, title={Salt {and} W{\"a}ter}, journal=n, abstract={20% of $p<0.05$, {\textless}5\,$\mu$g}, year=2012, month=jul}
+@book{b, abstract="Sand."}
+"""
+
+HTML = b"""<html><head><meta charset="utf-8"><meta name="citation_pmid" content="1"><title>T</title></head><body><nav>x
+</nav><h1>Salt</h1><h2>Methods</h2><p>Half at 10<sup>9</sup>/L.<ul><li>One<li>Two</ul><table><tr><td>1<td>2</table>
+<h2>References</h2><p>1.</body></html>
+"""
+
 
 def _archive(members: dict[str, bytes]) -> bytes:
     out = io.BytesIO()
@@ -92,6 +142,12 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "jats archive": (
         _archive({"PMC/PMC70.nxml": JATS, "PMC/x.txt": b"x", "PMC/PMC1.nxml": b"<article>"}),
     ),
+    "endnote": (ENDNOTE,),
+    "table": (CSV, gzip.compress(CSV), CSV.decode().encode("utf-16")),
+    "medline": (NBIB,),
+    "ris": (RIS,),
+    "bibtex": (BIB,),
+    "html": (HTML, HTML.decode().encode("utf-16")),
     "text": (TEXT, gzip.compress(TEXT)),
     "pdf": (_pdf("Some words of a page. It ends here."),),
 }

@@ -32,10 +32,10 @@ import numpy as np
 from anyio.from_thread import start_blocking_portal
 from redis import Redis
 
+from orchestrator.environment import prepare_libraries
 from orchestrator.ingest.shards.processes import SHARD, WORKER
 from orchestrator.ingest.shards.queue import RedisShards
 from orchestrator.ingest.shards.store import WORKERS
-from orchestrator.settings import prepare_libraries
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack
 from posology.index.build.ingest import ingest

@@ -282,12 +282,43 @@ async def growth(server: Server, count: int, most: int) -> None:
         await redis.aclose()
 
 
+async def durability(server: Server, count: int, rounds: int = 5) -> None:
+    """Compare the append-only file written every second and after each command, in turns."""
+    print("\nA pair by how the append-only file is synced, TCP, in turns")
+    redis = connect(server.tcp)
+    found: dict[str, list[float]] = {"everysec": [], "always": []}
+    rates: dict[str, list[float]] = {"everysec": [], "always": []}
+    try:
+        await limited(redis, "durable")
+        ledger = RedisLedger(redis, server.tcp, tenant="durable")
+        for _ in range(rounds):
+            for how in found:
+                await redis.config_set("appendfsync", how)
+                found[how] += await timed(lambda i: pair(ledger, f"run_{i}"), count // rounds)
+                done = await anyio.to_thread.run_sync(
+                    _in_a_process, (server.tcp, "durable", 64, 3.0)
+                )
+                rates[how].append(done.pairs)
+    finally:
+        await redis.config_set("appendfsync", "everysec")
+        await redis.aclose()
+    for how, seconds in found.items():
+        print(
+            f"  {how:<9} {spread(seconds)}   64 tasks: {statistics.median(rates[how]):,.0f} a second"
+        )
+    before, after = (1000 * statistics.median(found[how]) for how in found)
+    print(f"  a pair waits {after - before:.2f} ms longer, x{after / before:.2f}")
+
+
 async def _memory(redis: Redis) -> int:
     return int((await redis.info("memory"))["used_memory"])
 
 
 async def _run(given: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as temporary, a_redis(Path(temporary)) as server:
+        if given.durability:
+            await durability(server, given.pairs)
+            return
         median = await latencies(server, given.pairs)
         await throughput(server, given.seconds)
         await tenants(server, given.pairs // 2)
@@ -301,6 +332,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=2_000, help="timed one by one")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each look at pairs a second")
     parser.add_argument("--entries", type=int, default=1_000_000, help="of the longest ledger")
+    parser.add_argument(
+        "--durability", action="store_true", help="compare appendfsync settings only"
+    )
     anyio.run(_run, parser.parse_args())
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.settings import prepare_libraries
+from orchestrator.environment import prepare_libraries
 
 if TYPE_CHECKING:
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder

@@ -35,13 +35,14 @@ import numpy as np
 
 from evals.pooled import SHADOW, Pool, Question, open_pool
 from orchestrator.connections import Connections
+from orchestrator.environment import prepare_libraries
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.models import Models
 from orchestrator.question import qtables
 from orchestrator.question.pipeline import Pipeline
 from orchestrator.service import Service, make_service
-from orchestrator.settings import Settings, prepare_libraries
+from orchestrator.settings import Settings
 from orchestrator.stack.redis_server import find_server
 from orchestrator.training.artefacts.gold import WORK
 from policies.qtable import ACTIONS, QTable, state_vector

@@ -133,7 +133,7 @@ def make_memory(settings: Settings) -> Memory:
 
     place = Path(settings.memory or Path(settings.home) / _MEMORY)
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
             f"cannot create {place.parent} ({error.strerror}): set POSOLOGY_MEMORY to a writable file"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from posology.errors import PosologyError
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.options import Options
@@ -31,6 +33,18 @@ class Models:
         self._lock = threading.Lock()
         self._packaged: SentenceTransformerEmbedder | None = None
         self._own: Embedder | None = None
+
+    def load_ahead(self) -> None:
+        """Begin to load the encoder in a thread, while the caller imports and opens other things.
+
+        An error is raised again by :meth:`embedder`.
+        """
+
+        def load() -> None:
+            with suppress(PosologyError):
+                self.embedder()
+
+        threading.Thread(target=load, name="encoder").start()
 
     def embedder(self) -> Embedder:
         """Return the encoder of questions and passages. Blocking.

@@ -26,7 +26,7 @@ from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
 from posology.seams import Journal, Meter
-from posology.types import Filters, Mode, Query, Retrieval
+from posology.types import EncodedQuery, Filters, Mode, Query, Retrieval
 from strategies.compression import known
 
 
@@ -63,6 +63,19 @@ class Service:
             request, account, journal, tenant=tenant, remaining=remaining
         )
 
+    async def encode(self, query: Query, spend: Spend | None) -> EncodedQuery | None:
+        """Return a question's vector from a paid embedder; ``None``: the embedder computes it in the search.
+
+        Args:
+            query: the question.
+            spend: pays for it; ``None``: it is not paid for.
+
+        Raises:
+            BudgetError: the tenant's limits do not allow the call, or not yet.
+            ProviderError: the call failed.
+        """
+        return await encoded(self._retriever.embedder, query.text, spend)
+
     async def search(
         self,
         query: Query,
@@ -72,6 +85,7 @@ class Service:
         retracted: bool = False,
         filters: Filters = NONE,
         spend: Spend | None = None,
+        vectors: EncodedQuery | None = None,
         version: int | str | None = None,
     ) -> Retrieval:
         """Retrieve passages; only the question's vector may cost anything. See :meth:`Retriever.retrieve`.
@@ -83,9 +97,10 @@ class Service:
             retracted: whether retracted passages may be found.
             filters: filters that every passage must pass.
             spend: pays for the question's vector; ``None``: it is not paid for.
+            vectors: the question's vectors, from :meth:`encode`; ``None``: they are computed or bought now.
             version: version of the index; ``None``: the newest.
         """
-        vectors = await encoded(self._retriever.embedder, query.text, spend)
+        vectors = vectors or await self.encode(query, spend)
         return await self._retriever.retrieve(
             query,
             k=k,
@@ -105,7 +120,9 @@ def index_place(settings: Settings, given: str | None = None) -> Place:
     """
     place = given or settings.index
     if place is None:
-        raise ConfigurationError("no index is configured: pass --index DIR, or set POSOLOGY_INDEX")
+        raise ConfigurationError(
+            "no index is configured: pass --index DIR, set index in posology.toml, or set POSOLOGY_INDEX"
+        )
     return place_of(settings, place)
 
 
@@ -176,6 +193,7 @@ async def make_service(
         completes=connections.complete,
         compressors=compressors,
         estimator=estimator,
+        seconds=settings.compression_seconds,
     )
     return Service(
         settings=settings,
@@ -219,20 +237,25 @@ def make_decider(
 
 @asynccontextmanager
 async def open_service(
-    settings: Settings, place: str | None = None, *, meter: Meter | None = None
+    settings: Settings,
+    place: str | None = None,
+    *,
+    meter: Meter | None = None,
+    models: Models | None = None,
 ) -> AsyncIterator[Service]:
-    """Open a service with models and connections of its own.
+    """Open a service with connections of its own.
 
     Args:
         settings: the settings.
         place: place of the index; ``None``: as configured.
         meter: the tenant's rate limits; ``None``: there are none.
+        models: has the encoder; ``None``: as configured.
 
     Raises:
         ConfigurationError: no place of the index is given or configured.
         IndexFault: there is no usable index, or another embedder made it.
         EmbedderUnavailable: the embedder's files cannot be loaded.
     """
-    models = Models(settings.embedder, settings.embedding)
+    models = models or Models(settings.embedder, settings.embedding)
     async with open_connections(settings, models, meter) as connections:
         yield await make_service(settings, models, connections, place)

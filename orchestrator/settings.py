@@ -1,15 +1,17 @@
-"""Settings: the only reader of the environment."""
+"""Settings: the only reader of what configures Posology."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -21,12 +23,19 @@ from pydantic import (
     ValidationError,
 )
 from pydantic_core import PydanticCustomError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
+from orchestrator.configuration.files import OFF, File, Key, read
 from posology.errors import ConfigurationError, InvalidQuery
 from posology.llm.providers.table import PROVIDERS
 
 if TYPE_CHECKING:
+    from orchestrator.configuration.keys import Keys
     from posology.index.embedders.options import Options
 from posology.index.search.folding import Fold
 
@@ -39,20 +48,6 @@ DEFAULT_COMPRESSOR = "pruner"
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 #: bounds on output tokens of one call; no existing model writes more
 MIN_TOKENS, MAX_TOKENS = 64, 200_000
-#: environment variables that libraries read at import; the user's own values win
-_FOR_LIBRARIES = {
-    # progress bars and warnings would appear in the middle of an answer
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-    "TRANSFORMERS_VERBOSITY": "error",
-    # it warns about problems that it handles itself, once for every file
-    "LANCEDB_LOG": "error",
-    # Rust threads inside worker threads slow each other down
-    "TOKENIZERS_PARALLELISM": "false",
-    # idle OpenMP threads spin by default, and starve other processes on the same cores
-    "OMP_WAIT_POLICY": "PASSIVE",
-    # products of a few hundred rows end before a second thread wakes, and it spins after each
-    "OPENBLAS_NUM_THREADS": "1",
-}
 
 
 class Auth(StrEnum):
@@ -62,6 +57,28 @@ class Auth(StrEnum):
     OPEN = "open"
     #: the API key names the tenant
     KEYS = "keys"
+
+
+class LogFormat(StrEnum):
+    """Format of log lines."""
+
+    #: text on a terminal, else JSON
+    AUTO = "auto"
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogLevel(StrEnum):
+    """Lowest level of log lines."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 def _known(policy: str) -> str:
@@ -116,9 +133,66 @@ class Credentials:
 
 def _read_credentials() -> Mapping[str, Credentials]:
     found = {}
+    from_files = file_values()
     for row in PROVIDERS.values():
         key, url = (_variable(name) for name in (row.key_variable, row.url_variable))
+        if url is None and row.url_variable:
+            url = from_files.get(row.url_variable)
         found[row.name] = Credentials(api_key=SecretStr(key) if key else None, base_url=url)
+    return found
+
+
+def config_choice() -> str | None:
+    """Return ``POSOLOGY_CONFIG``: one configuration file, or ``off``; ``None``: the usual ones."""
+    return _variable("POSOLOGY_CONFIG")
+
+
+def key_providers() -> tuple[str, ...]:
+    """Return the providers that take an API key."""
+    return tuple(row.name for row in PROVIDERS.values() if row.key_variable)
+
+
+def keys() -> Keys | None:
+    """Return the stored keys of the user; ``None``: they are not to be read."""
+    from orchestrator.configuration.files import user_folder
+    from orchestrator.configuration.keys import Keys
+
+    return None if config_choice() == OFF else Keys(user_folder())
+
+
+def config_files() -> tuple[File, ...]:
+    """Read the configuration files, the most important first.
+
+    Raises:
+        ConfigurationError: a file cannot be read, has an unknown key, or a secret.
+    """
+    return read(config_choice(), known_keys())
+
+
+def file_values() -> Mapping[str, Any]:
+    """Return the values of all configuration files by environment variable.
+
+    Raises:
+        ConfigurationError: as for :func:`config_files`.
+    """
+    return ChainMap(*(dict(file.values) for file in config_files()))
+
+
+def known_keys() -> Mapping[str, Key]:
+    """Return the keys of configuration files by name."""
+    found = {}
+    for name, field in Settings.model_fields.items():
+        kinds = set(get_args(field.annotation)) or {field.annotation}
+        found[name] = Key(
+            variable=field.alias or name,
+            secret=SecretStr in kinds,
+            bare=bool(kinds & {int, float, bool}) and str not in kinds,
+        )
+    for row in PROVIDERS.values():
+        if row.key_variable:
+            found[row.key_variable.lower()] = Key(variable=row.key_variable, secret=True)
+        if row.url_variable:
+            found[row.url_variable.lower()] = Key(variable=row.url_variable)
     return found
 
 
@@ -127,9 +201,63 @@ def _variable(name: str | None) -> str | None:
     return os.environ.get(name) or None if name else None
 
 
-class Settings(BaseSettings):
-    """The environment, read once. Everything else in the system takes arguments.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where the value of a setting comes from."""
 
+    #: name in configuration files
+    name: str
+    variable: str
+    #: text of the value; ``None``: not set, or a secret
+    value: str | None
+    secret: bool
+    #: ``default``, ``environment``, ``stored key``, ``folder`` or the path of a file
+    source: str
+
+
+def origins(settings: Settings) -> tuple[Origin, ...]:
+    """Return each setting with the source of its value.
+
+    Raises:
+        ConfigurationError: a file or the stored keys cannot be read.
+    """
+    files = config_files()
+    stored = keys()
+    places = stored.places() if stored else {}
+    by_key = {row.key_variable: row.name for row in PROVIDERS.values()}
+    by_url = {row.url_variable: row.name for row in PROVIDERS.values()}
+    found = []
+    for name, key in known_keys().items():
+        names = [key.variable]
+        if name in Settings.model_fields:
+            value = getattr(settings, name)
+            alias = Settings.model_fields[name].validation_alias
+            if isinstance(alias, AliasChoices):
+                names = [choice for choice in alias.choices if isinstance(choice, str)]
+        elif key.variable in by_url:
+            value = settings.credentials(by_url[key.variable]).base_url
+        else:
+            value = None
+        source = "default"
+        if any(map(_variable, names)):
+            source = "environment"
+        elif file := next((file for file in files if key.variable in file.values), None):
+            source = str(file.path)
+        elif by_key.get(key.variable) in places:
+            source = f"stored key ({places[by_key[key.variable]]})"
+        elif name == "index" and value is not None:
+            source = "folder"
+        text = None if value is None or key.secret else str(value)
+        found.append(
+            Origin(name=name, variable=key.variable, value=text, secret=key.secret, source=source)
+        )
+    return tuple(found)
+
+
+class Settings(BaseSettings):
+    """The configuration, read once. Everything else in the system takes arguments.
+
+    Environment variables come before ``posology.toml`` in the current folder, and that before the user's.
     The providers' variables keep the names that their SDKs use, and stand in the table of providers;
     Posology's own start with ``POSOLOGY_``. A field's docstring is its text in the settings reference: noun phrase, unit, default.
     """
@@ -160,7 +288,7 @@ class Settings(BaseSettings):
     """Address of an S3 server that is not Amazon's. Default: Amazon's."""
 
     index: str | None = Field(default=None, alias="POSOLOGY_INDEX")
-    """Folder or address (`s3://…`) of the index. Default: none; commands then need `--index`."""
+    """Folder or address (`s3://…`) of the index. Default: `./index` if it is one; else commands need `--index`."""
     model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
     """Model that answers, as `provider:name`. Default: `offline:extractive`."""
     prices: str | None = Field(default=None, alias="POSOLOGY_PRICES")
@@ -212,6 +340,10 @@ class Settings(BaseSettings):
     )
     """Models that compressors run, as hub names or folders by compressor: `provence=DIR,summarization=DIR`.
     Default: none."""
+    compression_seconds: float = Field(
+        default=60.0, gt=0, allow_inf_nan=False, alias="POSOLOGY_COMPRESSION_SECONDS"
+    )
+    """Maximum predicted seconds of one compression; a question that needs more is refused. Default: 60."""
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
     """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL` or `provence:MODEL`. Default: none."""
     fold: Fold = Field(default=Fold.WORKS, alias="POSOLOGY_FOLD")
@@ -263,11 +395,22 @@ class Settings(BaseSettings):
         default=7.0, gt=0, le=3_650, allow_inf_nan=False, alias="POSOLOGY_RETENTION_DAYS"
     )
     """Days for which the record of a finished job is kept. Default: 7."""
+    max_queued: int = Field(default=200_000, ge=1, le=10**9, alias="POSOLOGY_MAX_QUEUED")
+    """Maximum waiting jobs of a tenant without a limit of its own. Default: 200000."""
+    max_stored: int = Field(default=1_024, ge=1, le=10**9, alias="POSOLOGY_MAX_STORED")
+    """Maximum MiB of Redis that the jobs of a tenant without a limit of its own occupy, until their records expire.
+    Default: 1024."""
+    redis_memory: int | None = Field(default=None, ge=64, le=10**9, alias="POSOLOGY_REDIS_MEMORY")
+    """Maximum memory of the embedded Redis, in MiB; a full Redis refuses writes and keeps its data. Default: half of the
+    machine's memory."""
     tenant: str = Field(default="default", alias="POSOLOGY_TENANT")
     """Tenant of commands without `--tenant`. Default: `default`."""
     auth: Auth | None = Field(default=None, alias="POSOLOGY_AUTH")
     """How the API finds the tenant of a request: `open` believes the `X-Posology-Tenant` header, `keys` asks for an
     API key. Default: open, and served on this machine only."""
+    hosts: str = Field(default="", alias="POSOLOGY_HOSTS")
+    """Host names under which an API without keys is reached, separated by commas, besides `localhost` and IP addresses.
+    Default: none."""
     metrics_key: SecretStr | None = Field(default=None, min_length=16, alias="POSOLOGY_METRICS_KEY")
     """Key for reading the metrics of all tenants if the API asks for keys; at least 16 characters.
     Default: none; metrics are then closed."""
@@ -280,12 +423,90 @@ class Settings(BaseSettings):
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
     """Maximum concurrent jobs and partitions in each worker process. Default: 32."""
 
+    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = Field(
+        default=LogFormat.AUTO, alias="POSOLOGY_LOG_FORMAT"
+    )
+    """Format of log lines: `json`, `console` (text), or `auto`, which is text on a terminal and JSON elsewhere.
+    Default: `auto`."""
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = Field(
+        default=LogLevel.INFO, alias="POSOLOGY_LOG_LEVEL"
+    )
+    """Lowest level of log lines: `debug`, `info`, `warning` or `error`. Default: `info`."""
+    log_questions: bool = Field(default=False, alias="POSOLOGY_LOG_QUESTIONS")
+    """Whether log lines may contain the text of questions, and the messages of internal errors, which may quote them.
+    Default: false."""
+
     #: read once, with the fields; the table of providers names the variables
     _credentials: Mapping[str, Credentials] = PrivateAttr(default_factory=_read_credentials)
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the sources of values, the most important first."""
+        files = (InitSettingsSource(settings_cls, dict(file.values)) for file in config_files())
+        usual = InitSettingsSource(
+            settings_cls, {"POSOLOGY_INDEX": index} if (index := index_here()) else {}
+        )
+        return (init_settings, env_settings, *files, usual)
+
     def credentials(self, provider: str) -> Credentials:
-        """Return the API key and base URL of a provider of the table."""
-        return self._credentials[provider]
+        """Return the API key and base URL of a provider of the table; a stored key if no variable is set.
+
+        Raises:
+            ConfigurationError: the stored key cannot be read.
+        """
+        found = self._credentials[provider]
+        if found.api_key is not None or PROVIDERS[provider].key_variable is None:
+            return found
+        stored = keys()
+        key = stored.get(provider) if stored else None
+        return replace(found, api_key=SecretStr(key)) if key else found
+
+    def environment(self) -> Mapping[str, str]:
+        """Return these values and the stored keys as environment variables, for processes of this one.
+
+        A process started with them reads no file, so that it has the same values wherever it runs.
+
+        Raises:
+            ConfigurationError: a stored key cannot be read.
+        """
+        found = {"POSOLOGY_CONFIG": OFF}
+        for name in self.model_fields_set:
+            value, field = getattr(self, name), type(self).model_fields[name]
+            if value is None and field.default is None:
+                continue
+            text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+            found[field.alias or name] = "off" if value is None else text
+        for row in PROVIDERS.values():
+            known = self.credentials(row.name)
+            if row.key_variable and known.api_key:
+                found[row.key_variable] = known.api_key.get_secret_value()
+            if row.url_variable and known.base_url:
+                found[row.url_variable] = known.base_url
+        return found
+
+    @property
+    def known_hosts(self) -> tuple[str, ...]:
+        """Names of the service besides `localhost`, in lower case."""
+        return tuple(name for part in self.hosts.split(",") if (name := part.strip().lower()))
+
+    def secrets(self) -> Iterator[SecretStr]:
+        """Yield every secret that is set: keys, and addresses with a password."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, SecretStr):
+                yield value
+        for provider in PROVIDERS:
+            # one that cannot be read cannot be written either
+            with suppress(ConfigurationError):
+                if key := self.credentials(provider).api_key:
+                    yield key
 
     @property
     def retention(self) -> float:
@@ -324,35 +545,33 @@ class Settings(BaseSettings):
         return self.redis_url.get_secret_value() if self.redis_url else DEFAULT_REDIS
 
 
+def index_here() -> str | None:
+    """Return the index in the current folder, ``index``; ``None``: there is none."""
+    return "index" if Path("index", "passages.lance").is_dir() else None
+
+
 def load_settings() -> Settings:
-    """Read the environment.
+    """Read the configuration.
 
     An empty variable counts as not set.
 
     Raises:
-        ConfigurationError: a variable is invalid; the error names the variable, never its value.
+        ConfigurationError: a value is invalid; the error names the variable, or the file and key, never the value.
     """
     try:
         return Settings()
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        raise ConfigurationError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        variable = ".".join(map(str, first["loc"]))
+        where = _where(variable)
+        raise ConfigurationError(f"{where}: {first['msg']}") from None
 
 
-def environment() -> Mapping[str, str]:
-    """Return the whole environment, for child processes."""
-    return dict(os.environ)
-
-
-def debug_wanted() -> bool:
-    """Return whether tracebacks are wanted; works even if other settings are invalid."""
-    return os.environ.get("POSOLOGY_DEBUG", "").lower() not in ("", "0", "false", "no", "off")
-
-
-def prepare_libraries() -> None:
-    """Set environment variables that libraries read; the user's own values stay.
-
-    Call it before torch, transformers or LanceDB is imported.
-    """
-    for name, value in _FOR_LIBRARIES.items():
-        os.environ.setdefault(name, value)
+def _where(variable: str) -> str:
+    """Return where an invalid value stands."""
+    if _variable(variable) is None:
+        names = {key.variable: name for name, key in known_keys().items()}
+        for file in config_files():
+            if variable in file.values:
+                return f"{file.path}: {names[variable]}"
+    return variable

@@ -24,78 +24,190 @@ Exit status:
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from orchestrator.cli import stack
-from orchestrator.cli.ask import command as asking
-from orchestrator.cli.common import DEFECT, INTERRUPTED, errors, fail
-from orchestrator.cli.compressor import group as compressor
-from orchestrator.cli.index import ingest
-from orchestrator.cli.index.sync import sync
-from orchestrator.cli.jobs import commands as jobs
-from orchestrator.cli.jobs.batch import batch
-from orchestrator.cli.jobs.submit import submit
-from orchestrator.cli.money import ledger, tenants
-from orchestrator.cli.money.estimate import estimate
-from orchestrator.cli.money.reconcile import reconcile
-from orchestrator.cli.money.spend import spend
-from orchestrator.cli.policy import group as policy
-from orchestrator.settings import debug_wanted, prepare_libraries
+from orchestrator.cli.lazy import Entry, Section, lazy_group
+from orchestrator.environment import debug_wanted, prepare_libraries
 from posology import __version__
+
+_DEFECT, _INTERRUPTED = 70, 130
+
+SECTIONS = (
+    Section(
+        title="Ask",
+        entries=(
+            Entry(
+                name="ask",
+                help="Answer a question from the index, with verified quotes, or refuse.",
+                target="orchestrator.cli.ask.command:ask",
+            ),
+            Entry(
+                name="search",
+                help="Show the passages that a question would be answered from, with their places in every ranking.",
+                target="orchestrator.cli.ask.command:search",
+            ),
+            Entry(
+                name="show",
+                help="Print a passage in full, with its metadata and a link.",
+                target="orchestrator.cli.ask.passage:show",
+            ),
+            Entry(
+                name="demo",
+                help="Ingest the sample notes of Posology and answer questions about them through a queue.",
+                target="orchestrator.cli.ask.command:demo",
+            ),
+        ),
+    ),
+    Section(
+        title="Literature",
+        entries=(
+            Entry(
+                name="ingest",
+                help="Read literature into an index; an interrupted run resumes.",
+                target="orchestrator.cli.index.ingest:ingest",
+            ),
+            Entry(
+                name="sync",
+                help="Apply new files of a folder to an index, in NLM's order, once each.",
+                target="orchestrator.cli.index.sync:sync",
+            ),
+            Entry(
+                name="index",
+                help="Inspect an index.",
+                target="orchestrator.cli.index.ingest:app",
+            ),
+        ),
+    ),
+    Section(
+        title="Queue",
+        entries=(
+            Entry(
+                name="submit",
+                help="Put a question into the queue and print the job id.",
+                target="orchestrator.cli.jobs.submit:submit",
+            ),
+            Entry(
+                name="batch",
+                help="Answer a file of questions through the queue, one output row for each input row, in order.",
+                target="orchestrator.cli.jobs.batch:batch",
+            ),
+            Entry(
+                name="batches",
+                help="List, inspect and cancel batches in the queue.",
+                target="orchestrator.cli.jobs.batches:app",
+            ),
+            Entry(
+                name="jobs",
+                help="List, inspect, cancel and retry jobs in the queue.",
+                target="orchestrator.cli.jobs.commands:app",
+            ),
+        ),
+    ),
+    Section(
+        title="Money",
+        entries=(
+            Entry(
+                name="estimate",
+                help="Estimate the cost of questions by each strategy: minimum, expected, maximum.",
+                target="orchestrator.cli.money.estimate:estimate",
+            ),
+            Entry(
+                name="spend",
+                help="Show spending and remaining budgets.",
+                target="orchestrator.cli.money.spend:spend",
+            ),
+            Entry(
+                name="ledger",
+                help="Check, repair, export and archive the ledger of model calls.",
+                target="orchestrator.cli.money.ledger:app",
+            ),
+            Entry(
+                name="reconcile",
+                help="Compare the ledger with a provider's usage and cost exports.",
+                target="orchestrator.cli.money.reconcile:reconcile",
+            ),
+        ),
+    ),
+    Section(
+        title="Policies",
+        entries=(
+            Entry(
+                name="policy",
+                help="Train, inspect and compare policies.",
+                target="orchestrator.cli.policy.group:app",
+            ),
+            Entry(
+                name="compressor",
+                help="Train compressors: labels and pruners, data sets and summarization models.",
+                target="orchestrator.cli.compressor.group:app",
+            ),
+        ),
+    ),
+    Section(
+        title="Administration",
+        entries=(
+            Entry(
+                name="init",
+                help="Write a commented configuration file with every setting at its default.",
+                target="orchestrator.cli.setup.config:init",
+            ),
+            Entry(
+                name="config",
+                help="Show the configuration.",
+                target="orchestrator.cli.setup.config:app",
+            ),
+            Entry(
+                name="keys",
+                help="Store API keys of providers for this user.",
+                target="orchestrator.cli.setup.keys:app",
+            ),
+            Entry(
+                name="doctor",
+                help="Check Python, configuration, Redis, disk, memory, encoder, index, keys and ports, each with its remedy.",
+                target="orchestrator.cli.setup.doctor:doctor",
+            ),
+            Entry(
+                name="up",
+                help="Run Redis, workers and the HTTP API on this machine until Ctrl-C.",
+                target="orchestrator.cli.stack:up",
+            ),
+            Entry(
+                name="api",
+                help="Serve only the HTTP API; Redis and workers run elsewhere.",
+                target="orchestrator.cli.stack:api",
+            ),
+            Entry(
+                name="logs",
+                help="Print the log lines of the stack that `posology up` runs or ran, oldest first.",
+                target="orchestrator.cli.logs:logs",
+            ),
+            Entry(
+                name="tenants",
+                help="Manage tenants, their limits and their API keys.",
+                target="orchestrator.cli.money.tenants:app",
+            ),
+            Entry(
+                name="schema",
+                help="Print the JSON schema of a command's --json output.",
+                target="orchestrator.cli.schemas:schema",
+            ),
+        ),
+    ),
+)
 
 app = typer.Typer(
     name="posology",
+    cls=lazy_group(SECTIONS),
     help="Answer questions over the medical literature. Every quote is checked against its source.",
-    no_args_is_help=True,
-    add_completion=False,
+    epilog='Example: posology ask "Does aspirin lower the risk of pre-eclampsia?" --index ./index',
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command()(asking.ask)
-app.command()(asking.search)
-app.command()(ingest.ingest)
-app.command()(sync)
-app.command()(submit)
-app.command()(batch)
-app.command()(estimate)
-app.add_typer(jobs.app, name="jobs")
-app.command()(spend)
-app.add_typer(ledger.app, name="ledger")
-app.command()(reconcile)
-app.add_typer(tenants.app, name="tenants")
-app.add_typer(policy.app, name="policy")
-app.add_typer(compressor.app, name="compressor")
-app.command()(stack.up)
-app.command()(stack.api)
-app.add_typer(ingest.app, name="index")
-app.command()(asking.demo)
-
-
-@app.command()
-def schema(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME",
-            help="Name of an output: ask, search, ingest, sync, index, versions, error, job, jobs, batch, estimate, "
-            "spend, ledger, rebuild, export, archive, tenant, tenants, reconcile, qtable, promotion, train, replay, "
-            "compare, dataset, finetune, label or pruner.",
-        ),
-    ],
-) -> None:
-    """Print the JSON schema of a command's --json output."""
-    from orchestrator.cli.schemas import SCHEMAS
-
-    if what not in SCHEMAS:
-        raise typer.BadParameter(f"NAME must be one of {', '.join(SCHEMAS)} (got {what!r})")
-    with errors(as_json=False):
-        sys.stdout.write(json.dumps(SCHEMAS[what].model_json_schema(), indent=2) + "\n")
-        sys.stdout.flush()
 
 
 def _version(*, wanted: bool) -> None:
@@ -106,8 +218,9 @@ def _version(*, wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool,
         typer.Option(
             "--version",
@@ -117,7 +230,9 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    pass
+    # what a newcomer types first is no mistake
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
 
 
 def main() -> None:
@@ -131,12 +246,14 @@ def guard(command: Callable[[], object]) -> None:
     try:
         command()
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(_INTERRUPTED)
     except Exception as error:
         if debug_wanted():
             raise
+        from orchestrator.cli.common import fail
+
         fail(
             f"internal error: {type(error).__name__}: {error}. "
             "Set POSOLOGY_DEBUG=1 for the traceback and report it."
         )
-        sys.exit(DEFECT)
+        sys.exit(_DEFECT)

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from posology.llm.accounting import Account
 
 _Found = TypeVar("_Found")
-SOME_BAD, DEFECT, INTERRUPTED = 1, 70, 130
+SOME_BAD, INTERRUPTED = 1, 130
 
 IndexOption = Annotated[
     str | None,
     typer.Option(
-        "--index", metavar="DIR", help="Folder or address of the index. Default: POSOLOGY_INDEX."
+        "--index",
+        metavar="DIR",
+        help="Folder or address of the index. Default: POSOLOGY_INDEX, else ./index.",
     ),
 ]
 EmbedderOption = Annotated[
@@ -122,7 +124,7 @@ def _print_attempts(account: Account | None) -> None:
 
 def fail(message: str) -> None:
     """Print one line to standard error."""
-    from orchestrator.cli.terminal import safe
+    from orchestrator.cli.output.words import safe
 
     sys.stderr.write(f"posology: {' '.join(safe(message).split())}\n")
     sys.stderr.flush()

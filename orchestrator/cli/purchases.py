@@ -18,8 +18,8 @@ from rich.text import Text
 
 from orchestrator.cli.common import INTERRUPTED, TenantOption, fail, run
 from orchestrator.cli.option_groups import Group
+from orchestrator.cli.output.words import money, safe
 from orchestrator.cli.question_options import RequestOptions
-from orchestrator.cli.terminal import money, safe
 from orchestrator.settings import Settings
 from orchestrator.training.forms import DatasetEstimate, LeftOut, TrainingEstimate
 

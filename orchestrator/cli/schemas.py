@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Annotated
 
+import typer
 from pydantic import BaseModel
 
+from orchestrator.cli.common import errors
 from orchestrator.cli.index.forms import (
     IndexOutput,
     IngestOutput,
     ProspectOutput,
-    SearchOutput,
     SyncOutput,
     VersionsOutput,
 )
@@ -23,6 +27,7 @@ from orchestrator.cli.money.ledger_form import (
 )
 from orchestrator.cli.money.reconcile_form import ReconcileOutput
 from orchestrator.cli.money.tenants_form import TenantList, TenantOutput
+from orchestrator.cli.setup.forms import ConfigOutput, DoctorOutput
 from orchestrator.question.policy_forms import CompareOutput, ReplayOutput
 from orchestrator.training.forms import (
     DatasetOutput,
@@ -33,12 +38,11 @@ from orchestrator.training.forms import (
     QTableOutput,
     TrainOutput,
 )
-from posology.published.answers import (
-    AskOutput,
-)
+from posology.published.answers import AskOutput, PassageOutput
 from posology.published.calls import ErrorOutput
 from posology.published.estimates import EstimateOutput
-from posology.published.jobs import BatchOutput, JobOutput, JobPage
+from posology.published.jobs import BatchOutput, BatchPage, JobOutput, JobPage
+from posology.published.literature import IndexStatus, SearchOutput
 from posology.published.money import SpendOutput
 
 #: what ``posology schema`` prints, by name
@@ -46,15 +50,20 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
     {
         "ask": AskOutput,
         "search": SearchOutput,
+        "status": IndexStatus,
+        "passage": PassageOutput,
         "ingest": IngestOutput,
         "index": IndexOutput,
         "sync": SyncOutput,
         "prospect": ProspectOutput,
         "versions": VersionsOutput,
+        "config": ConfigOutput,
+        "doctor": DoctorOutput,
         "error": ErrorOutput,
         "job": JobOutput,
         "jobs": JobPage,
         "batch": BatchOutput,
+        "batches": BatchPage,
         "estimate": EstimateOutput,
         "spend": SpendOutput,
         "ledger": LedgerOutput,
@@ -75,3 +84,17 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "pruner": PrunerOutput,
     }
 )
+
+
+def schema(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help=f"Name of an output: {', '.join(SCHEMAS)}."),
+    ],
+) -> None:
+    """Print the JSON schema of a command's --json output."""
+    if what not in SCHEMAS:
+        raise typer.BadParameter(f"NAME must be one of {', '.join(SCHEMAS)} (got {what!r})")
+    with errors(as_json=False):
+        sys.stdout.write(json.dumps(SCHEMAS[what].model_json_schema(), indent=2) + "\n")
+        sys.stdout.flush()

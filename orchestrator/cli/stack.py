@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.common import IndexOption, errors
-from orchestrator.settings import Settings, environment, load_settings
+from orchestrator.environment import environment
+from orchestrator.settings import LogFormat, Settings, load_settings
 from posology.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -47,45 +49,68 @@ def up(
 ) -> None:
     """Run Redis, workers and the HTTP API on this machine until Ctrl-C.
 
-    If POSOLOGY_REDIS_URL is set, that Redis is used and none is started.
+    A second Ctrl-C stops without waiting: unfinished jobs are requeued. If POSOLOGY_REDIS_URL is set, that Redis is used and none is started.
     """
+    from orchestrator.cli.output.words import safe
+    from orchestrator.logs.configuration import configure
+    from orchestrator.logs.events import note
+    from orchestrator.logs.notices import Notices
     from orchestrator.service import index_place
     from orchestrator.stack.options import StackOptions
+    from orchestrator.stack.output import PrivateFile
     from orchestrator.stack.up import run_stack
+    from posology.index.connection import require
     from posology.store.connection import shown
 
     with errors(as_json=False):
         settings = load_settings()
         if api:
             _check_open(settings, host)
+        # without an index workers fail, and only their logs say so
+        place = index_place(settings, index)
+        require(place)
         folder = home or Path(settings.home)
         console = Console(stderr=True)
+        # files of a stack are for `posology logs`
+        in_json = {"log_format": LogFormat.JSON}
+        configure(
+            settings.model_copy(update=in_json),
+            handler=PrivateFile.of(folder / "log" / "stack.log"),
+        )
 
         def tell(line: str) -> None:
-            console.print(Text(line), soft_wrap=True)
+            console.print(Text(safe(line)), soft_wrap=True)
+
+        def log(line: str) -> None:
+            tell(line)
+            note(line, logging.WARNING)
 
         def ready(info: StackInfo) -> None:
             tell(f"ready: Redis at {shown(info.redis_url)}, data and logs in {folder}")
             if info.api_url:
                 tell(f"API at {info.api_url}")
             tell("Press Ctrl-C to stop. Unfinished jobs resume at the next start.")
+            note("stack ready", api=info.api_url, version=info.version)
 
         options = StackOptions(
-            environment=environment(),
+            environment={**environment(), **settings.environment()},
             folder=folder,
             redis_url=settings.redis_url.get_secret_value() if settings.redis_url else None,
+            redis_memory=settings.redis_memory,
             workers=workers,
             concurrency=concurrency or settings.worker_concurrency,
             api=api,
             host=host,
             port=port,
-            # without an index workers fail, and only their logs say so
-            index=str(index_place(settings, index)),
+            index=str(place),
+            overrides={"POSOLOGY_LOG_FORMAT": LogFormat.JSON.value},
             # the worker's own timeout, then time to requeue
             worker_grace=settings.shutdown_grace + _REQUEUE,
         )
         tell("starting …")
-        anyio.run(lambda: run_stack(options, ready=ready, tell=tell))
+        hear = Notices(tell)
+        anyio.run(lambda: run_stack(options, ready=ready, tell=log, hear=hear))
+        note("stack stopped")
 
 
 def api(*, host: HostOption = "127.0.0.1", port: PortOption = 8000) -> None:
@@ -96,12 +121,22 @@ def api(*, host: HostOption = "127.0.0.1", port: PortOption = 8000) -> None:
 
         from orchestrator.api.app import create_app
         from orchestrator.jobs.place import store_url
+        from orchestrator.logs.configuration import configure
+        from orchestrator.stack.options import CONNECTIONS
 
         settings = load_settings()
         _check_open(settings, host)
         place = {"redis_url": SecretStr(store_url(settings))}
+        settings = settings.model_copy(update=place)
+        configure(settings)
         uvicorn.run(
-            create_app(settings.model_copy(update=place)), host=host, port=port, access_log=False
+            create_app(settings),
+            host=host,
+            port=port,
+            access_log=False,
+            limit_concurrency=CONNECTIONS,
+            # ours, which has its lines as well
+            log_config=None,
         )
 
 

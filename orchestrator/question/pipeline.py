@@ -68,6 +68,7 @@ class Pipeline:
         completes: connects to a model.
         compressors: returns compressors; ``None``: those without configuration, the pruner by default.
         estimator: knows prices, for the savings of compressing; ``None``: they are unknown.
+        seconds: predicted seconds of a compression, above which it is refused; ``None``: no limit.
     """
 
     def __init__(
@@ -78,12 +79,14 @@ class Pipeline:
         completes: Completes,
         compressors: Choose | None = None,
         estimator: Estimator | None = None,
+        seconds: float | None = None,
     ) -> None:
         self._retriever = retriever
         self._decider = decider
         self._completes = completes
         self._compressors = compressors or Compressors(DEFAULT_COMPRESSOR)
         self._estimator = estimator
+        self._seconds = seconds
 
     def spend(self, journal: Journal, tenant: str) -> Spend:
         """Return what pays for the vectors of questions.
@@ -261,6 +264,12 @@ class Pipeline:
     async def _strategy(self, dose: Dose, request: Request) -> Strategy | None:
         if dose.strategy == DECLINE:
             return None
-        build = partial(make, dose, choose=self._compressors, partition_size=request.partition_size)
+        build = partial(
+            make,
+            dose,
+            choose=self._compressors,
+            partition_size=request.partition_size,
+            seconds=self._seconds,
+        )
         # a compressor may load a model when it is first used
         return await to_thread.run_sync(build) if takes_compressor(dose.strategy) else build()

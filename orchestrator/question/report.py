@@ -16,13 +16,16 @@ from posology.published.answers import (
     Disagreement,
     Evidence,
     FiltersOutput,
+    PassageOutput,
     Position,
     Ranked,
     Source,
     Status,
+    judged,
 )
 from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, StepOutput
+from posology.published.literature import SearchOutput
 from posology.types import (
     Answer,
     Citation,
@@ -31,6 +34,7 @@ from posology.types import (
     Decision,
     Excerpt,
     Filters,
+    Growth,
     Passage,
     Refusal,
     Retrieval,
@@ -55,6 +59,7 @@ def ask_output(report: Report) -> AskOutput:
         ],
         retrieved=ranked(report.retrieval),
         index=report.retrieval.index_version,
+        growth=report.retrieval.growth,
         spending=spending(report.account),
         retrieval_seconds=report.retrieval_seconds,
         seconds=report.seconds,
@@ -74,6 +79,7 @@ def answer_output(
     retrieval_seconds: float,
     seconds: float,
     spared: Savings | None = None,
+    growth: Growth | None = None,
 ) -> AskOutput:
     """Return the published form of an outcome.
 
@@ -88,10 +94,24 @@ def answer_output(
         retrieval_seconds: of the retrieval alone.
         seconds: of the whole.
         spared: what compressing saved; ``None``: nothing was compressed, or unknown.
+        growth: how far the first ingest of the index was; ``None``: it was complete.
     """
     answer = outcome if isinstance(outcome, Answer) else None
     refusal = outcome if isinstance(outcome, Refusal) else None
     by_id = {excerpt.passage.id: excerpt for excerpt in excerpts}
+    reason, notes = refusal.reason if refusal else None, outcome.notes
+    # the job store imports this module, and needs no text
+    from posology.text.languages import foreign
+
+    if language := foreign(request.query.text):
+        # the reader's own reason speaks of passages, and is not the true one
+        if refusal and not refusal.filtered and not judged(request.model):
+            notes = (*notes, f"Reason of the reader: {reason}")
+            reason = (
+                f"The question seems to be in {language}. {request.model} reads English: ask it in English, or "
+                "choose a model that reads the language."
+            )
+        notes = (*notes, language_remark(language))
     return AskOutput(
         status=status(outcome),
         question=request.query.text,
@@ -99,10 +119,10 @@ def answer_output(
         model=request.model,
         answer=answer.text if answer else None,
         choice=answer.choice if answer else None,
-        refusal=refusal.reason if refusal else None,
+        refusal=reason,
         evidence=evidence(answer.citations, by_id) if answer else (),
         dropped_quotes=answer.dropped_quotes if answer else 0,
-        notes=outcome.notes,
+        notes=notes if growth is None else (str(growth), *notes),
         conflicts=tuple(_disagreement(c, by_id) for c in answer.conflicts) if answer else (),
         coverage=None if outcome.coverage is None else CoverageOutput.of(outcome.coverage),
         shown=outcome.shown,
@@ -116,6 +136,13 @@ def answer_output(
         filters=filters(request.filters),
         retrieval_seconds=retrieval_seconds,
         seconds=seconds,
+    )
+
+
+def language_remark(language: str) -> str:
+    """Return the remark on a question that is not English."""
+    return (
+        f"The question seems to be in {language}. The search finds more for questions in English."
     )
 
 
@@ -178,6 +205,41 @@ def spending(account: Account) -> Spending:
         usage_complete=all(attempt.usage is not None for attempt in account.attempts),
         cost_usd=account.cost,
         charged_usd=account.charged,
+    )
+
+
+def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) -> SearchOutput:
+    """Return the published form of a search."""
+    return SearchOutput(
+        query=retrieval.query.text,
+        mode=mode,
+        k=k,
+        hits=ranked(retrieval),
+        dense=retrieval.dense.ids,
+        bm25_rerank=retrieval.bm25_rerank.ids,
+        bm25=retrieval.bm25.ids,
+        fused=retrieval.fused.ids,
+        index=retrieval.index_version,
+        filters=filters(retrieval.filters),
+        seconds=seconds,
+        growth=None if retrieval.growth is None else str(retrieval.growth),
+    )
+
+
+def passage_output(found: Passage, *, index: str) -> PassageOutput:
+    """Return the published form of a passage, with its text.
+
+    Args:
+        found: the passage.
+        index: name and version of its index.
+    """
+    return PassageOutput(
+        passage=source(found),
+        text=found.text,
+        mesh=found.mesh,
+        languages=found.languages,
+        same_work=found.same_work,
+        index=index,
     )
 
 

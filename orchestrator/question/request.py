@@ -5,11 +5,21 @@ Command line, HTTP and the rows of a batch take names, types, bounds and descrip
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from difflib import get_close_matches
+from typing import Annotated, Any, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from orchestrator.settings import DEFAULT_POLICY, MAX_TOKENS, MIN_TOKENS, Settings
@@ -17,6 +27,7 @@ from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
 from posology.llm.models import model_forms, parse
+from posology.published.base import dollars_text
 from posology.query import make_query
 from posology.types import Filters, Form, Mode, Query
 from strategies import STRATEGIES, takes_compressor
@@ -35,6 +46,8 @@ MAX_COMMENT = 2_000
 MAX_COMPRESSOR = 100
 #: maximum length of a policy's name and settings, characters
 MAX_POLICY = 200
+#: characters of an unknown field's name that an error repeats
+_LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +108,51 @@ Name = Annotated[Text, Field(min_length=1, max_length=MAX_NAME), AfterValidator(
 Names = Annotated[tuple[Name, ...], Field(max_length=MAX_NAMES)]
 
 
+def invalid_field(found: Sequence[Mapping[str, Any]], model: type[BaseModel]) -> InvalidQuery:
+    """Return the error of the first invalid field; unknown fields come first, since one may be a misspelt other.
+
+    Args:
+        found: pydantic's list of errors.
+        model: form that was expected.
+    """
+    unknown = next((one for one in found if one["type"] == "extra_forbidden"), None)
+    if unknown is None:
+        first = found[0]
+        field = ".".join(map(str, first["loc"])) or "request"
+        return InvalidQuery(f"{field}: {first['msg']}", field=field)
+    *path, name = map(str, unknown["loc"])
+    return unknown_field(name, _fields_at(model, path), within=".".join(path))
+
+
+def unknown_field(name: str, known: Collection[str], *, within: str = "") -> InvalidQuery:
+    """Return the error of a field that does not exist, with the names that are most like it.
+
+    Args:
+        name: the given name.
+        known: existing names.
+        within: field that contains it; empty: the request itself.
+    """
+    name = name[:_LONGEST_NAME]
+    near = get_close_matches(name.lower(), known, n=2)
+    if near:
+        advice = f"did you mean {' or '.join(map(repr, near))}?"
+    else:
+        advice = f"choose from {', '.join(sorted(known))}" if known else "none is accepted"
+    field = f"{within}.{name}" if within else name
+    return InvalidQuery(f"unknown field {field!r}: {advice}", field=field)
+
+
+def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Collection[str]:
+    for name in path:
+        annotation = model.model_fields[name].annotation
+        (model,) = (
+            one
+            for one in (annotation, *get_args(annotation))
+            if isinstance(one, type) and issubclass(one, BaseModel)
+        )
+    return model.model_fields
+
+
 class _Sent(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -108,9 +166,7 @@ class _Sent(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            field = ".".join(map(str, first["loc"])) or "request"
-            raise InvalidQuery(f"{field}: {first['msg']}", field=field) from None
+            raise invalid_field(error.errors(include_url=False, include_input=False), cls) from None
 
 
 class FiltersRequest(_Sent):
@@ -183,6 +239,10 @@ class AskRequest(_Sent):
     )
     """Maximum cost of all model calls of the question, in dollars. Default: the tenant's limits only."""
 
+    @field_serializer("max_cost_usd", when_used="json")
+    def _published(self, amount: Decimal | None) -> str | None:
+        return None if amount is None else dollars_text(amount)
+
     def to_request(self, settings: Settings) -> Request:
         """Return the request with the settings' defaults filled in.
 
@@ -240,6 +300,31 @@ class AskRequest(_Sent):
                 f"compressor ({self.compressor}) needs the strategy compressed or a policy (got {self.strategy})",
                 field="compressor",
             )
+
+
+class SearchRequest(_Sent):
+    """A search for passages."""
+
+    query: Annotated[str, AfterValidator(_no_nul)]
+    """Search query: a question or words."""
+    k: int = Field(default=10, ge=1, le=MAX_K)
+    """Number of passages to retrieve, 1 to 200. Default: 10."""
+    mode: Mode = "fused"
+    """Retrieval method: dense, bm25, fused, dense>bm25 or bm25>dense. Default: fused."""
+    retracted: bool = False
+    """Whether retracted passages may be found. Default: false."""
+    filters: FiltersRequest | None = None
+    """Filters that every passage must pass. Default: none."""
+    index_version: int | None = Field(default=None, ge=1, le=MAX_VERSION)
+    """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
+
+    def to_query(self) -> Query:
+        """Return the checked query.
+
+        Raises:
+            InvalidQuery: it is empty, too long or not valid Unicode.
+        """
+        return make_query(self.query, field="query")
 
 
 class JobRequest(AskRequest):

@@ -41,9 +41,9 @@ def loaded(program: str, folder: Path) -> tuple[int, bool]:
     ("program", "most"),
     [
         pytest.param(STORE, 70, id="the job store"),
-        pytest.param(COMMAND.format(arguments=["--help"]), 95, id="--help"),
-        pytest.param(COMMAND.format(arguments=["jobs", "list"]), 122, id="jobs list"),
-        pytest.param(COMMAND.format(arguments=["submit", "Why?"]), 122, id="submit"),
+        pytest.param(COMMAND.format(arguments=["--help"]), 8, id="--help"),
+        pytest.param(COMMAND.format(arguments=["jobs", "list"]), 100, id="jobs list"),
+        pytest.param(COMMAND.format(arguments=["submit", "Why?"]), 102, id="submit"),
     ],
 )
 def test_little_is_loaded_and_no_numpy(
@@ -53,3 +53,41 @@ def test_little_is_loaded_and_no_numpy(
     count, numpy = loaded(program, tmp_path)
     assert not numpy
     assert 0 < count <= most
+
+
+ASK = """
+from orchestrator.environment import prepare_libraries
+prepare_libraries()
+import orchestrator.cli.ask.command, orchestrator.budget, orchestrator.service, orchestrator.question.report
+import orchestrator.models, posology.index.store, lancedb
+"""
+SHELL = "from orchestrator.environment import prepare_libraries; prepare_libraries(); import orchestrator.cli.app"
+#: packages that take long to import
+HEAVY = {
+    "torch",
+    "transformers",
+    "sentence_transformers",
+    "lancedb",
+    "pandas",
+    "sklearn",
+    "celery",
+    "scipy",
+}
+#: clients of services that a question on one machine does not need
+CLIENTS = {"openai", "anthropic", "redis", "httpx2", "httpx", "fastapi", "obstore", "boto3"}
+
+
+@pytest.mark.parametrize(
+    ("program", "unwanted"),
+    [
+        pytest.param(SHELL, HEAVY | CLIENTS | {"pydantic", "rich", "numpy", "anyio"}, id="--help"),
+        pytest.param(STORE, (HEAVY | CLIENTS) - {"redis"}, id="the job store"),
+        pytest.param(ASK, (HEAVY | CLIENTS) - {"lancedb"}, id="ask"),
+    ],
+)
+def test_what_a_command_does_not_need_is_not_imported(program: str, unwanted: set[str]) -> None:
+    report = f"import sys; sys.stderr.write(repr(sorted({unwanted!r} & set(sys.modules))))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\n{report}"], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.splitlines()[-1] == "[]"

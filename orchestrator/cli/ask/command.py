@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -11,49 +12,66 @@ import anyio
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import (
-    IndexOption,
-    JsonOption,
-    errors,
-    print_json,
-)
+from orchestrator.cli.common import IndexOption, errors, fail
 from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.output.formats import Format, OutputOptions
 from orchestrator.cli.question_options import KOption, QuestionOptions, RequestOptions
-from orchestrator.settings import environment, load_settings
+from orchestrator.environment import environment
+from orchestrator.settings import Settings, load_settings
 
 
 @grouped
 def ask(
     question: Annotated[str, typer.Argument(help="The question. -: standard input.")],
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH…]",
+            help="Files and folders to answer from, instead of an index. They are indexed once, in the cache.",
+        ),
+    ] = None,
     *,
     index: IndexOption = None,
     options: QuestionOptions,
     why: Annotated[
         bool, typer.Option("--why", help="Also explain the decision, step by step.")
     ] = False,
-    as_json: JsonOption = False,
+    output: OutputOptions,
 ) -> None:
-    """Answer a question from the index, with verified quotes, or refuse."""
-    from orchestrator.budget import open_budget
-    from orchestrator.cli.ask.explanation import why_answer
-    from orchestrator.cli.terminal import show_answer
-    from orchestrator.question.report import ask_output
+    """Answer a question from the index, with verified quotes, or refuse.
+
+    With PATH, the files are indexed first; the next question to the same files is answered at once.
+    """
+    from orchestrator.models import Models
     from orchestrator.question.request import AskRequest
-    from orchestrator.service import open_service
-    from posology.budget.ledger.journal import LedgerJournal
     from posology.llm.accounting import Account
 
+    form = output.chosen()
     account = Account()
-    with errors(as_json=as_json, account=account):
+    with errors(as_json=form is Format.JSON, account=account):
         settings = load_settings()
         asked = AskRequest.parse(options.fields(question))
         request = asked.to_request(settings)
+        if paths:
+            index = _indexed(paths, index, settings, quiet=form is not Format.TEXT)
+        models = Models(settings.embedder, settings.embedding)
+        models.load_ahead()
+
+        # while the encoder loads
+        from orchestrator.budget import open_budget
+        from orchestrator.cli.ask.explanation import why_answer
+        from orchestrator.cli.output.write import write_answer
+        from orchestrator.question.report import ask_output
+        from orchestrator.service import open_service
+        from posology.budget.ledger.journal import LedgerJournal
 
         async def run() -> None:
-            async with (
-                open_budget(settings) as budget,
-                open_service(settings, index, meter=budget.meter) as service,
-            ):
+            async with open_budget(settings) as budget, AsyncExitStack() as stack:
+                # a Redis that does not answer is reported before the index opens
+                await budget.ledger.job_limit()
+                service = await stack.enter_async_context(
+                    open_service(settings, index, meter=budget.meter, models=models)
+                )
                 journal = LedgerJournal(budget.ledger, account, cap=asked.max_cost_usd)
                 out = ask_output(
                     await service.ask(
@@ -63,14 +81,26 @@ def ask(
                         remaining=budget.remaining(account, asked.max_cost_usd),
                     )
                 )
-            if as_json:
-                print_json(out)
-            else:
-                show_answer(Console(), out)
-                if why:
-                    why_answer(Console(), out)
+            write_answer(out, form)
+            if why and form is Format.TEXT:
+                why_answer(Console(), out)
 
         anyio.run(run)
+
+
+def _indexed(paths: list[Path], index: str | None, settings: Settings, *, quiet: bool) -> str:
+    """Return the cached index of files, after making it if need be."""
+    from orchestrator.cli.index.forms import ingest_output
+    from orchestrator.cli.terminal import show_ingest
+    from orchestrator.ingest.cache import cached_index
+
+    if index is not None:
+        raise typer.BadParameter("PATH and --index exclude each other")
+    errors = Console(stderr=True)
+    found = cached_index(paths, settings, console=None if quiet else errors)
+    if found.report is not None:
+        show_ingest(errors, errors, ingest_output(found.report))
+    return str(found.place)
 
 
 class SearchOptions(RequestOptions):
@@ -86,28 +116,38 @@ def search(
     *,
     index: IndexOption = None,
     options: SearchOptions,
-    as_json: JsonOption = False,
+    output: OutputOptions,
 ) -> None:
     """Show the passages that a question would be answered from, with their places in every ranking.
 
     No model is called, except a paid embedder of the index.
     """
-    from orchestrator.budget import open_budget
-    from orchestrator.cli.index.forms import search_output
-    from orchestrator.cli.terminal import show_search
+    from orchestrator.models import Models
+    from orchestrator.question.report import language_remark
     from orchestrator.question.request import AskRequest
-    from orchestrator.service import open_service
-    from posology.budget.ledger.journal import LedgerJournal
-    from posology.llm.accounting import Account
+    from posology.text.languages import foreign
 
-    with errors(as_json=as_json):
+    form = output.chosen()
+    with errors(as_json=form is Format.JSON):
         settings = load_settings()
         request = AskRequest.parse({"question": query, **options.given()}).to_request(settings)
+        if language := foreign(request.query.text):
+            fail(language_remark(language))
+        models = Models(settings.embedder, settings.embedding)
+        models.load_ahead()
+
+        # while the encoder loads
+        from orchestrator.budget import open_budget
+        from orchestrator.cli.output.write import write_search
+        from orchestrator.question.report import search_output
+        from orchestrator.service import open_service
+        from posology.budget.ledger.journal import LedgerJournal
+        from posology.llm.accounting import Account
 
         async def run() -> None:
             async with (
                 open_budget(settings) as budget,
-                open_service(settings, index, meter=budget.meter) as service,
+                open_service(settings, index, meter=budget.meter, models=models) as service,
             ):
                 started = time.perf_counter()
                 retrieval = await service.search(
@@ -123,10 +163,7 @@ def search(
                 )
                 seconds = time.perf_counter() - started
             out = search_output(retrieval, mode=request.mode, k=request.k, seconds=seconds)
-            if as_json:
-                print_json(out)
-            else:
-                show_search(Console(), out)
+            write_search(out, form)
 
         anyio.run(run)
 
@@ -149,7 +186,7 @@ def demo(
         settings = load_settings()
         demonstration = Demo(
             settings=settings,
-            environment=environment(),
+            environment={**environment(), **settings.environment()},
             place=index,
             folder=Path(settings.home) / "demo",
             model=model or settings.model,

@@ -11,7 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import cost, safe, tokens
+from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.words import cost, safe, tokens
 from policies.affordable import describe
 from policies.savings import dollars
 from posology.index.search.filters import describe as describe_filters
@@ -94,7 +95,7 @@ def _show(console: Console, story: _Story, *, title: str) -> None:
     rows.add_column(overflow="fold")
     for name, shown in _rows(story):
         rows.add_row(Text(name), shown if not isinstance(shown, str) else Text(safe(shown)))
-    console.print(rows)
+    print_table(console, rows)
 
 
 def _rows(story: _Story) -> Iterator[tuple[str, RenderableType]]:

@@ -17,6 +17,7 @@ from orchestrator.cli.common import (
     run,
 )
 from orchestrator.cli.option_groups import Group, grouped
+from orchestrator.cli.output.words import money
 from orchestrator.cli.purchases import (
     LISTED,
     PaymentOptions,
@@ -26,7 +27,6 @@ from orchestrator.cli.purchases import (
     say,
 )
 from orchestrator.cli.question_options import RequestOptions
-from orchestrator.cli.terminal import money
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 

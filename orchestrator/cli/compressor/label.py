@@ -114,7 +114,7 @@ def _report(done: LabelOutput, *, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
-    from orchestrator.cli.terminal import money
+    from orchestrator.cli.output.words import money
 
     show_left_out(done.left_out)
     found = f"{done.labelled:,} labels, {done.empty:,} of them without an answer in the passage"

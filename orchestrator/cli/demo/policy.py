@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.ask.explanation import why_job
-from orchestrator.cli.terminal import money, safe
+from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.words import money, safe
 from policies.affordable import describe
 from posology.published.jobs import JobOutput
 from posology.types import Dose
@@ -34,7 +35,7 @@ async def step_down(console: Console, ask: Callable[[Decimal], Awaitable[JobOutp
         Rule("Policies: the dose that the question needs and the budget allows", style="dim")
     )
     jobs = [await ask(cap) for cap in CAPS]
-    console.print(_table(jobs))
+    print_table(console, _table(jobs))
     why_job(console, jobs[-2])
 
 

@@ -16,7 +16,9 @@ from rich.text import Text
 from orchestrator.cli.demo.money import SHADOW, TOO_LITTLE, limit, shadow_prices, show_account
 from orchestrator.cli.demo.policy import POLICY, step_down
 from orchestrator.cli.jobs.view import show_event
-from orchestrator.cli.terminal import money, show_answer
+from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.words import money
+from orchestrator.cli.terminal import show_answer
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
@@ -116,7 +118,7 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
         await limit(store, TENANT)
         asked = await _ask(console, demo, store)
         console.print(Rule(style="dim"))
-        console.print(summary(asked))
+        print_table(console, summary(asked))
         if not demo.everything:
             await _read_in_partitions(console, demo, store)
             await step_down(console, lambda cap: _under(demo, store, cap))

@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from orchestrator.question.report import filters, ranked
 from posology.errors import BadFile, BadRecord
-from posology.published.answers import FiltersOutput, Ranked
 from posology.published.base import Dollars, Published
-from posology.types import Retrieval
 
 if TYPE_CHECKING:
     from posology.index.build.report import IngestReport
-
-
-class SearchOutput(Published):
-    """Output of ``posology search --json``."""
-
-    query: str
-    mode: str
-    k: int
-    hits: tuple[Ranked, ...]
-    """in the order of the mode's ranking"""
-    dense: tuple[str, ...]
-    """ids, best first"""
-    bm25_rerank: tuple[str, ...]
-    """the passages of ``dense`` in BM25's order"""
-    bm25: tuple[str, ...]
-    fused: tuple[str, ...]
-    index: str
-    filters: FiltersOutput | None = None
-    """which passages could be found; null: all"""
-    seconds: float
 
 
 class BadItem(Published):
@@ -43,6 +19,13 @@ class BadItem(Published):
     """its line, or its place among the file's records, from 1; null: the file did not open"""
     record: str | None = None
     """its id; null: it has none that can be read, or it is a file"""
+    reason: str
+
+
+class SkippedItem(Published):
+    """A file or folder in a given folder that is not read."""
+
+    path: str
     reason: str
 
 
@@ -69,7 +52,9 @@ class IngestOutput(Published):
     """passages that are gone: withdrawn, or no part of their article any more"""
     warned: int = 0
     """passages that were in the index and are told to be retracted, or of concern, or not any more, by others' notices"""
-    spent_usd: Decimal | None = None
+    skipped: tuple[SkippedItem, ...] = ()
+    """files and subfolders in the given folders that are not read, with the reason"""
+    spent_usd: Dollars | None = None
     """for vectors that are bought, unknown costs at their bounds; null: none are paid for"""
 
 
@@ -235,24 +220,9 @@ class IndexOutput(Published):
     unfinished: tuple[str, ...] = ()
     """files that a sync has applied, or begun, and not published"""
     codec: str | None
-    """what compressed the vectors of the passages' tokens, for compressors that read them; null where none are kept"""
-
-
-def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) -> SearchOutput:
-    """The published form of a search."""
-    return SearchOutput(
-        query=retrieval.query.text,
-        mode=mode,
-        k=k,
-        hits=ranked(retrieval),
-        dense=retrieval.dense.ids,
-        bm25_rerank=retrieval.bm25_rerank.ids,
-        bm25=retrieval.bm25.ids,
-        fused=retrieval.fused.ids,
-        index=retrieval.index_version,
-        filters=filters(retrieval.filters),
-        seconds=seconds,
-    )
+    """Codec of the passages' token vectors, for compressors that read them; null: none are stored."""
+    growth: str | None = None
+    """How far the first ingest is, in words; null: it is complete."""
 
 
 def ingest_output(report: IngestReport) -> IngestOutput:
@@ -270,6 +240,7 @@ def ingest_output(report: IngestReport) -> IngestOutput:
         written_per_second=report.rate,
         removed=report.removed,
         warned=report.warned,
+        skipped=tuple(SkippedItem(path=str(one.path), reason=one.reason) for one in report.skipped),
     )
 
 

@@ -24,7 +24,8 @@ def ingest(
         list[Path],
         typer.Argument(
             metavar="PATH…",
-            help="Files and folders: JSONL, PubMed XML, JATS, PMC archives, plain text, PDF.",
+            help="Files and folders: CSV, PubMed (.nbib, XML), RIS, BibTeX, EndNote XML, JATS, PMC archives, JSONL, "
+            "plain text, PDF, Word, HTML.",
         ),
     ],
     *,
@@ -41,17 +42,20 @@ def ingest(
 ) -> None:
     """Read literature into an index; an interrupted run resumes.
 
-    Bad records are skipped and reported with file and line; the exit status is then 1. The tenant pays for bought
+    Bad records are skipped and reported with file and line; the exit status is then 1. Files of a folder that are not
+    literature are named. If a given path cannot be read, the exit status is 3 and nothing is written. The tenant pays for bought
     vectors: the cost is printed first, and no vector is bought twice.
     """
     from orchestrator.cli.index.forms import ingest_output
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.ingest import run_ingest
+    from posology.corpus.files import check
     from posology.llm.accounting import Account
 
     account = Account()
     with errors(as_json=as_json, account=account):
         settings = load_settings()
+        check(paths)
         target = options.target(settings, account, given=vectors is not None)
         bought = options.bought(settings)
         if not confirm_ingest(paths, settings, target, bought=bought, dry_run=dry_run, yes=yes):

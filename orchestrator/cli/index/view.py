@@ -22,7 +22,9 @@ from orchestrator.cli.index.forms import (
     VersionsOutput,
     ingest_output,
 )
-from orchestrator.cli.terminal import safe, show_ingest
+from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.words import safe
+from orchestrator.cli.terminal import show_ingest
 
 if TYPE_CHECKING:
     from orchestrator.ingest.embedding import IngestEstimate
@@ -227,7 +229,7 @@ def show_versions(console: Console, out: VersionsOutput) -> None:
             f"{one.passages:,}",
             f"{one.retracted:,}",
         )
-    console.print(table)
+    print_table(console, table)
 
 
 def _minute(moment: str) -> str:

@@ -12,7 +12,9 @@ from rich.console import Console
 
 from orchestrator.cli.common import SOME_BAD, JsonOption, TenantOption, errors, fail, print_json
 from orchestrator.cli.jobs.store import exit_as, followed, show_end, with_store
-from posology.errors import JobError, JobNotFailed
+from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.output.formats import Format, OutputOptions
+from posology.errors import JobError, JobNotFailed, JobNotSucceeded
 from posology.types import JobState
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def list_(
 
 
 @app.command()
+@grouped
 def show(
     job: JobArgument,
     *,
@@ -81,16 +84,24 @@ def show(
         bool, typer.Option("--why", help="Explain the decision instead, step by step.")
     ] = False,
     tenant: TenantOption = None,
-    as_json: JsonOption = False,
+    output: OutputOptions,
 ) -> None:
     """Show a job; with --json, everything about it."""
     from orchestrator.cli.ask.explanation import why_job
     from orchestrator.cli.jobs.view import show_job
+    from orchestrator.cli.output.write import write_answer
 
-    with errors(as_json=as_json):
+    form = output.chosen()
+    with errors(as_json=form is Format.JSON):
         out = with_store(tenant, lambda store, tenant: store.get(job, tenant=tenant))
-        if as_json:
+        if form is Format.JSON:
             print_json(out)
+        elif form is not Format.TEXT:
+            if out.result is None:
+                raise JobNotSucceeded(
+                    f"job {job} has no answer to print as {form} (it is {out.state})", job=job
+                )
+            write_answer(out.result, form)
         elif why:
             why_job(Console(), out)
         else:

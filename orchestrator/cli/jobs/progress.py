@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from orchestrator.cli.terminal import money
+from orchestrator.cli.output.words import money
 from posology.published.jobs import BatchOutput
 from posology.types import JobState
 

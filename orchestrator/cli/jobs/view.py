@@ -9,8 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import money, safe, show_answer, show_attempts, tokens
-from posology.published.jobs import Cancellation, JobEvent, JobOutput, JobSummary, Progress
+from orchestrator.cli.jobs.progress import spent
+from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.words import money, safe, tokens
+from posology.published.jobs import (
+    BatchOutput,
+    Cancellation,
+    JobEvent,
+    JobOutput,
+    JobSummary,
+    Progress,
+)
 from posology.types import JobState
 
 _STYLES = {
@@ -43,9 +52,25 @@ def show_jobs(console: Console, jobs: Sequence[JobSummary]) -> None:
     left = max(console.width - sum(taken), _QUESTION)
     for job, row in zip(jobs, rows, strict=True):
         question = Text(" ".join(safe(job.question).split()))
-        question.truncate(left, overflow="ellipsis")
+        if console.is_terminal:
+            question.truncate(left, overflow="ellipsis")
         table.add_row(*row, question)
-    console.print(table, soft_wrap=True)
+    print_table(console, table)
+
+
+def show_batches(console: Console, batches: Sequence[BatchOutput]) -> None:
+    """A table, a batch a line."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("batch", "state", "created", "rows", "jobs", "cost"):
+        table.add_column(name, no_wrap=True)
+    for batch in batches:
+        counts = [f"{n:,} {state}" for state, n in sorted(batch.states.items())]
+        if batch.rejected:
+            counts.append(f"{batch.rejected:,} rejected")
+        created = batch.created.astimezone().strftime("%m-%d %H:%M")
+        jobs = ", ".join(counts)
+        table.add_row(batch.id, batch.state, created, f"{batch.total:,}", jobs, spent(batch))
+    print_table(console, table)
 
 
 def _cells(job: JobSummary, *, wide: bool) -> list[Text]:
@@ -61,6 +86,8 @@ def _cells(job: JobSummary, *, wide: bool) -> list[Text]:
 
 def show_job(console: Console, job: JobOutput) -> None:
     """Everything: its way, its decision, its partitions, what it spent, and its answer or error."""
+    from orchestrator.cli.terminal import show_answer, show_attempts
+
     table = Table(show_header=False, title=Text(safe(job.question)), title_justify="left")
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -100,7 +127,7 @@ def show_job(console: Console, job: JobOutput) -> None:
         ]
     for name, shown in rows:
         table.add_row(Text(name, style="dim"), shown)
-    console.print(table)
+    print_table(console, table)
     show_attempts(console, spent)
     if job.result is not None:
         show_answer(console, job.result)

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import money, safe
+from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.words import money, safe
 from posology.published.estimates import EstimateOutput, ScopeEstimate, StrategyAccuracy
 
 #: invalid rows that are listed one by one
@@ -39,7 +40,7 @@ def show_estimate(console: Console, out: EstimateOutput) -> None:
             money(total.expected_usd),
             money(total.worst_usd),
         )
-    console.print(table)
+    print_table(console, table)
     for line in _remarks(out):
         console.print(Text(safe(line)), soft_wrap=True)
     for scope in out.balances or ():

@@ -214,6 +214,6 @@ def archive(
 
 
 def _print(line: str) -> None:
-    from orchestrator.cli.terminal import safe
+    from orchestrator.cli.output.words import safe
 
     Console().print(Text(safe(line)), soft_wrap=True)

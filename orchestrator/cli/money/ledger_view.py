@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.money.ledger_form import CounterDifference, LedgerAudit
-from orchestrator.cli.terminal import money, plain_table, safe
+from orchestrator.cli.output.tables import plain_table, print_csv, print_table
+from orchestrator.cli.output.words import money, safe
 from posology.budget.ledger.base import dollars
 from posology.published.money import Amounts, BalanceOutput, SpendOutput
 
@@ -32,7 +33,7 @@ def show_spend(console: Console, out: SpendOutput) -> None:
     if len(out.groups) != 1:
         table.add_section()
         table.add_row(Text("total"), *_amounts(out.total))
-    console.print(table)
+    print_table(console, table)
     limits = plain_table(
         *("budget", "limit", "spent", "reserved", "remaining", "resets"),
         left=("budget",),
@@ -41,7 +42,14 @@ def show_spend(console: Console, out: SpendOutput) -> None:
     several = len({balance.tenant for balance in out.balances}) > 1
     for balance in out.balances:
         limits.add_row(*_balance(balance, several=several))
-    console.print(limits)
+    print_table(console, limits)
+
+
+def spend_csv(out: SpendOutput) -> None:
+    """Print spending by group as CSV."""
+    names = tuple(Amounts.model_fields)
+    rows = ((group.name, *(getattr(group, name) for name in names)) for group in out.groups)
+    print_csv((str(out.by), *names), rows)
 
 
 def show_audit(

@@ -13,7 +13,6 @@ from rich.console import Console
 
 from orchestrator.cli.common import (
     AllOption,
-    JsonOption,
     SinceOption,
     TenantOption,
     UntilOption,
@@ -23,6 +22,7 @@ from orchestrator.cli.common import (
 )
 from orchestrator.cli.jobs.store import one_or_all, whose, with_store
 from orchestrator.cli.option_groups import Group, grouped
+from orchestrator.cli.output.formats import TableFormat, TableOptions
 
 if TYPE_CHECKING:
     from orchestrator.cli.money.reconcile_form import ReconcileOutput
@@ -104,14 +104,18 @@ def reconcile(
     out_file: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Also write the report as JSON.")
     ] = None,
-    as_json: JsonOption = False,
+    output: TableOptions,
 ) -> None:
     """Compare the ledger with a provider's usage and cost exports.
 
     Several files may be given: pages, days, usage and costs. Exit status 14: there is a difference that calls of
     unknown cost do not explain. docs/how-to/reconciliation.md explains how to get exports.
     """
-    from orchestrator.cli.money.reconcile_view import reconcile_output, show_reconcile
+    from orchestrator.cli.money.reconcile_view import (
+        reconcile_csv,
+        reconcile_output,
+        show_reconcile,
+    )
     from posology.budget.books.files import written
     from posology.budget.reconcile.formats.exports import PROVIDERS
 
@@ -119,7 +123,8 @@ def reconcile(
     if options.provider not in (None, *PROVIDERS):
         names = ", ".join(PROVIDERS)
         raise typer.BadParameter(f"--provider must be one of {names} (got {options.provider!r})")
-    with errors(as_json=as_json):
+    form = output.chosen()
+    with errors(as_json=form is TableFormat.JSON):
         reconciler = options.reconciler(exports)
 
         async def work(store: JobStore, tenant: str) -> Reconciliation:
@@ -130,11 +135,13 @@ def reconcile(
         if out_file is not None:
             with written(out_file) as file:
                 file.write(out.model_dump_json(indent=2).encode() + b"\n")
-        if as_json:
+        if form is TableFormat.JSON:
             print_json(out)
+        elif form is TableFormat.CSV:
+            reconcile_csv(out)
         else:
             show_reconcile(Console(), out)
-    _end(out, as_json=as_json)
+    _end(out, as_json=form is TableFormat.JSON)
 
 
 async def _compare(

@@ -9,7 +9,7 @@ from posology.budget.reconcile.measures import Kind
 from posology.budget.reconcile.names import Naming
 from posology.budget.reconcile.report import Group, Requests
 from posology.budget.reconcile.rows import File
-from posology.published.base import Published
+from posology.published.base import Dollars, Published
 
 
 class ComparedPeriod(Published):
@@ -37,7 +37,7 @@ class ReconcileOutput(Published):
     """tolerated unexplained difference, relative to the larger side"""
     tolerance_seconds: float
     """tolerated difference of the clocks in seconds"""
-    unexplained_usd: Decimal | None
+    unexplained_usd: Dollars | None
     """largest unexplained difference of all totals in dollars, theirs minus ours; null: dollars were not compared"""
     drifting: int
     """number of model-days, models and requests that drift"""

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.money.reconcile_form import ComparedPeriod, ReconcileOutput
-from orchestrator.cli.terminal import plain_table, safe
+from orchestrator.cli.output.tables import plain_table, print_csv, print_table
+from orchestrator.cli.output.words import safe
 from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.report import (
     Compared,
@@ -54,19 +55,36 @@ def show_reconcile(console: Console, out: ReconcileOutput) -> None:
         table = _table("day", "model")
         for group in odd[:_SHOWN]:
             _rows(table, group)
-        console.print(table)
+        print_table(console, table)
         _cut(console, len(odd))
     if out.totals:
         table = _table("", "total")
         for group in out.totals:
             _rows(table, group)
-        console.print(table)
+        print_table(console, table)
     if out.requests is not None:
         _show_requests(console, out.requests)
     for note in out.notes:
         _line(console, f"note: {note}", "yellow")
     style, word = ("green", "agree") if out.agrees else ("red", "DO NOT AGREE")
     console.print(Text.assemble("ledger and provider ", (word, style)), soft_wrap=True)
+
+
+def reconcile_csv(out: ReconcileOutput) -> None:
+    """Print every compared figure as CSV: each day and model, then the totals."""
+    names = ("measure", "ours", "least", "most", "theirs", "drift", "unexplained", "relative")
+    print_csv(
+        ("provider", "day", "model", *names, "verdict", "hint"),
+        (
+            (
+                *(group.provider, group.day, group.model),
+                *(getattr(one, name) for name in names),
+                *(one.verdict, group.hint),
+            )
+            for group in (*out.groups, *out.totals)
+            for one in group.compared
+        ),
+    )
 
 
 def _show_requests(console: Console, found: Requests) -> None:
@@ -79,7 +97,7 @@ def _show_requests(console: Console, found: Requests) -> None:
     table = _table("", "requests")
     for compared in found.totals:
         _row(table, ("", "all"), compared, "")
-    console.print(table)
+    print_table(console, table)
     for mismatch in found.mismatches[:_SHOWN]:
         _line(console, f"  {mismatch.flaw}: {_describe(mismatch)}", "red")
     _cut(console, len(found.mismatches))

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from orchestrator.cli.common import (
     AllOption,
-    JsonOption,
     SinceOption,
     TenantOption,
     UntilOption,
@@ -17,6 +16,8 @@ from orchestrator.cli.common import (
     print_json,
 )
 from orchestrator.cli.jobs.store import one_or_all, whose, with_store
+from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.output.formats import TableFormat, TableOptions
 from posology.types import Grouping
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from posology.published.money import SpendOutput
 
 
+@grouped
 def spend(
     *,
     by: Annotated[Grouping, typer.Option(case_sensitive=False, help="Group by.")] = Grouping.DAY,
@@ -31,18 +33,19 @@ def spend(
     all_tenants: AllOption = False,
     since: SinceOption = None,
     until: UntilOption = None,
-    as_json: JsonOption = False,
+    output: TableOptions,
 ) -> None:
     """Show spending and remaining budgets. --by tenant covers all tenants.
 
-    Calls of unknown cost count at their bounds. Default period: the last 30 days.
+    Calls of unknown cost count at their bounds. --format csv prints the groups alone. Default period: the last 30 days.
     """
-    from orchestrator.cli.money.ledger_view import show_spend
+    from orchestrator.cli.money.ledger_view import show_spend, spend_csv
     from orchestrator.spending import spend_output, today
     from posology.budget.spending.periods import period, read_date
 
     one_or_all(tenant, all_tenants=all_tenants)
-    with errors(as_json=as_json):
+    form = output.chosen()
+    with errors(as_json=form is TableFormat.JSON):
         days = period(
             None if since is None else read_date(since, "since"),
             None if until is None else read_date(until, "until"),
@@ -55,7 +58,9 @@ def spend(
             return await spend_output(store.redis, store.url, tenants, days, by, one=not everybody)
 
         out = with_store(tenant, work)
-        if as_json:
+        if form is TableFormat.JSON:
             print_json(out)
+        elif form is TableFormat.CSV:
+            spend_csv(out)
         else:
             show_spend(Console(), out)

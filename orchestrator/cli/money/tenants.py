@@ -26,8 +26,6 @@ app = typer.Typer(
 _Found = TypeVar("_Found")
 #: removes a limit
 _NO = "none"
-#: attempts for each Redis command
-_TRIES = 8
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the tenant.")]
 
@@ -75,6 +73,23 @@ class LimitOptions(Group):
         ),
     ] = None
 
+    queued: Annotated[
+        str | None,
+        typer.Option(
+            "--queued",
+            metavar="N",
+            help="Maximum waiting jobs. none: the limit of POSOLOGY_MAX_QUEUED.",
+        ),
+    ] = None
+    stored: Annotated[
+        str | None,
+        typer.Option(
+            "--stored",
+            metavar="MIB",
+            help="Maximum MiB of Redis for the tenant's jobs. none: the limit of POSOLOGY_MAX_STORED.",
+        ),
+    ] = None
+
     def limits(self) -> tuple[Limits, tuple[str, ...]]:
         """Return the limits, and the names of those that were given.
 
@@ -89,6 +104,8 @@ class LimitOptions(Group):
             "calls": self.calls,
             "requests_per_minute": self.rpm,
             "tokens_per_minute": self.tpm,
+            "queued": self.queued,
+            "stored": self.stored,
         }
         found: dict[str, Any] = {}
         for name, text in money.items():
@@ -210,12 +227,12 @@ def _with_tenants(work: Callable[[TenantStore, _Balances], Awaitable[_Found]]) -
     from orchestrator.jobs.place import store_url
     from posology.budget.ledger.redis import RedisLedger
     from posology.budget.tenants.store import TenantStore
-    from posology.store.connection import connect
+    from posology.store.connection import FEW_TRIES, connect
 
     url = store_url(load_settings())
 
     async def opened() -> _Found:
-        redis = connect(url, tries=_TRIES)
+        redis = connect(url, tries=FEW_TRIES)
         try:
 
             async def balances(name: str) -> tuple[Balance, ...]:

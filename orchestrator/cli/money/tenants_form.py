@@ -26,6 +26,10 @@ class LimitsOutput(Published):
     requests_per_minute: int | None
     tokens_per_minute: int | None
     """tokens per minute, counted at the calls' bounds"""
+    queued: int | None
+    """maximum waiting jobs; null: the installation's limit"""
+    stored_mib: int | None
+    """maximum MiB of Redis that jobs occupy until their records expire; null: the installation's limit"""
 
 
 class ApiKeyOutput(Published):

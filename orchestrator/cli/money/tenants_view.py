@@ -16,7 +16,8 @@ from orchestrator.cli.money.tenants_form import (
     TenantOutput,
     TenantSummary,
 )
-from orchestrator.cli.terminal import plain_table, safe
+from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.words import safe
 from orchestrator.spending import balance_fields
 from posology.budget.ledger.refusals import plain
 from posology.budget.tenants.limits import FIELDS
@@ -34,15 +35,19 @@ _NAMES = {
     "calls": "concurrent calls",
     "requests_per_minute": "requests per minute",
     "tokens_per_minute": "tokens per minute",
+    "queued": "waiting jobs",
+    "stored": "MiB of records in Redis",
 }
+#: names in the published form, where they have a unit
+_PUBLISHED = {**{name: f"{name}_usd" for name in _MONEY}, "stored": "stored_mib"}
+#: text of a limit that is not set
+_UNSET = {"models": "all", "queued": "the installation's", "stored": "the installation's"}
 _NONE = "–"
 
 
 def tenant_summary(tenant: Tenant) -> TenantSummary:
     """Return the published form of a tenant."""
-    limits = {
-        f"{name}_usd" if name in _MONEY else name: getattr(tenant.limits, name) for name in FIELDS
-    }
+    limits = {_PUBLISHED.get(name, name): getattr(tenant.limits, name) for name in FIELDS}
     return TenantSummary(
         name=tenant.name,
         disabled=tenant.disabled,
@@ -93,7 +98,7 @@ def show_tenants(console: Console, tenants: Sequence[Tenant]) -> None:
             *(_NONE if cap is None else plain(cap) for cap in caps),
             str(len(tenant.keys)),
         )
-    console.print(table, soft_wrap=True)
+    print_table(console, table)
 
 
 def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -> None:
@@ -109,7 +114,7 @@ def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -
     for key in tenant.keys:
         ends = "" if key.expires is None else f", expires {_time(key.expires)}"
         table.add_row("key", f"{key.id}, created {_time(key.created)}{ends}")
-    console.print(table)
+    print_table(console, table)
     money = plain_table(
         "budget", "limit", "spent", "reserved", "remaining", "resets", left=("budget",)
     )
@@ -120,7 +125,7 @@ def show_tenant(console: Console, tenant: Tenant, balances: Sequence[Balance]) -
             *(_NONE if amount is None else f"${plain(amount)}" for amount in amounts),
             _NONE if one.resets is None else f"{one.resets:%Y-%m-%d %H:%M} UTC",
         )
-    console.print(money, soft_wrap=True)
+    print_table(console, money)
 
 
 def exhausted(balances: Sequence[Balance]) -> list[str]:
@@ -144,7 +149,7 @@ def _state(*, disabled: bool) -> Text:
 def _limit(limits: Limits, name: str) -> Text:
     value = getattr(limits, name)
     if value is None:
-        return Text("no limit" if name != "models" else "all", style="dim")
+        return Text(_UNSET.get(name, "no limit"), style="dim")
     if isinstance(value, Decimal):
         return Text(f"${plain(value)}")
     return Text(safe(", ".join(value)) if name == "models" else f"{value:,}")

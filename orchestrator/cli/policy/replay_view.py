@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import money, plain_table, safe
+from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.words import money, safe
 from orchestrator.question.policy_forms import (
     ChangeOutput,
     CompareOutput,
@@ -68,7 +69,7 @@ def show_compare(console: Console, out: CompareOutput) -> None:
     )
     for bad in out.bad:
         console.print(Text(safe(f"row {bad.row}: {bad.error.message}"), style="yellow"))
-    console.print(_sides(out.first, out.second))
+    print_table(console, _sides(out.first, out.second))
     pairs = Table(box=None, pad_edge=False, header_style="bold")
     pairs.add_column("questions", justify="right")
     for side in (out.first, out.second):
@@ -76,7 +77,7 @@ def show_compare(console: Console, out: CompareOutput) -> None:
     for pair in out.doses:
         style = "" if pair.first != pair.second else "dim"
         pairs.add_row(f"{pair.questions}", safe(pair.first), safe(pair.second), style=style)
-    console.print(pairs)
+    print_table(console, pairs)
     for one in out.differences:
         console.print(Text(f"{one.row}  {safe(' '.join(one.question.split()))}"), soft_wrap=True)
         for dose, reason, dollars in (

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.terminal import plain_table, safe
+from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.words import safe
 from orchestrator.training.forms import PromotionOutput, QTableOutput, TrainOutput
 from orchestrator.training.qtable.description import describe, percent
 from policies.qtable import QTable
@@ -24,14 +25,14 @@ def show_table(console: Console, table: QTable, differs: tuple[str, ...] = ()) -
         differs: its differences from the settings.
     """
     out = describe(table, differs)
-    console.print(_facts(out))
+    print_table(console, _facts(out))
     for sentence in differs:
         console.print(Text(safe(f"Here, {sentence}."), style="yellow"), soft_wrap=True)
     console.print()
-    console.print(_values(table, out))
+    print_table(console, _values(table, out))
     console.print(Text(_legend(out), style="dim"), soft_wrap=True)
     console.print()
-    console.print(_histogram(out))
+    print_table(console, _histogram(out))
 
 
 def _facts(out: QTableOutput) -> Table:
@@ -112,7 +113,7 @@ def show_training(console: Console, out: TrainOutput) -> None:
         shown.add_row(
             percent(one.keep), f"{one.questions:,}", f"{one.tokens:.1%}", f"{one.quality:.3f}"
         )
-    console.print(shown)
+    print_table(console, shown)
 
 
 def show_promotion(console: Console, out: PromotionOutput) -> None:
@@ -147,6 +148,6 @@ def show_promotion(console: Console, out: PromotionOutput) -> None:
             percent(one.keep_before),
             Text(percent(one.keep_after), "bold green" if changed else ""),
         )
-    console.print(shown)
+    print_table(console, shown)
     changes = sum(one.keep_before != one.keep_after for one in out.states)
     console.print(Text(f"{changes} of {len(out.states)} states now keep another share"))

@@ -77,6 +77,7 @@ class Estimator:
         typical: expected lengths of replies.
         choose: returns compressors; ``None``: those without configuration, the pruner by default.
         machine: machine that compresses; ``None``: its time costs nothing.
+        seconds: predicted seconds of a compression, above which its call is bounded without it; ``None``: no limit.
     """
 
     def __init__(
@@ -88,8 +89,10 @@ class Estimator:
         typical: Typical,
         choose: Choose | None = None,
         machine: Machine | None = None,
+        seconds: float | None = None,
     ) -> None:
         self._prices = prices
+        self._seconds = seconds
         self._choose = choose or Compressors(DEFAULT_COMPRESSOR)
         self._guess = Guessing(counting=counting, typical=typical, bound=bound)
         #: expected and actual savings of compressors, by the same prices
@@ -112,6 +115,7 @@ class Estimator:
             typical=typical,
             choose=self._choose,
             machine=self.weighing.machine,
+            seconds=self._seconds,
         )
 
     def free(self, model: str) -> bool:
@@ -142,7 +146,9 @@ class Estimator:
         """
         self.check(task.model)
         # bounds of long texts take milliseconds, which would block the event loop
-        return await to_thread.run_sync(self._estimate, task, dose, partition_size)
+        return await to_thread.run_sync(
+            self._estimate, task, dose, partition_size, abandon_on_cancel=True
+        )
 
     def vectors(self, estimate: Estimate, calls: Sequence[Call]) -> Estimate:
         """Add the calls that embed the question to an estimate. Blocking.
@@ -172,13 +178,17 @@ class Estimator:
         Raises:
             UnpricedModel: the model's price is unknown.
         """
-        strategy = make(dose, choose=self._choose, partition_size=partition_size)
+        strategy = make(
+            dose, choose=self._choose, partition_size=partition_size, seconds=self._seconds
+        )
         calls = strategy.calls(truncate_task(task, dose), self._guess)
         first = takewhile(lambda one: one.step == 0, calls)
         return sum((self._worst(one)[0] for one in first), Decimal(0))
 
     def _estimate(self, task: Task, dose: Dose, partition_size: int | None = None) -> Estimate:
-        strategy = make(dose, choose=self._choose, partition_size=partition_size)
+        strategy = make(
+            dose, choose=self._choose, partition_size=partition_size, seconds=self._seconds
+        )
         read = truncate_task(task, dose)
         planned = list(strategy.calls(read, self._guess))
         if dose.escalate and dose.rungs and planned:
@@ -265,6 +275,7 @@ def make_estimator(
         typical=Typical(),
         choose=choose or make_compressors(settings),
         machine=make_machine(settings),
+        seconds=settings.compression_seconds,
     )
 
 

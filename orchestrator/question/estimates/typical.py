@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from orchestrator.question.estimates.tokens import Counting
-from posology.budget.spending.figures import figures
 from posology.budget.spending.periods import period
 from posology.llm.models import parse
 from posology.seams import Bound
@@ -174,6 +173,9 @@ async def read_history(redis: Redis, url: str, tenant: str) -> Mapping[Label, Fi
     Raises:
         StoreUnavailable: Redis is out of reach.
     """
+    # imports Redis, which an estimate without tenants does not need
+    from posology.budget.spending.figures import figures
+
     days = period(None, None, today=datetime.now(UTC).date())
     sums: dict[Label, Counter[str]] = {}
     async for one in figures(redis, url, tenant, days):

@@ -19,7 +19,7 @@ import numpy as np
 
 from orchestrator.training.summaries.pairs import Pair, Pairs
 from posology.errors import InputError
-from posology.hub import locate, without_progress_bars
+from posology.hub import loading, locate
 from strategies.compression.summarization.card import TOKENS, Card, write_card
 from strategies.compression.summarization.model import (
     Loaded,
@@ -208,7 +208,7 @@ class Finetuning:
         """Write the model to the folder. If this is interrupted, the epoch is repeated."""
         part = self._out.with_name(self._out.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
-        with without_progress_bars():
+        with loading():
             model.save_pretrained(part)
         self._loaded.tokenizer.save_pretrained(part)
         write_card(self._card(), part)

@@ -8,13 +8,15 @@ from rich.console import Console
 
 from orchestrator.cli.jobs.progress import BatchProgress, bad, over, spent, summary
 from posology.published.jobs import BatchOutput
-from posology.types import JobState
+from posology.types import BatchState, JobState
 
 
 def batch(unknown: int = 0, **states: int) -> BatchOutput:
     return BatchOutput(
         id="batch_1",
         tenant="t",
+        state=BatchState.RUNNING,
+        cancelled=None,
         created=datetime.now(UTC),
         total=10,
         rejected=1,

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from orchestrator.cli.terminal import money, safe, show_answer
+from orchestrator.cli.output.words import money, safe
+from orchestrator.cli.terminal import show_answer
 from posology.published.answers import (
     AskOutput,
     CoverageOutput,
@@ -33,6 +34,8 @@ from posology.types import Form, Level, Resolution
         ("one\ntwo\tthree", "one\ntwo\tthree"),
         ("µg ≥ β é 漢", "µg ≥ β é 漢"),
         ("lone \ud800", "lone "),
+        ("a\u200bb\u200fc\U000e0041d\ufeff", "abcd"),
+        ("one\u2028two\u2029three", "one two three"),
     ],
 )
 def test_what_a_terminal_would_obey_is_left_out(text: str, shown: str) -> None:

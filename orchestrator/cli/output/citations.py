@@ -1,0 +1,132 @@
+"""Citations for reference managers: RIS, BibTeX and CSL JSON.
+
+Only articles that were quoted (of an answer) or listed (of a search) are cited, each once. Passages have no authors, so
+citations have none; PMID and DOI let a reference manager complete them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from orchestrator.cli.output.formats import Format
+from orchestrator.cli.output.sources import articles, link, warning
+from orchestrator.cli.output.words import safe
+from posology.published.answers import Source
+
+_TEX = MappingProxyType(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+def citations(sources: Iterable[Source], form: Format) -> str:
+    """Return the citations of sources in a format; empty without sources, or an empty list in CSL JSON."""
+    return _FORMS[form](articles(sources))
+
+
+def ris(sources: Iterable[Source]) -> str:
+    """Return RIS records."""
+    return "\n".join("".join(f"{tag}  - {_line(value)}\n" for tag, value in _ris(one)) for one in sources)  # fmt: skip
+
+
+def bibtex(sources: Iterable[Source]) -> str:
+    """Return BibTeX entries; their keys are the passages' ids in letters and digits."""
+    used: dict[str, int] = {}
+    entries = []
+    for one in sources:
+        key = re.sub(r"[^A-Za-z0-9]+", "_", one.parent or one.id).strip("_") or "passage"
+        used[key] = used.get(key, 0) + 1
+        if used[key] > 1:
+            key = f"{key}_{used[key]}"
+        fields = "".join(f"  {name} = {{{value}}},\n" for name, value in _bibtex(one))
+        entries.append(f"@{'article' if one.journal else 'misc'}{{{key},\n{fields}}}\n")
+    return "\n".join(entries)
+
+
+def csl(sources: Iterable[Source]) -> str:
+    """Return a list in CSL JSON."""
+    return json.dumps([dict(_csl(one)) for one in sources], ensure_ascii=False, indent=2) + "\n"
+
+
+def _ris(source: Source) -> Iterator[tuple[str, str]]:
+    # the type comes first and the end last, by the format
+    yield "TY", "JOUR" if source.journal else "GEN"
+    yield from _given(
+        ("TI", source.title),
+        ("JO", source.journal),
+        ("PY", str(source.year) if source.year is not None else None),
+        ("DA", source.published and source.published.replace("-", "/")),
+        ("DO", source.doi),
+        ("AN", source.pmid),
+        ("C2", source.pmcid),
+        ("UR", link(source)),
+        ("N1", warning(source)),
+    )
+    yield "ER", ""
+
+
+def _bibtex(source: Source) -> Iterator[tuple[str, str]]:
+    def tex(text: str | None) -> str | None:
+        return text and "".join(_TEX.get(letter, letter) for letter in _line(text))
+
+    def verbatim(text: str | None) -> str | None:
+        # addresses are not typeset, but their braces must balance
+        return text and _line(text).replace("{", "%7B").replace("}", "%7D")
+
+    title = tex(source.title)
+    yield from _given(
+        # a second pair of braces keeps the capitals
+        ("title", title and f"{{{title}}}"),
+        ("journal", tex(source.journal)),
+        ("year", str(source.year) if source.year is not None else None),
+        ("doi", verbatim(source.doi)),
+        ("pmid", verbatim(source.pmid)),
+        ("pmcid", verbatim(source.pmcid)),
+        ("url", verbatim(link(source))),
+        ("note", warning(source)),
+    )
+
+
+def _csl(source: Source) -> Iterator[tuple[str, Any]]:
+    yield "id", source.parent or source.id
+    yield "type", "article-journal" if source.journal else "document"
+    date = source.published or (str(source.year) if source.year is not None else "")
+    yield from _given(
+        ("title", safe(source.title)),
+        ("container-title", source.journal and safe(source.journal)),
+        ("DOI", source.doi),
+        ("PMID", source.pmid),
+        ("PMCID", source.pmcid),
+        ("URL", link(source)),
+        ("note", warning(source)),
+    )
+    parts = [int(part) for part in date.split("-") if part.isdigit()]
+    if parts:
+        yield "issued", {"date-parts": [parts]}
+
+
+def _given(*fields: tuple[str, str | None]) -> Iterator[tuple[str, str]]:
+    yield from ((name, value) for name, value in fields if value)
+
+
+def _line(text: str) -> str:
+    return " ".join(safe(text).split())
+
+
+_FORMS: Mapping[Format, Callable[[Iterable[Source]], str]] = MappingProxyType(
+    {Format.RIS: ris, Format.BIBTEX: bibtex, Format.CSL: csl}
+)

@@ -1,0 +1,93 @@
+"""Answers and searches as Markdown, to paste into notes, tickets and pull requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, warning
+from orchestrator.cli.output.words import coverage_text, footer, safe
+from posology.published.answers import AskOutput, PassageOutput, Source
+
+if TYPE_CHECKING:
+    from posology.published.literature import SearchOutput
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!])")
+#: what begins a list, a heading or a rule
+_START = re.compile(r"^(\d*)([-+=.)])")
+
+
+def answer_as_markdown(out: AskOutput) -> str:
+    """Return an answer or a refusal with its sources."""
+    return "\n".join(_answer(out)) + "\n"
+
+
+def search_as_markdown(out: SearchOutput) -> str:
+    """Return the passages of a search, best first."""
+    return "\n".join(_search(out)) + "\n"
+
+
+def passage_as_markdown(out: PassageOutput) -> str:
+    """Return a passage in full under the title of its article."""
+    text = "\n\n".join(escaped(line) for line in out.text.splitlines() if line.strip())
+    return f"## {_heading(out.passage)}\n\n{text}\n\n<sub>{escaped(out.index)}</sub>\n"
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows as it is, in one line."""
+    return _START.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", " ".join(safe(text).split())))
+
+
+def _answer(out: AskOutput) -> Iterator[str]:
+    yield f"## {escaped(out.question)}"
+    yield ""
+    yield f"**{escaped(outcome(out))}**"
+    body = "  ".join(filter(None, (out.choice, answer_text(out))))
+    if body:
+        yield ""
+        # the numbers of sources read better without backslashes, and link to nothing
+        yield re.sub(r"\\\[(\d[^\\\[\]]*)\\\]", r"[\1]", escaped(body))
+    for one in cited(out):
+        yield ""
+        yield f"{one.number}. {_heading(one.source)}"
+        for item in one.evidence:
+            yield ""
+            yield f"   > {escaped(item.quote)}"
+    for conflict in out.conflicts:
+        yield ""
+        yield f"**Sources disagree:** {escaped(conflict.claim)} ({escaped(conflict.how)})"
+        yield ""
+        for word, side in (("for", conflict.supporting), ("against", conflict.opposing)):
+            for position in side:
+                yield f"- {word}, {position.level}: {_heading(position.passage)}"
+                for quote in position.quotes:
+                    yield f"  “{escaped(quote)}”"
+    for remark in out.notes:
+        yield ""
+        yield f"*{escaped(remark)}*"
+    if out.coverage is not None:
+        yield ""
+        yield escaped(coverage_text(out.coverage))
+    yield ""
+    yield f"<sub>{escaped(footer(out))}</sub>"
+
+
+def _search(out: SearchOutput) -> Iterator[str]:
+    yield f"## {escaped(out.query)}"
+    yield ""
+    for number, hit in enumerate(out.hits, 1):
+        yield f"{number}. {_heading(hit.passage)}"
+    if not out.hits:
+        yield "No passages found."
+    yield ""
+    yield f"<sub>{escaped(f'{out.mode}, index {out.index}')}</sub>"
+
+
+def _heading(source: Source) -> str:
+    title = escaped(source.title or "(no title)")
+    address = link(source)
+    named = f"[{title}](<{address}>)" if address else f"*{title}*"
+    marked = f" **{warning(source)}**" if warning(source) else ""
+    known = escaped(facts(source))
+    return f"{named}{f' ({known})' if known else ''} `{safe(source.id)}`{marked}"

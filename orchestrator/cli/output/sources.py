@@ -1,0 +1,104 @@
+"""Sources of an answer: their numbers, links and facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from urllib.parse import quote
+
+from posology.published.answers import AskOutput, Evidence, Source, Status
+
+#: characters of a DOI that a link keeps
+_DOI = "/:;()._-"
+#: references in an answer, by passage id: ``[pmid:123, 2015, Review]``
+_BRACKETS = re.compile(r"\[([^\[\]]+)\]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cited:
+    """A passage with its verified quotes."""
+
+    #: from 1, in the order of the first quote
+    number: int
+    source: Source
+    evidence: tuple[Evidence, ...]
+
+
+def cited(out: AskOutput) -> tuple[Cited, ...]:
+    """Return the quoted passages of an answer, each once."""
+    order = {name: n for n, name in enumerate(dict.fromkeys(e.passage.id for e in out.evidence), 1)}
+    ranked = sorted(out.evidence, key=lambda one: order[one.passage.id])
+    return tuple(
+        Cited(number=number, source=(quotes := tuple(group))[0].passage, evidence=quotes)
+        for number, group in groupby(ranked, key=lambda one: order[one.passage.id])
+    )
+
+
+def answer_text(out: AskOutput) -> str:
+    """Return the answer or the reason of the refusal, with the numbers of sources in brackets.
+
+    It is empty if the answer only repeats the quotes, as the offline reader's does.
+    """
+    if out.answer is None:
+        return out.refusal or ""
+    if not out.judged and out.evidence:
+        return ""
+    numbers = {one.source.id: str(one.number) for one in cited(out)}
+
+    def bracket(found: re.Match[str]) -> str:
+        items = [item.strip() for item in re.split(r"[,;]", found[1])]
+        if not any(item in numbers for item in items):
+            return found[0]
+        return f"[{', '.join(numbers.get(item, item) for item in items)}]"
+
+    return _BRACKETS.sub(bracket, out.answer)
+
+
+def outcome(out: AskOutput) -> str:
+    """Return the outcome in words."""
+    match out.status:
+        case Status.REFUSED:
+            return "refused"
+        case Status.UNSUPPORTED:
+            return "UNSUPPORTED: none of its quotes was found in the passages"
+        case Status.ANSWERED:
+            return "answered" if out.judged else "Passages found (no language model read them)"
+
+
+def link(source: Source) -> str | None:
+    """Return the address of an article at PubMed, PubMed Central or its publisher; ``None``: unknown."""
+    if source.pmid:
+        return f"https://pubmed.ncbi.nlm.nih.gov/{quote(source.pmid, safe='')}/"
+    if source.pmcid:
+        return f"https://pmc.ncbi.nlm.nih.gov/articles/{quote(source.pmcid, safe='')}/"
+    if source.doi:
+        return f"https://doi.org/{quote(source.doi, safe=_DOI)}"
+    return None
+
+
+def facts(source: Source) -> str:
+    """Return journal, year, identifier, publication types and section, as far as known."""
+    known: list[str] = [
+        " ".join(filter(None, (source.journal, str(source.year) if source.year else ""))),
+        f"PMID {source.pmid}" if source.pmid else "",
+        *source.publication_types,
+        source.section or "",
+    ]
+    return ", ".join(filter(None, known))
+
+
+def warning(source: Source) -> str:
+    """Return the notice that a reader must see; empty: none."""
+    if source.retracted:
+        return "RETRACTED"
+    return "EXPRESSION OF CONCERN" if source.concern else ""
+
+
+def articles(sources: Iterable[Source]) -> Sequence[Source]:
+    """Return each article once, whichever of its parts were found."""
+    found: dict[str, Source] = {}
+    for one in sources:
+        found.setdefault(one.parent or one.id, one)
+    return list(found.values())

@@ -1,0 +1,88 @@
+"""Tables that fit their reader: no cell is ever cut.
+
+A table that is wider than the terminal is printed as a list of records. In a pipe a table has no borders, and its width
+is that of its cells.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from decimal import Decimal
+
+from rich.console import Console, Group, RenderableType
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.output.words import safe
+
+#: wider than any table
+_ANY = 100_000
+
+
+def plain_table(*columns: str, left: Collection[str] = (), title: str | None = None) -> Table:
+    """Return a table without borders; columns are right-aligned, except those in ``left``."""
+    text = None if title is None else Text(safe(title))
+    table = Table(box=None, pad_edge=False, header_style="bold", title=text, title_justify="left")
+    for name in columns:
+        table.add_column(name, no_wrap=True, justify="left" if name in left else "right")
+    return table
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table; as records if its words do not fit the width of the terminal."""
+    if not console.is_terminal:
+        table.box = None
+    needed = Measurement.get(console, console.options.update(max_width=_ANY), table)
+    if not console.is_terminal:
+        table.width = needed.maximum
+        # rich fills lines with spaces, which a pipe has no use for
+        with console.capture() as captured:
+            console.print(table, soft_wrap=True, crop=False)
+        lines = (line.rstrip() for line in captured.get().splitlines())
+        console.out("\n".join(lines), highlight=False)
+    elif needed.minimum > console.width:
+        console.print(Group(*_records(table)))
+    else:
+        console.print(table)
+
+
+def print_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as CSV with a header; ``None`` is an empty field, an amount has all of its digits."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_field(value) for value in row] for row in rows)
+    sys.stdout.flush()
+
+
+def _field(value: object) -> object:
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return safe(value) if isinstance(value, str) else value
+
+
+def _records(table: Table) -> Iterator[RenderableType]:
+    """Yield the rows one below the other: the first cell, then a line for each other one that says anything."""
+    if table.title:
+        yield table.title if isinstance(table.title, Text) else Text(str(table.title))
+    first, *others = table.columns
+    names = [_text(column.header) for column in others]
+    width = max((len(name) for name in names), default=0)
+    for head, *cells in zip(first.cells, *(column.cells for column in others), strict=True):
+        if _text(head).strip():
+            yield _named(_text(first.header), 0, head)
+        for name, cell in zip(names, cells, strict=True):
+            if _text(cell).strip():
+                yield Padding(_named(name, width, cell), (0, 0, 0, 2))
+
+
+def _named(name: str, width: int, cell: RenderableType) -> Text:
+    value = cell if isinstance(cell, Text) else Text(_text(cell))
+    return Text.assemble((f"{name:<{width}}  " if name.strip() else "", "dim"), value)
+
+
+def _text(cell: RenderableType) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)

@@ -1,0 +1,134 @@
+"""Answers and searches as plain text: no boxes, no colours, no wrapping, so that a pipe can search and paste it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, warning
+from orchestrator.cli.output.words import coverage_text, footer, place, safe
+from posology.index.search.filters import describe
+from posology.published.answers import (
+    AskOutput,
+    Disagreement,
+    PassageOutput,
+    Position,
+    Source,
+)
+from posology.types import Filters, Resolution
+
+if TYPE_CHECKING:
+    from posology.published.literature import SearchOutput
+
+_INDENT = "    "
+
+
+def answer_as_text(out: AskOutput, *, title: str | None = None) -> str:
+    """Return an answer or a refusal with its sources."""
+    return _joined(_answer(out, title))
+
+
+def search_as_text(out: SearchOutput) -> str:
+    """Return the passages of a search, best first, one line each and a line for its link."""
+    return _joined(_search(out))
+
+
+def passage_as_text(out: PassageOutput) -> str:
+    """Return a passage in full, with the known facts of its article."""
+    return _joined(_passage(out))
+
+
+def heading(source: Source) -> str:
+    """Return title, facts and warning of a source in one line."""
+    known = facts(source)
+    return "  ".join(
+        filter(None, (source.title or "(no title)", f"({known})" if known else "", warning(source)))
+    )
+
+
+def _joined(lines: Iterator[str]) -> str:
+    return "".join(f"{safe(line).rstrip()}\n" for line in lines)
+
+
+def _answer(out: AskOutput, title: str | None) -> Iterator[str]:
+    yield out.question
+    yield f"{title}: {outcome(out)}" if title else outcome(out)
+    body = "  ".join(filter(None, (out.choice, answer_text(out))))
+    if body:
+        yield ""
+        yield body
+    for one in cited(out):
+        yield ""
+        yield f"[{one.number}] {heading(one.source)}"
+        for item in one.evidence:
+            yield f"{_INDENT}“{_line(item.quote)}”"
+        where = ", ".join(f"{item.start}–{item.end}" for item in one.evidence)
+        yield f"{_INDENT}{'  '.join(filter(None, (link(one.source), one.source.id)))}  characters {where}"
+    for conflict in out.conflicts:
+        yield ""
+        yield from _conflict(conflict)
+    for remark in out.notes:
+        yield ""
+        yield f"! {remark}"
+    if out.coverage is not None:
+        yield ""
+        yield coverage_text(out.coverage)
+    yield ""
+    yield footer(out)
+
+
+def _passage(out: PassageOutput) -> Iterator[str]:
+    source = out.passage
+    yield heading(source)
+    yield ""
+    yield out.text
+    yield ""
+    known = {
+        "id": source.id,
+        "link": link(source),
+        "DOI": source.doi,
+        "PMCID": source.pmcid,
+        "published": source.published,
+        "part of": source.parent,
+        "trials": ", ".join(source.trials),
+        "MeSH": "; ".join(out.mesh),
+        "languages": ", ".join(out.languages),
+        "collection": source.source,
+        "index": out.index,
+    }
+    yield from (f"{name:<12}{value}" for name, value in known.items() if value)
+
+
+def _conflict(conflict: Disagreement) -> Iterator[str]:
+    yield f"Sources disagree: {conflict.claim}"
+    for word, side in (("for", conflict.supporting), ("against", conflict.opposing)):
+        for one in side:
+            yield from _position(word, one)
+    if conflict.resolution is Resolution.UNRESOLVED:
+        yield f"{_INDENT}unresolved: {conflict.how}"
+    else:
+        yield f"{_INDENT}resolved in favour of the {conflict.resolution} side: {conflict.how}"
+
+
+def _position(word: str, position: Position) -> Iterator[str]:
+    yield f"{_INDENT}{word} {position.level}: {heading(position.passage)}"
+    for quote in position.quotes:
+        yield f"{_INDENT * 2}“{_line(quote)}”"
+
+
+def _search(out: SearchOutput) -> Iterator[str]:
+    for number, hit in enumerate(out.hits, 1):
+        yield f"{number}. {hit.passage.id}  {heading(hit.passage)}"
+        places = (f"{name} {place(hit, name)}" for name in ("fused", "dense", "bm25"))
+        yield f"{_INDENT}{'  '.join(filter(None, (link(hit.passage), *places)))}"
+        for also in hit.also:
+            yield f"{_INDENT}= {also.id} ({also.why})"
+    if not out.hits:
+        yield "no passages found"
+    if out.filters:
+        yield f"filters: {describe(out.filters.to(Filters))}"
+    yield f"{out.mode}: {out.query} · index {out.index} · {out.seconds * 1000:.0f} ms"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

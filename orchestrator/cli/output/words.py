@@ -1,0 +1,89 @@
+"""External text made safe, and facts of answers in words.
+
+All external text (questions, passages, replies) is sanitised: terminals obey control characters, and literature
+files may contain any.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from decimal import Decimal
+
+from posology.published.answers import AskOutput, CoverageOutput, Ranked
+from posology.published.calls import Spending, UsageOutput
+
+#: categories of what is not seen: controls, surrogates, and formats such as zero-width characters, tags and overrides of
+#: the reading direction
+_UNSEEN = ("Cc", "Cs", "Cf")
+_SEPARATORS = ("Zl", "Zp")
+
+
+def safe(text: str) -> str:
+    """Return the text without characters that are not seen; separators of lines other than the newline become spaces."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        " " if unicodedata.category(c) in _SEPARATORS else c
+        for c in text
+        if c in "\n\t" or unicodedata.category(c) not in _UNSEEN
+    )
+
+
+def money(cost: Decimal | None) -> str:
+    """Format dollars with 4 or, below one cent, 6 decimals."""
+    if cost is None:
+        return "unknown"
+    if cost == 0:
+        return "$0"
+    return f"${cost:.6f}" if cost < Decimal("0.01") else f"${cost:.4f}"
+
+
+def cost(spent: Spending) -> str:
+    """Format the cost; if it is unknown, its upper bound."""
+    if spent.cost_usd is not None:
+        return money(spent.cost_usd)
+    return f"unknown, at most {money(spent.charged_usd)}"
+
+
+def tokens(spent: Spending) -> str:
+    """Format input and output tokens; marks unknown attempts."""
+    known = usage(spent.usage)
+    return known if spent.usage_complete else f"{known} + unknown"
+
+
+def usage(used: UsageOutput) -> str:
+    """Format input and output tokens."""
+    return f"{used.total_input:,} in + {used.total_output:,} out"
+
+
+def coverage_text(coverage: CoverageOutput) -> str:
+    """Describe the partitions that were read, and those that were not."""
+    return (
+        f"{coverage.partitions} partitions: {coverage.found} with findings, {coverage.empty} without "
+        f"relevant passages, {coverage.failed} failed; {coverage.calls} calls"
+    )
+
+
+def footer(out: AskOutput) -> str:
+    """Return model, strategy, passages read, tokens, cost, calls and time in one line."""
+    spent = out.spending
+    attempts = len(spent.attempts)
+    there = len(out.retrieved)
+    passages = f"{there} passages" if out.read == there else f"{out.read} of {there} passages"
+    return " · ".join(
+        (
+            safe(out.model),
+            out.strategy,
+            f"{passages} read",
+            f"{tokens(spent)} tokens",
+            f"cost {cost(spent)}",
+            f"{attempts} call{'' if attempts == 1 else 's'}",
+            f"{out.seconds:.2f} s",
+        )
+    )
+
+
+def place(hit: Ranked, method: str) -> str:
+    """Return the place and score of a passage in a ranking."""
+    found, score = getattr(hit, method), getattr(hit, f"{method}_score")
+    return "–" if found is None else f"{found} ({score:.3f})"

@@ -1,0 +1,77 @@
+"""Writing of answers and searches to standard output, in the format that was asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from orchestrator.cli.common import print_json
+from orchestrator.cli.output.formats import Format
+
+if TYPE_CHECKING:
+    from posology.published.answers import AskOutput, PassageOutput
+    from posology.published.literature import SearchOutput
+
+
+def write_answer(out: AskOutput, form: Format) -> None:
+    """Print an answer or a refusal; citations are those of its quoted passages."""
+    match form:
+        case Format.JSON:
+            print_json(out)
+        case Format.TEXT:
+            from orchestrator.cli.terminal import show_answer
+
+            show_answer(Console(), out)
+        case Format.MARKDOWN:
+            from orchestrator.cli.output.markdown import answer_as_markdown
+
+            _write(answer_as_markdown(out))
+        case _:
+            from orchestrator.cli.output.citations import citations
+
+            _write(citations((item.passage for item in out.evidence), form))
+
+
+def write_search(out: SearchOutput, form: Format) -> None:
+    """Print the passages of a search; citations are those of all of them."""
+    match form:
+        case Format.JSON:
+            print_json(out)
+        case Format.TEXT:
+            from orchestrator.cli.terminal import show_search
+
+            show_search(Console(), out)
+        case Format.MARKDOWN:
+            from orchestrator.cli.output.markdown import search_as_markdown
+
+            _write(search_as_markdown(out))
+        case _:
+            from orchestrator.cli.output.citations import citations
+
+            _write(citations((hit.passage for hit in out.hits), form))
+
+
+def write_passage(out: PassageOutput, form: Format) -> None:
+    """Print a passage in full, or the citation of its article."""
+    match form:
+        case Format.JSON:
+            print_json(out)
+        case Format.TEXT:
+            from orchestrator.cli.output.text import passage_as_text
+
+            _write(passage_as_text(out))
+        case Format.MARKDOWN:
+            from orchestrator.cli.output.markdown import passage_as_markdown
+
+            _write(passage_as_markdown(out))
+        case _:
+            from orchestrator.cli.output.citations import citations
+
+            _write(citations((out.passage,), form))
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Commands that set Posology up: configuration, keys, and a check of this machine."""

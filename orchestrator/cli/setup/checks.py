@@ -1,0 +1,210 @@
+"""The checks of ``posology doctor``: each looks at one thing and says what to do about it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from orchestrator.cli.setup.forms import CheckOutput
+from orchestrator.settings import Settings, load_settings, origins
+from posology.errors import PosologyError
+
+#: first version of Python that is supported
+_PYTHON = (3, 11)
+_GIB = 1024**3
+#: free bytes on disk below which an ingest will fail, and below which a large one may
+_DISK, _MUCH_DISK = _GIB, 10 * _GIB
+#: MiB of memory below which encoding fails, and below which workers share the encoder's memory badly
+_MEMORY, _MUCH_MEMORY = 1_024, 4_096
+#: seconds for Redis to reply
+_REPLY = 5.0
+_PORT = 8000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Machine:
+    """Input of the checks."""
+
+    settings: Settings
+    environment: Mapping[str, str]
+    #: given with ``--index``; ``None``: as configured
+    index: str | None
+
+
+def checks(environment: Mapping[str, str], index: str | None) -> Iterator[CheckOutput]:
+    """Yield the result of each check; none raises.
+
+    Args:
+        environment: of this process; its ``PATH`` is searched for ``redis-server``.
+        index: place of the index; ``None``: as configured.
+    """
+    yield _python()
+    try:
+        settings = load_settings()
+    except PosologyError as error:
+        yield _bad("configuration", str(error), "Correct it; the other checks need it.")
+        return
+    machine = Machine(settings=settings, environment=environment, index=index)
+    for name, check in _CHECKS.items():
+        try:
+            yield check(machine)
+        except PosologyError as error:
+            yield _bad(name, str(error), "Do what the message says.")
+        except OSError as error:
+            yield _bad(name, error.strerror or str(error), "Check the rights and the path.")
+
+
+def _python() -> CheckOutput:
+    found = f"{platform.python_version()} on {platform.platform()}"
+    if sys.version_info < _PYTHON:
+        return _bad("python", found, "Install Python 3.11 or newer.")
+    return _good("python", found)
+
+
+def _configuration(machine: Machine) -> CheckOutput:
+    sources = {one.source for one in origins(machine.settings)} - {"default"}
+    return _good("configuration", f"from {', '.join(sorted(sources)) or 'defaults'}")
+
+
+def _redis(machine: Machine) -> CheckOutput:
+    from orchestrator.jobs.place import known_store
+    from orchestrator.stack.ping import Ping, ping
+    from orchestrator.stack.redis_server import find_server
+    from posology.store.connection import shown
+
+    url = known_store(machine.settings)
+    if url is None:
+        server = find_server(machine.environment.get("PATH"))
+        return _good("redis", f"no stack runs; `posology up` starts {server}")
+
+    async def asked() -> Ping:
+        with anyio.move_on_after(_REPLY):
+            return await ping(url)
+        return Ping.SILENT
+
+    reply = anyio.run(asked)
+    if reply is Ping.SILENT:
+        return _bad(
+            "redis", f"{shown(url)} does not reply", "Start it, or correct POSOLOGY_REDIS_URL."
+        )
+    return _good("redis", f"{shown(url)} is {reply}")
+
+
+def _disk(machine: Machine) -> CheckOutput:
+    place = Path(machine.settings.home).absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    found = f"{free / _GIB:.1f} GiB free for {machine.settings.home}"
+    if free < _DISK:
+        return _bad("disk", found, "Free some space, or set POSOLOGY_HOME to another disk.")
+    if free < _MUCH_DISK:
+        return _remark("disk", found, "100,000 abstracts take about 6 GiB.")
+    return _good("disk", found)
+
+
+def _memory(machine: Machine) -> CheckOutput:  # noqa: ARG001 - as all checks
+    from orchestrator.stack.redis_server import half_of_memory
+
+    total = 2 * half_of_memory()
+    found = f"{total / 1024:.1f} GiB"
+    if total < _MEMORY:
+        return _bad("memory", found, "Use a machine with at least 1 GiB; the encoder needs it.")
+    if total < _MUCH_MEMORY:
+        return _remark("memory", found, "Run one worker: each loads an encoder.")
+    return _good("memory", found)
+
+
+def _encoder(machine: Machine) -> CheckOutput:
+    from orchestrator.models import Models
+    from posology.hub import DEFAULT
+
+    settings = machine.settings
+    name = settings.embedder or DEFAULT
+    if name.startswith("openai:"):
+        return _good("encoder", f"{name} (paid, not called)")
+    embedder = Models(settings.embedder, settings.embedding).embedder()
+    embedder.encode_query("Does aspirin help?")
+    return _good("encoder", f"{embedder.name}, {embedder.dim} dimensions")
+
+
+def _index(machine: Machine) -> CheckOutput:
+    from orchestrator.service import index_place
+    from posology.index.connection import require
+    from posology.index.store import Index
+
+    if machine.index is None and machine.settings.index is None:
+        return _remark(
+            "index", "none is configured", "Build one: posology ingest PATH --index ./index"
+        )
+    place = index_place(machine.settings, machine.index)
+    require(place)
+    index = Index.open(place)
+    return _good("index", f"{index.count():,} passages at {place}, made with {index.meta.embedder}")
+
+
+def _keys(machine: Machine) -> CheckOutput:
+    from orchestrator.settings import key_providers
+
+    settings = machine.settings
+    there = [name for name in key_providers() if settings.credentials(name).api_key]
+    provider = settings.model.partition(":")[0]
+    found = f"keys of {', '.join(there)}" if there else "no keys"
+    if provider in key_providers() and provider not in there:
+        # a server of one's own may need none
+        if settings.credentials(provider).base_url:
+            return _remark("keys", f"{found}; {settings.model} is on a server of yours", "")
+        return _bad("keys", f"{found}; {settings.model} needs one", f"posology keys set {provider}")
+    if not there:
+        return _remark(
+            "keys",
+            f"{found}; {settings.model} needs none",
+            "For a language model: posology keys set openai",
+        )
+    return _good("keys", found)
+
+
+def _ports(machine: Machine) -> CheckOutput:
+    from orchestrator.stack.folder import read_stack
+    from orchestrator.stack.ports import port_is_free
+
+    stack = read_stack(Path(machine.settings.home))
+    if stack is not None and stack.api_url:
+        return _good("ports", f"the API runs at {stack.api_url}")
+    if not port_is_free("127.0.0.1", _PORT):
+        return _remark(
+            "ports",
+            f"another program uses port {_PORT}",
+            "posology up --port 0 takes any free port.",
+        )
+    return _good("ports", f"port {_PORT} is free")
+
+
+def _good(name: str, found: str) -> CheckOutput:
+    return CheckOutput(name=name, ok=True, found=found, remedy=None)
+
+
+def _remark(name: str, found: str, remedy: str) -> CheckOutput:
+    return CheckOutput(name=name, ok=None, found=found, remedy=remedy or None)
+
+
+def _bad(name: str, found: str, remedy: str) -> CheckOutput:
+    return CheckOutput(name=name, ok=False, found=found, remedy=remedy)
+
+
+_CHECKS: Mapping[str, Callable[[Machine], CheckOutput]] = {
+    "configuration": _configuration,
+    "redis": _redis,
+    "disk": _disk,
+    "memory": _memory,
+    "encoder": _encoder,
+    "index": _index,
+    "keys": _keys,
+    "ports": _ports,
+}

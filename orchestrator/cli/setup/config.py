@@ -1,0 +1,134 @@
+"""``posology config`` and ``posology init``."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from orchestrator.cli.common import JsonOption, errors, print_json
+from orchestrator.configuration.files import NAME, locations
+from orchestrator.settings import (
+    Settings,
+    config_choice,
+    config_files,
+    known_keys,
+    load_settings,
+    origins,
+)
+from posology.errors import ConfigurationError
+
+app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
+
+#: columns of the comments in a written file
+_WIDTH = 100
+
+
+@app.command("show")
+def show(
+    *,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only settings that are not at their default.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show each setting's value and where it comes from.
+
+    Later sources win: default, posology.toml in the user's configuration folder, posology.toml in the current folder,
+    environment variable, option of a command. Secrets are not shown.
+    """
+    from orchestrator.cli.output.tables import plain_table, print_table
+    from orchestrator.cli.output.words import safe
+    from orchestrator.cli.setup.forms import ConfigOutput, SettingOutput
+
+    with errors(as_json=as_json):
+        found = [
+            SettingOutput(**asdict(one))
+            for one in origins(load_settings())
+            if not changed or one.source != "default"
+        ]
+        out = ConfigOutput(
+            settings=tuple(found),
+            files=tuple(str(file.path) for file in config_files()),
+            places=tuple(map(str, locations(config_choice()))),
+        )
+        if as_json:
+            print_json(out)
+            return
+        table = plain_table("setting", "value", "from", left=("setting", "value", "from"))
+        for one in found:
+            hidden = "(hidden)" if one.secret and one.source != "default" else "–"
+            # a long path is cut by nobody: it goes on in the next line
+            table.add_row(
+                one.name, safe(one.value if one.value is not None else hidden), safe(one.source)
+            )
+        for column in table.columns[1:]:
+            column.no_wrap, column.overflow = False, "fold"
+        console = Console()
+        print_table(console, table)
+        for place in out.places:
+            state = "read" if place in out.files else "not there"
+            console.print(f"{place}: {state}", soft_wrap=True, markup=False, highlight=False)
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")] = Path(NAME),
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Write a commented configuration file with every setting at its default."""
+    with errors(as_json=False):
+        text = "".join(_template())
+        try:
+            with path.open("w" if force else "x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise ConfigurationError(
+                f"{path} exists: edit it, or replace it with --force"
+            ) from None
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
+        sys.stdout.write(f"{path}\n")
+
+
+def _template() -> Iterator[str]:
+    yield (
+        "# Configuration of Posology. Remove the # before a setting to change it.\n"
+        "# Environment variables and options of commands come before this file.\n"
+        "# Keys of providers do not belong here: `posology keys set openai` stores one.\n"
+    )
+    for name, key in known_keys().items():
+        field = Settings.model_fields.get(name)
+        if key.secret:
+            continue
+        about = field.description if field else f"Address of a server, as in {key.variable}."
+        default = None if field is None else field.default
+        yield "\n"
+        for line in textwrap.wrap(" ".join((about or "").split()), _WIDTH):
+            yield f"# {line}\n"
+        yield f"# {name} = {_toml(default)}\n"
+
+
+def _toml(value: Any) -> str:
+    """Return a default as TOML; a setting without one gets an empty text to fill in."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"{value}"
+        case Decimal():
+            return f"{value:f}"
+        case Enum():
+            return f'"{value.value}"'
+        case None:
+            return '""'
+        case _:
+            return f'"{value}"'

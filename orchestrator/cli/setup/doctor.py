@@ -1,0 +1,43 @@
+"""``posology doctor``: a check of this machine."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json
+from orchestrator.environment import environment
+from posology.errors import ConfigurationError
+
+_MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("bad", "red")}
+
+
+def doctor(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
+    """Check Python, configuration, Redis, disk, memory, encoder, index, keys and ports, each with its remedy.
+
+    Exit status 4: something is wrong. No model is called, and nothing is changed.
+    """
+    from orchestrator.cli.output.words import safe
+    from orchestrator.cli.setup.checks import checks
+    from orchestrator.cli.setup.forms import DoctorOutput
+
+    with errors(as_json=as_json):
+        console = Console()
+        found = []
+        for one in checks(environment(), index):
+            found.append(one)
+            if as_json:
+                continue
+            word, colour = _MARKS[one.ok]
+            line = Text.assemble(
+                (f"{word:<5}", colour), (f"{one.name:<14}", "bold"), safe(one.found)
+            )
+            console.print(line, soft_wrap=True)
+            if one.remedy:
+                console.print(Text(f"{'':<19}{safe(one.remedy)}"), soft_wrap=True)
+        out = DoctorOutput(ok=all(one.ok is not False for one in found), checks=tuple(found))
+        if as_json:
+            print_json(out)
+    if not out.ok:
+        raise typer.Exit(ConfigurationError.exit_code)

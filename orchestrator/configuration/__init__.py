@@ -1,0 +1,1 @@
+"""Configuration files and stored keys: where they are, and how they are read and written."""

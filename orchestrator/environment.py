@@ -1,0 +1,46 @@
+"""The environment of this process, for its libraries and its children; settings are read in ``orchestrator.settings``.
+
+Imports nothing heavy: every command begins here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from orchestrator.deferred import LANCE_CLIENT, defer
+
+#: environment variables that libraries read at import; the user's own values win
+_FOR_LIBRARIES = {
+    # progress bars and warnings would appear in the middle of an answer
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+    # it warns about problems that it handles itself, once for every file
+    "LANCEDB_LOG": "error",
+    # Rust threads inside worker threads slow each other down
+    "TOKENIZERS_PARALLELISM": "false",
+    # idle OpenMP threads spin by default, and starve other processes on the same cores
+    "OMP_WAIT_POLICY": "PASSIVE",
+    # products of a few hundred rows end before a second thread wakes, and it spins after each
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+def environment() -> Mapping[str, str]:
+    """Return the whole environment, for child processes."""
+    return dict(os.environ)
+
+
+def debug_wanted() -> bool:
+    """Return whether tracebacks are wanted; works even if settings are invalid."""
+    return os.environ.get("POSOLOGY_DEBUG", "").lower() not in ("", "0", "false", "no", "off")
+
+
+def prepare_libraries() -> None:
+    """Set environment variables that libraries read, and defer what LanceDB imports and hardly needs.
+
+    The user's own values stay. Call it before torch, transformers or LanceDB is imported.
+    """
+    defer(LANCE_CLIENT)
+    for name, value in _FOR_LIBRARIES.items():
+        os.environ.setdefault(name, value)

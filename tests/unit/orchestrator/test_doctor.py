@@ -1,0 +1,79 @@
+"""What ``posology doctor`` finds, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+from orchestrator.cli.app import app
+from posology.errors import ConfigurationError
+
+SCHEMA = Path(__file__).resolve().parents[3] / "docs" / "schema" / "doctor.json"
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POSOLOGY_EMBEDDER", str(tiny_encoder))
+
+
+def doctor(*words: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    done = CliRunner().invoke(app, ["doctor", "--json", *words])
+    out = json.loads(done.stdout)
+    jsonschema.validate(out, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    assert out["ok"] is (done.exit_code == 0)
+    return done.exit_code, {one["name"]: one for one in out["checks"]}
+
+
+def test_a_machine_without_anything_is_fine_with_remarks() -> None:
+    status, found = doctor()
+    assert status == 0
+    assert list(found) == [
+        "python", "configuration", "redis", "disk", "memory", "encoder", "index", "keys", "ports",
+    ]  # fmt: skip
+    assert (found["encoder"]["ok"], found["redis"]["ok"]) == (True, True)
+    assert (found["index"]["ok"], found["keys"]["ok"]) == (None, None)
+    assert "posology ingest" in found["index"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "check"),
+    [
+        ("POSOLOGY_REDIS_URL", "redis://127.0.0.1:1/0", "redis"),
+        ("POSOLOGY_REDIS_URL", "no address", "redis"),
+        ("POSOLOGY_EMBEDDER", "/nowhere", "encoder"),
+        ("POSOLOGY_INDEX", "/nowhere", "index"),
+        ("POSOLOGY_MODEL", "openai:gpt-4o-mini", "keys"),
+        ("POSOLOGY_ATTEMPTS", "0", "configuration"),
+    ],
+)
+def test_what_is_wrong_is_named_with_a_remedy(
+    variable: str, value: str, check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    status, found = doctor()
+    assert status == ConfigurationError.exit_code
+    assert [name for name, one in found.items() if one["ok"] is False] == [check]
+    assert found[check]["remedy"]
+
+
+@pytest.mark.slow
+def test_a_server_that_never_replies_is_given_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("POSOLOGY_REDIS_URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
+        status, found = doctor()
+    assert (status, found["redis"]["ok"]) == (4, False)
+
+
+def test_no_key_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-indeed")
+    done = CliRunner().invoke(app, ["doctor"])
+    assert done.exit_code == 0
+    assert "keys of openai" in done.stdout
+    assert "sk-very" not in done.output

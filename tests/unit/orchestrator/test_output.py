@@ -1,0 +1,227 @@
+"""Answers and searches in every format."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+import rispy
+import typer
+from bibtexparser.entrypoint import parse_string
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from rich.console import Console
+
+from orchestrator.cli.output.citations import bibtex, citations, csl, ris
+from orchestrator.cli.output.formats import Format, OutputOptions
+from orchestrator.cli.output.markdown import answer_as_markdown, escaped
+from orchestrator.cli.output.sources import answer_text, cited, link
+from orchestrator.cli.output.text import answer_as_text
+from orchestrator.cli.terminal import show_answer
+from posology.published.answers import AskOutput, CoverageOutput, Evidence, Ranked, Source, Status
+from posology.published.calls import Spending, UsageOutput
+from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput
+from posology.types import Form
+
+WORDS = st.text(
+    st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=40
+)
+
+
+def source(name: str = "pmid:1", **given: Any) -> Source:
+    facts: dict[str, Any] = {
+        "pmid": "1", "title": "A title", "journal": "J Trials", "year": 2015,
+        "publication_types": (), "retracted": False, "source": None,
+    }  # fmt: skip
+    return Source(id=name, **facts | given)
+
+
+def quote(of: Source, start: int, words: str) -> Evidence:
+    return Evidence(
+        passage=of, start=start, end=start + len(words), quote=words, context_start=start - 5,
+        context=f"Then {words} So.",
+    )  # fmt: skip
+
+
+def ranked(of: Source) -> Ranked:
+    return Ranked(passage=of, dense=1, bm25=1, fused=1, dense_score=1, bm25_score=1, fused_score=1)
+
+
+ONE, TWO, THREE = source("pmid:1"), source("pmid:2", pmid="2"), source("pmid:3", pmid="3")
+
+
+def answer(**given: Any) -> AskOutput:
+    fields: dict[str, Any] = {
+        "status": Status.ANSWERED,
+        "question": "Does it?",
+        "form": Form.FREE,
+        "model": "openai:x",
+        "answer": "It does [pmid:2]. Others say so [pmid:1; pmid:3], [sic].",
+        "choice": None,
+        "refusal": None,
+        "evidence": (quote(TWO, 10, "It did."), quote(ONE, 20, "Yes."), quote(TWO, 40, "Again.")),
+        "dropped_quotes": 0,
+        "notes": (),
+        "conflicts": (),
+        "coverage": None,
+        "strategy": "direct",
+        "decision": DecisionOutput(dose=DoseOutput(strategy="direct"), policy="p", reason="r"),
+        "spending": Spending(
+            attempts=(), usage=UsageOutput(), usage_complete=True, cost_usd=Decimal(0),
+            charged_usd=Decimal(0),
+        ),
+        "retrieved": tuple(map(ranked, (ONE, TWO, THREE))),
+        "index": "i@1",
+        "retrieval_seconds": 0.0,
+        "seconds": 0.0,
+    }  # fmt: skip
+    return AskOutput(**fields | given)
+
+
+def test_the_answer_and_its_sources_have_one_numbering() -> None:
+    out = answer()
+    assert [(one.number, one.source.id, len(one.evidence)) for one in cited(out)] == [
+        (1, "pmid:2", 2),
+        (2, "pmid:1", 1),
+    ]
+    assert answer_text(out) == "It does [1]. Others say so [2, pmid:3], [sic]."
+
+
+def test_the_offline_readers_quotes_are_not_called_an_answer() -> None:
+    out = answer(model="offline:extractive", answer="“It did.” [pmid:2]")
+    text = answer_as_text(out)
+    assert "Passages found (no language model read them)" in text
+    assert "answered" not in text
+    assert text.count("It did.") == 1
+    assert not out.judged
+    assert "answered" in answer_as_text(answer())
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({}, 3),
+        ({"decision": DecisionOutput(dose=DoseOutput(strategy="direct", passages=2), policy="", reason="")}, 2),
+        ({"rungs": (StepOutput(passages=1, first=1, usage=None, refused=False),)}, 2),
+        ({"rungs": (StepOutput(passages=1, first=0, usage=None, refused=True),),
+          "coverage": CoverageOutput(partitions=1, found=1, empty=0, failed=0, calls=2)}, 3),
+    ],
+)  # fmt: skip
+def test_the_footer_counts_the_passages_that_calls_showed(given: dict[str, Any], read: int) -> None:
+    out = answer(**given)
+    assert out.read == read
+    shown = "3 passages read" if read == 3 else f"{read} of 3 passages read"
+    assert shown in answer_as_text(out)
+
+
+def test_a_pipe_gets_no_boxes_and_a_terminal_does() -> None:
+    console = Console(file=io.StringIO(), width=40)
+    show_answer(console, answer())
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue() == answer_as_text(answer())
+    assert not set("│╭╮╰╯─\x1b") & set(console.file.getvalue())
+    boxed = Console(file=io.StringIO(), width=40, force_terminal=True)
+    show_answer(boxed, answer())
+    assert isinstance(boxed.file, io.StringIO)
+    assert "╭" in boxed.file.getvalue()
+
+
+def test_the_link_is_the_best_known() -> None:
+    assert link(ONE) == "https://pubmed.ncbi.nlm.nih.gov/1/"
+    known = source(pmid=None, pmcid="PMC7", doi="10.1/a")
+    assert link(known) == "https://pmc.ncbi.nlm.nih.gov/articles/PMC7/"
+    assert link(source(pmid=None, doi="10.1/a<b>#c")) == "https://doi.org/10.1/a%3Cb%3E%23c"
+    assert link(source(pmid=None)) is None
+
+
+@given(title=WORDS, journal=WORDS)
+def test_ris_is_read_back(title: str, journal: str) -> None:
+    one = source(title=title, journal=journal or None, doi="10.1/x_y", published="2015-07")
+    two = source("pmid:9", pmid="9")
+    back = rispy.loads(ris([one, two]))
+    assert len(back) == 2
+    assert back[0].get("title", "") == " ".join(title.split())
+    assert back[0]["doi"] == "10.1/x_y"
+    assert back[0]["year"] == "2015"
+    assert back[1]["accession_number"] == "9"
+
+
+@given(title=WORDS, journal=WORDS)
+def test_bibtex_is_read_back(title: str, journal: str) -> None:
+    one = source(title=title, journal=journal, doi="10.1/x{y")
+    library = parse_string(bibtex([one, source("pmid:9", pmid="9"), one]))
+    assert not library.failed_blocks
+    assert [entry.key for entry in library.entries] == ["pmid_1", "pmid_9", "pmid_1_2"]
+    fields = library.entries[0].fields_dict
+    assert fields["year"].value == "2015"
+    assert fields["doi"].value == "10.1/x%7By"
+    if title.strip():
+        assert plain(fields["title"].value) == " ".join(title.split())
+
+
+def plain(tex: str) -> str:
+    """Undo the escapes, one at a time from the left."""
+    found = tex.strip()[1:-1]
+    names = {"textbackslash{}": "\\", "textasciitilde{}": "~", "textasciicircum{}": "^"}
+    text, at = "", 0
+    while at < len(found):
+        if found[at] != "\\":
+            text, at = text + found[at], at + 1
+            continue
+        name = next((name for name in names if found.startswith(name, at + 1)), None)
+        text += names[name] if name else found[at + 1]
+        at += 1 + len(name) if name else 2
+    return text
+
+
+def test_csl_has_what_is_known_and_nothing_else() -> None:
+    known = source(published="2015-07-05", doi="10.1/a")
+    (back,) = json.loads(csl([known]))
+    assert back["issued"] == {"date-parts": [[2015, 7, 5]]}
+    assert back["container-title"] == "J Trials"
+    (bare,) = json.loads(csl([source(pmid=None, year=None, journal=None)]))
+    assert bare == {"id": "pmid:1", "type": "document", "title": "A title"}
+
+
+def test_parts_of_one_article_are_one_citation() -> None:
+    parts = [source(f"PMC1#{n}", parent="PMC1") for n in range(3)]
+    listed = json.loads(citations([parts[0], TWO, *parts], Format.CSL))
+    assert [one["id"] for one in listed] == ["PMC1", "pmid:2"]
+    assert citations((), Format.RIS) == citations((), Format.BIBTEX) == ""
+    assert json.loads(citations((), Format.CSL)) == []
+
+
+@given(WORDS)
+def test_markdown_shows_text_as_it_is(text: str) -> None:
+    (block,) = [t for t in MarkdownIt().parse(f"x {escaped(text)}") if t.type == "inline"]
+    assert block.children is not None
+    shown = "".join(t.content for t in block.children)
+    assert all(t.type in ("text", "text_special") for t in block.children)
+    assert shown == f"x {' '.join(text.split())}".strip()
+
+
+@pytest.mark.parametrize("text", ["- a", "1. a", "12) a", "# a", "> a", "+ a", "=== a", "*a*"])
+def test_markdown_never_begins_a_block(text: str) -> None:
+    tokens = MarkdownIt().parse(escaped(text))
+    assert [t.type for t in tokens] == ["paragraph_open", "inline", "paragraph_close"]
+
+
+def test_markdown_of_an_answer_is_a_list_of_sources_with_quotes() -> None:
+    text = answer_as_markdown(answer())
+    assert "[A title](<https://pubmed.ncbi.nlm.nih.gov/2/>)" in text
+    assert "It does [1]." in text
+    kinds = [token.type for token in MarkdownIt().parse(text)]
+    assert kinds.count("list_item_open") == 2
+    assert kinds.count("blockquote_open") == 3
+
+
+def test_json_excludes_another_format() -> None:
+    assert OutputOptions(as_json=True).chosen() is Format.JSON
+    assert OutputOptions(as_json=True, format=Format.JSON).chosen() is Format.JSON
+    assert OutputOptions().chosen() is Format.TEXT
+    with pytest.raises(typer.BadParameter):
+        OutputOptions(as_json=True, format=Format.RIS).chosen()
