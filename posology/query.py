@@ -15,7 +15,11 @@ _LABELS = "ABCDE"
 
 
 def make_query(
-    text: str, *, form: Form | str = Form.FREE, options: Mapping[str, str] | None = None
+    text: str,
+    *,
+    form: Form | str = Form.FREE,
+    options: Mapping[str, str] | None = None,
+    field: str = "question",
 ) -> Query:
     """Check and normalise a question.
 
@@ -23,22 +27,23 @@ def make_query(
         text: the question; outer whitespace is removed.
         form: the form of the answer; giving options makes it ``CHOICE``.
         options: label (A to E, in order, at least two) to wording.
+        field: name of the text's field, for errors.
 
     Raises:
         InvalidQuery: a field is invalid; the error names it.
     """
     question = text.strip()
     if not question:
-        raise InvalidQuery("the question is empty", field="text")
+        raise InvalidQuery(f"the {field} is empty", field=field)
     if len(question) > MAX_QUESTION:
         raise InvalidQuery(
-            f"the question must have <= {MAX_QUESTION} characters (got {len(question)})",
-            field="text",
+            f"the {field} must have <= {MAX_QUESTION} characters (got {len(question)})",
+            field=field,
         )
     try:
         question.encode()
     except UnicodeEncodeError as error:
-        raise InvalidQuery("the question is not valid Unicode", field="text") from error
+        raise InvalidQuery(f"the {field} is not valid Unicode", field=field) from error
     try:
         wanted = Form(form)
     except ValueError:

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from orchestrator.settings import prepare_libraries
+from orchestrator.environment import prepare_libraries
 from posology.llm.providers.table import variables
 
 # before torch, transformers or LanceDB is imported
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# a developer's configuration files and stored keys are not read
+os.environ["POSOLOGY_CONFIG"] = "off"
 prepare_libraries()
 
 # A busy machine is slow, and no test is about speed. `make test` tries the same few examples wherever it runs, so that
@@ -31,6 +33,9 @@ _SECRETS = (
     *variables(), "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION",
     "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE",
 )  # fmt: skip
+
+#: variables of the tests themselves
+_KEPT = ("POSOLOGY_CONFIG", "POSOLOGY_EXPECT_SITE")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -50,7 +55,7 @@ def anyio_backend() -> str:
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's keys and settings never reach a test."""
     for name in list(os.environ):
-        if name in _SECRETS or (name.startswith("POSOLOGY_") and name != "POSOLOGY_EXPECT_SITE"):
+        if name in _SECRETS or (name.startswith("POSOLOGY_") and name not in _KEPT):
             monkeypatch.delenv(name)
 
 

@@ -33,6 +33,7 @@ def cli_page() -> str:
     from typer.core import TyperGroup
 
     from orchestrator.cli.app import app
+    from orchestrator.cli.examples import EXAMPLES
 
     def walk(command: Any, path: str) -> Iterator[str]:
         # a group has a page only for what stands below it
@@ -42,6 +43,8 @@ def cli_page() -> str:
             return
         yield f"## {path}\n"
         yield f"{_prose(command.help)}\n"
+        if example := EXAMPLES.get(path.removeprefix("posology ")):
+            yield f"```console\n$ posology {example}\n```\n"
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
         words = [path, *(["[OPTIONS]"] if options else []), *(_argument(p) for p in arguments)]
@@ -86,11 +89,16 @@ def settings_page() -> str:
         aliases = getattr(field.validation_alias, "choices", None) or [field.alias]
         names = ", ".join(f"`{alias}`" for alias in aliases)
         rows.append(f"| {names} | {_cell(field.description)} |")
+    rows.append(
+        "| `POSOLOGY_CONFIG` | One configuration file instead of the usual ones; `off` reads neither files nor stored "
+        "keys. Default: `posology.toml` in the current folder, then in the user's configuration folder. |"
+    )
     rows.append("| `POSOLOGY_DEBUG` | Tracebacks instead of one-line errors. Default: off. |")
     head = (
-        "# Settings\n\nSettings are environment variables; options of commands come before them. "
-        "An empty variable counts as not set. This page is generated from "
-        "`orchestrator/settings.py`, the only reader of the environment.\n\n"
+        "# Settings\n\nSettings are environment variables, or keys of `posology.toml`: the same name in lower case without "
+        "`POSOLOGY_` ([configuration](../how-to/configure.md)). Options of commands come before variables, and variables "
+        "before files. An empty value counts as not set. This page is generated from "
+        "`orchestrator/settings.py`, the only reader of the configuration.\n\n"
         "| variable | meaning |\n| --- | --- |\n"
     )
     return head + "\n".join(rows) + "\n"

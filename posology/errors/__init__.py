@@ -31,6 +31,7 @@
     │   ├── EncodingFailed          no ingest worker can encode anything for it
     │   ├── IndexUnfinished         a sync of it was interrupted
     │   ├── VersionGone             that version is not kept (any more)
+    │   ├── PassageNotFound         it does not hold that passage
     │   └── IndexLocked             another process is writing it
     ├── ProviderError               one attempt at a model call failed
     │   ├── ProviderUnreachable     no connection, or it was cut
@@ -51,6 +52,7 @@
     ├── JobError                    an operation on a job failed
     │   ├── JobNotFound             no job has that id (any more)
     │   ├── BatchNotFound           no batch has that id (any more)
+    │   ├── BatchCancelled          the batch was cancelled: no more rows of it are submitted
     │   ├── IdempotencyConflict     the key was used for another request
     │   ├── JobFinished             the job has ended already
     │   ├── JobNotFailed            only a failed, cancelled or expired job can be retried
@@ -63,6 +65,7 @@
     │   ├── HeadroomReserved        in-flight calls have reserved the rest: wait for them
     │   ├── CallTooLarge            more tokens than the tenant's limit per minute
     │   ├── ModelNotAllowed         the tenant may not use the model
+    │   ├── QueueFull               the tenant has no room for more jobs
     │   └── TenantDisabled          the tenant is disabled
     ├── TenantError                 an operation on a tenant failed
     │   ├── TenantNotFound          no tenant has that name
@@ -104,6 +107,7 @@ from posology.errors.base import (
     MissingKey,
     ModelUnavailable,
     NoWorkers,
+    PassageNotFound,
     PolicyMismatch,
     PosologyError,
     ReaderUnavailable,
@@ -125,6 +129,7 @@ from posology.errors.budget import (
     LedgerBusy,
     ModelNotAllowed,
     NothingAffordable,
+    QueueFull,
     TenantDisabled,
     TenantError,
     TenantExists,
@@ -133,6 +138,7 @@ from posology.errors.budget import (
 from posology.errors.jobs import (
     ApiError,
     ApiUnreachable,
+    BatchCancelled,
     BatchNotFound,
     DeadlineExceeded,
     DecisionChanged,
@@ -174,6 +180,7 @@ __all__ = [
     "BadFile",
     "BadPrices",
     "BadRecord",
+    "BatchCancelled",
     "BatchNotFound",
     "BudgetError",
     "BudgetExhausted",
@@ -216,6 +223,7 @@ __all__ = [
     "NoWorkers",
     "NothingAffordable",
     "NothingRead",
+    "PassageNotFound",
     "PermissionRefused",
     "PolicyMismatch",
     "PosologyError",
@@ -223,6 +231,7 @@ __all__ = [
     "ProviderOverloaded",
     "ProviderTimeout",
     "ProviderUnreachable",
+    "QueueFull",
     "QuotaExhausted",
     "RateLimited",
     "ReaderUnavailable",

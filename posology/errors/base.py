@@ -286,6 +286,16 @@ class EncodingFailed(IndexFault):
     reason: str
 
 
+class PassageNotFound(IndexFault):
+    """The index does not hold that passage."""
+
+    def __init__(self, message: str, *, index: str, passage: str) -> None:
+        PosologyError.__init__(self, message, index=index, passage=passage)
+
+    #: id of the passage; the first, if several are missing
+    passage: str
+
+
 class IndexLocked(IndexFault):
     """Another process is writing the index."""
 

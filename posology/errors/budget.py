@@ -128,6 +128,34 @@ class TenantDisabled(BudgetError):
     tenant: str
 
 
+class QueueFull(BudgetError):
+    """The tenant has no room for more jobs: too many wait, or their records occupy too much of Redis."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        limit: str,
+        allowed: int,
+        used: int,
+        asked: int,
+        retry_after: float,
+    ) -> None:
+        super().__init__(
+            message, limit=limit, allowed=allowed, used=used, asked=asked, retry_after=retry_after
+        )
+
+    #: ``queued`` (jobs) or ``stored`` (MiB)
+    limit: str
+    allowed: int
+    #: present use
+    used: int
+    #: what the submission needs
+    asked: int
+    #: seconds until there may be room
+    retry_after: float
+
+
 class InvalidLimit(InputError):
     """A limit that no tenant can have."""
 

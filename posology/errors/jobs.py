@@ -31,6 +31,16 @@ class BatchNotFound(JobError):
     batch: str
 
 
+class BatchCancelled(JobError):
+    """The batch was cancelled: no more rows of it are submitted."""
+
+    def __init__(self, message: str, *, batch: str) -> None:
+        PosologyError.__init__(self, message, batch=batch)
+
+    #: the batch's id
+    batch: str
+
+
 class IdempotencyConflict(JobError):
     """The idempotency key was used for another request."""
 
@@ -44,7 +54,7 @@ class JobNotFailed(JobError):
 
 
 class JobNotSucceeded(JobError):
-    """Only a succeeded job takes feedback."""
+    """Only a succeeded job has an answer and takes feedback."""
 
 
 class JobCancelled(JobError):

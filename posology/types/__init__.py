@@ -37,7 +37,7 @@ from posology.types.calls import (
 )
 from posology.types.compression import Compressed, Compression, Saving
 from posology.types.decisions import DECLINE, Decision, Dose, Offer, Situation
-from posology.types.jobs import TRANSITIONS, JobState
+from posology.types.jobs import TRANSITIONS, BatchState, JobState
 from posology.types.literature import (
     MODES,
     Encoded,
@@ -46,6 +46,7 @@ from posology.types.literature import (
     Filters,
     Folded,
     Form,
+    Growth,
     Hit,
     Mode,
     Option,
@@ -70,6 +71,7 @@ __all__ = [
     "Answer",
     "Attempt",
     "Balance",
+    "BatchState",
     "Call",
     "Citation",
     "Completion",
@@ -91,6 +93,7 @@ __all__ = [
     "Folded",
     "Form",
     "Grouping",
+    "Growth",
     "Hit",
     "JobState",
     "Level",

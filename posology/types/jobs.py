@@ -34,7 +34,20 @@ class JobState(StrEnum):
         return self in OVER
 
 
+class BatchState(StrEnum):
+    """The state of a batch."""
+
+    #: some row has not ended
+    RUNNING = "running"
+    #: every row has ended
+    ENDED = "ended"
+    #: its cancellation was requested before every row had ended; jobs in flight settle
+    CANCELLED = "cancelled"
+
+
 OVER = frozenset({JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED, JobState.EXPIRED})
+#: states of jobs that can still be cancelled
+OPEN = frozenset(JobState) - OVER - {JobState.CANCELLING}
 
 _S = JobState
 #: allowed transitions; the store's scripts refuse all others

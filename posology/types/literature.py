@@ -289,6 +289,21 @@ class Folded:
     why: SameAs
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Growth:
+    """How far the first ingest of an index is."""
+
+    #: records that are indexed
+    done: int
+    #: records of the ingest's files; ``None``: unknown
+    total: int | None = None
+
+    def __str__(self) -> str:
+        if self.total is None:
+            return "The index is empty: no record is indexed yet."
+        return f"The index is not complete: {self.done:,} of {self.total:,} records are indexed so far."
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Retrieval:
     """The result of one search: k passages, and all rankings behind them."""
@@ -320,3 +335,5 @@ class Retrieval:
     folded: tuple[Folded, ...] = ()
     #: search terms added to the question's own words
     added: tuple[str, ...] = ()
+    #: how far the first ingest of the index is; ``None``: it is complete
+    growth: Growth | None = None

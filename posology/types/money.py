@@ -58,6 +58,10 @@ class Limits:
     requests_per_minute: int | None = None
     #: counted at the calls' bounds
     tokens_per_minute: int | None = None
+    #: waiting jobs; ``None``: the installation's limit
+    queued: int | None = None
+    #: MiB of Redis that jobs occupy until their records expire; ``None``: the installation's limit
+    stored: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from decimal import Decimal
@@ -17,6 +18,7 @@ from typer.testing import CliRunner, Result
 from orchestrator.cli.app import app, guard
 from orchestrator.cli.schemas import SCHEMAS as SCHEMAS_BY_NAME
 from posology.budget.ledger.base import dollars
+from posology.errors import IndexFault, VersionGone
 from posology.store import keys
 from posology.testing import NoSuchModel, Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
@@ -142,6 +144,38 @@ def test_search_finds_the_retracted_when_asked(cli: Cli) -> None:
     assert result.exit_code == 0
     assert "t:3" in result.stdout
     assert "RETRACTED" in result.stdout
+
+
+def test_show_prints_a_passage_in_full(cli: Cli) -> None:
+    out = published(cli("show", "t:1", "--json"), "passage")
+    assert out["text"] == ROWS[0]["text"]
+    assert out["passage"]["pmid"] == "123"
+    shown = cli("show", "t:1").stdout
+    assert ROWS[0]["text"] in shown
+    assert "https://pubmed.ncbi.nlm.nih.gov/123/" in shown
+    assert cli("show", "t:1", "--format", "ris").stdout.startswith("TY  - GEN\n")
+    assert "[Aspirin](<https" in cli("show", "t:1", "--format", "markdown").stdout
+    missing = cli("show", "123")
+    assert missing.exit_code == IndexFault.exit_code
+    assert "pmid:123" in missing.stderr
+    assert cli("show", "t:1", "--index-version", "99").exit_code == VersionGone.exit_code
+
+
+def test_a_question_that_is_not_english_is_told_so(cli: Cli) -> None:
+    french = "Quels sont les effets secondaires de la chimiothérapie chez la femme ?"
+    out = published(cli("ask", french, "--json"), "ask")
+    assert any("French" in note for note in out["notes"])
+    assert out["status"] == "refused"
+    assert "French" in out["refusal"]
+    assert "French" in cli("search", french).stderr
+    out = published(cli("ask", "Is the moon made of cheese?", "--json"), "ask")
+    assert "English" not in json.dumps([out["refusal"], *out["notes"]])
+
+
+def test_search_prints_citations_of_what_it_lists(cli: Cli) -> None:
+    result = cli("search", "aspirin and stroke", "--format", "csl")
+    assert {one["id"] for one in json.loads(result.stdout)} == {"t:1", "t:2"}
+    assert cli("search", "x", "--json", "--format", "ris").exit_code == 2
 
 
 @pytest.mark.parametrize("provider", [openai, anthropic])
@@ -376,8 +410,9 @@ def test_the_whole_demo_prints_a_table_that_counts(cli: Cli, stub: Script, tmp_p
         POSOLOGY_HOME=str(tmp_path / "home"), **openai(served),
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
-    table = {row.split("│")[1].strip(): row.split("│")[2].strip()
-             for row in result.stdout.splitlines() if row.count("│") == 4}  # fmt: skip
+    # in a pipe, columns stand apart by at least two spaces
+    rows = (re.split(r"\s{2,}", row.strip()) for row in result.stdout.splitlines())
+    table = {row[0]: row[1] for row in rows if len(row) > 1}
     assert table["answerable: a gold passage is cited"] == "0/32"
     assert table["answerable: refused"] == "32/32"
     assert table["unanswerable: refused"] == "8/8"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from redis import Redis
 from typer.testing import CliRunner, Result
 
 from orchestrator.api.app import create_app
+from orchestrator.api.context import Limits
 from orchestrator.cli.app import app
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
@@ -384,6 +386,71 @@ def test_an_api_without_an_index_says_what_to_do(serve: Serve, redis_url: str) -
         reply = post(url, {"question": QUESTION})
     assert (reply.status_code, reply.json()["type"]) == (503, "urn:posology:problem:no-index")
     assert "POSOLOGY_INDEX" in reply.json()["detail"]
+
+
+@pytest.fixture
+def opened(redis_url: str, index: Path, tiny_encoder: Path) -> Callable[[Limits], FastAPI]:
+    """Makes an API with limits of its own over the index."""
+
+    def make(limits: Limits) -> FastAPI:
+        settings = {
+            "POSOLOGY_REDIS_URL": redis_url,
+            "POSOLOGY_INDEX": str(index),
+            "POSOLOGY_EMBEDDER": str(tiny_encoder),
+            "POSOLOGY_MODEL": MODEL,
+        }
+        return create_app(Settings.model_validate(settings), limits=limits)
+
+    return make
+
+
+def test_an_estimate_has_its_time(
+    serve: Serve, opened: Callable[[Limits], FastAPI], tenant: str
+) -> None:
+    with serve(opened(Limits(estimate=0.0))) as url:
+        reply = post(url, [{"question": QUESTION}], tenant)
+    assert (reply.status_code, kind(reply)) == (422, "estimate-too-long")
+
+
+def test_a_tenant_has_one_estimate_and_it_ends_when_its_client_leaves(
+    serve: Serve, opened: Callable[[Limits], FastAPI], tenant: str
+) -> None:
+    # 1,000 questions take minutes: what ends sooner was stopped
+    app = opened(Limits(estimate=3_600.0))
+    places = app.state.context.estimates
+    body = json.dumps([{"question": QUESTION}] * 1_000).encode()
+    with serve(app) as url:
+        post(url, {"question": QUESTION}, tenant)
+        address = httpx2.URL(url)
+        with socket.create_connection((address.host, address.port or 0), timeout=90) as client:
+            client.sendall(
+                f"POST /v1/estimate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"X-Posology-Tenant: {tenant}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
+            wait_until(lambda: places.taken == 1)
+            second = post(url, {"question": QUESTION}, tenant)
+            assert (second.status_code, kind(second)) == (429, "too-many-estimates")
+            assert second.headers["retry-after"]
+            other = threading.Thread(target=lambda: found.append(post(url, {"question": QUESTION})))
+            found: list[httpx2.Response] = []
+            other.start()
+            wait_until(lambda: places.taken == 2)
+        # the client has left, and the other's turn comes
+        other.join(90)
+        wait_until(lambda: places.taken == 0)
+    assert [reply.status_code for reply in found] == [200]
+
+
+def kind(reply: httpx2.Response) -> str:
+    return str(reply.json()["type"]).rpartition(":")[2]
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @pytest.mark.slow

@@ -228,7 +228,8 @@ def test_the_stack_of_this_folder_is_found(
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["up", "--index", "x", "--home", "/proc/nowhere"], 4),
+        (["up", "--index", "s3://x/y", "--home", "/proc/nowhere"], 4),
+        (["up", "--index", "x"], 5),
         (["up"], 4),
         (["up", "--workers", "0"], 2),
         (["api", "--port", "99999"], 2),
@@ -264,3 +265,63 @@ def test_the_api_says_what_it_needs(cli: Cli) -> None:
     result = cli("api", POSOLOGY_REDIS_URL="")
     assert result.exit_code == 4
     assert "posology up" in result.stderr
+
+
+def test_batches_are_listed_shown_and_cancelled(cli: Cli, end: Any, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "Is it?"}\n{"question": "Is it so?"}\n{\n', encoding="utf-8")
+    made = cli("batch", str(rows), "--no-watch").stdout.strip()
+    end()
+    shown = cli("batches", "show", made)
+    assert shown.exit_code == 0, shown.stderr
+    assert "1 queued, 1 succeeded, 1 rejected" in shown.stdout
+    cancelled = cli("batches", "cancel", made, "--json")
+    out = json.loads(cancelled.stdout)
+    jsonschema.validate(out, json.loads((SCHEMAS / "batch.json").read_text(encoding="utf-8")))
+    assert (out["state"], out["states"]) == ("cancelled", {"succeeded": 1, "cancelled": 1})
+    listed = cli("batches", "list", "--state", "cancelled", "--json")
+    page = json.loads(listed.stdout)
+    jsonschema.validate(page, json.loads((SCHEMAS / "batches.json").read_text(encoding="utf-8")))
+    assert [one["id"] for one in page["batches"]] == [made]
+    assert made in cli("batches", "list").stdout
+    assert made not in cli("batches", "list", "--state", "running").stdout
+    for command in ("show", "cancel"):
+        missing = cli("batches", command, "batch_1")
+        assert missing.exit_code == 8
+    assert cli("batches", "list", "--after", "x").exit_code == 3
+
+
+def test_logs_are_read_and_followed(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    log = tmp_path / "log" / "worker1.log"
+    line = (
+        '{{"timestamp": "2026-01-15T10:00:0{0}Z", "level": "{1}", "event": "{2}", "job": "{3}"}}\n'
+    )
+    log.write_text(line.format(1, "info", "a", "j") + line.format(2, "warning", "b", "k"))
+
+    def logs(*more: str) -> Result:
+        return RUNNER.invoke(app, ["logs", "--home", str(tmp_path), *more])
+
+    assert [text.split()[-2:] for text in logs().stdout.splitlines()] == [
+        ["a", "job=j"],
+        ["b", "job=k"],
+    ]
+    assert logs("--job", "k", "--json").stdout == line.format(2, "warning", "b", "k")
+    assert "a" not in logs("--level", "warning").stdout.split()
+    assert len(logs("-n", "1").stdout.splitlines()) == 1
+    assert logs("--level", "loudest").exit_code == 2
+    missing = RUNNER.invoke(app, ["logs", "--home", str(tmp_path / "none")])
+    assert missing.exit_code == 4
+    program = "from orchestrator.cli.app import main; main()"
+    argv = [sys.executable, "-c", program, "logs", "-f", "--job", "j", "--home", str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert " a job=j" in process.stdout.readline()
+            with log.open("a") as file:
+                file.write(line.format(3, "info", "c", "k") + line.format(4, "info", "d", "j"))
+            assert " d job=j" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(90) == 130
+        finally:
+            process.kill()

@@ -61,10 +61,17 @@ def folder(tmp_path: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "posology").symlink_to(ROOT / "posology")
     (tmp_path / "pubmed").mkdir()
     (tmp_path / "pubmed" / "pubmed26n0001.xml").write_text(RECORD)
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "a.txt").write_text("In the first week 25 mg of atenolol were given.")
     row = json.dumps({"id": 1, "question": "Does aspirin help?"})
     (tmp_path / "questions.jsonl").write_text(f"{row}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("POSOLOGY_EMBEDDER", str(tiny_encoder))
+    # keys are stored, but not the developer's
+    monkeypatch.delenv("POSOLOGY_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("POSOLOGY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
     with StubProvider(lambda _: Reply(text=echo)) as provider:
         monkeypatch.setenv("OPENAI_BASE_URL", provider.openai_url)
         yield tmp_path
@@ -88,7 +95,7 @@ def test_the_commands_of_the_readme_run(folder: Path, monkeypatch: pytest.Monkey
                     pytest.skip(str(error))
                 running.enter_context(stack(words))
                 continue
-            result: Result = runner.invoke(app, words, catch_exceptions=False)
+            result: Result = runner.invoke(app, words, input="sk-test\n", catch_exceptions=False)
             assert result.exit_code == 0, f"{line}\n{result.output}"
             if words[0] == "submit":
                 job = result.stdout.split()[0]

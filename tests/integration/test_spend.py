@@ -162,7 +162,7 @@ def client_of(redis: Redis, url: str, tenant: str) -> httpx2.AsyncClient:
     served = create_app(Settings(), JobStore(redis, url))
     return httpx2.AsyncClient(
         transport=httpx2.ASGITransport(served, raise_app_exceptions=False),
-        base_url="http://api",
+        base_url="http://localhost",
         headers={"X-Posology-Tenant": tenant},
     )
 
@@ -200,7 +200,10 @@ async def test_no_tenant_learns_what_another_spent(
     other = f"{tenant}x"
     await spend_something(redis, redis_url, tenant)
     async with client_of(redis, redis_url, other) as client:
-        for query in ({}, {"tenant": tenant}, {"by": "model"}):
+        refused = await client.get("/v1/spend", params={"tenant": tenant})
+        assert (refused.status_code, refused.json()["field"]) == (422, "tenant")
+        assert tenant not in refused.text.replace(other, "")
+        for query in ({}, {"by": "model"}):
             reply = await client.get("/v1/spend", params=query)
             out = SpendOutput.model_validate_json(reply.content)
             assert (out.tenant, out.groups, out.total.attempts) == (other, (), 0)

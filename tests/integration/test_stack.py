@@ -20,12 +20,25 @@ from typing import Any
 import anyio
 import pytest
 from redis import Redis
+from typer.testing import CliRunner
 
+from orchestrator.cli.app import app as commands
+from orchestrator.jobs.store import open_store
+from orchestrator.question.request import JobRequest
+from orchestrator.settings import Settings
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, read_stack
 from orchestrator.stack.options import API, WORKER, StackOptions, api_command, worker_command
 from orchestrator.stack.up import running_stack
-from posology.errors import ChildFailed, ConfigurationError, StackRuns, StoreUnavailable
+from posology.errors import (
+    ChildFailed,
+    ConfigurationError,
+    IndexMissing,
+    StackRuns,
+    StoreUnavailable,
+)
+from posology.store.keys import DEFAULT_TENANT
+from workers.engine.claims import WorkStore
 
 ROOT = Path(__file__).resolve().parents[2]
 #: announces itself as a worker does
@@ -176,6 +189,7 @@ def test_everything_runs_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         # a terminal's Ctrl-C reaches the supervisor alone
         assert {os.getsid(pid) == pid for pid in processes if pid != info.pid} == {True}
         stack.process.send_signal(signal.SIGINT)
+        assert stack.line() == "stopping"
         assert stack.line() == "SIGINT"
         assert stack.process.wait(90) == 0
         assert stack.running() == {}
@@ -191,6 +205,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
         until(lambda: log.exists() and log.read_text(encoding="utf-8"))
         assert read_stack(tmp_path) is None
         stack.process.send_signal(signal.SIGINT)
+        assert stack.line() == "stopping"
         assert stack.line() == "SIGINT"
         assert stack.process.wait(90) == 0
         assert stack.running() == {}
@@ -199,9 +214,44 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
 def test_sigterm_is_a_ctrl_c(tmp_path: Path) -> None:
     with up(tmp_path) as stack:
         stack.process.terminate()
+        assert stack.line() == "stopping"
         assert stack.line() == "SIGTERM"
         assert stack.process.wait(90) == 0
         assert stack.running() == {}
+
+
+async def begun(url: str) -> None:
+    """A job that a worker has begun, and one that waits."""
+    async with open_store(url) as store:
+        for _ in range(2):
+            asked = JobRequest.model_validate({"question": "Does it?"}).settled(Settings())
+            await store.submit(asked)
+        unit = await WorkStore(store, worker="w").take(DEFAULT_TENANT)
+        assert unit is not None
+        assert await WorkStore(store, worker="w").claim(unit, delivery="d")
+
+
+def test_a_stop_says_what_it_waits_for(tmp_path: Path) -> None:
+    with up(tmp_path) as stack:
+        anyio.run(begun, stack.info.redis_url)
+        stack.process.send_signal(signal.SIGINT)
+        said = stack.line()
+        assert said.startswith("stopping: waiting up to 10 s for 1 unfinished job; press Ctrl-C")
+        assert stack.line() == "SIGINT"
+        assert stack.process.wait(90) == 0
+
+
+def test_a_missing_index_is_named_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    for place in ("./missing", "other"):
+        done = CliRunner().invoke(commands, ["up", "--index", place, "--port", "0"])
+        assert done.exit_code == IndexMissing.exit_code
+        assert f"posology ingest PATH --index {place}" in done.stderr
+        assert "starting" not in done.stderr
+    assert not (tmp_path / ".posology").exists()
 
 
 @pytest.mark.slow
@@ -412,5 +462,6 @@ def test_the_commands_are_those_of_celery_and_uvicorn(tmp_path: Path) -> None:
     assert "secret" not in repr(worker) + repr(worker.argv)
     api = api_command(plain, "redis://:secret@h:1/0", 8123)
     assert api.argv[1:] == ("-m", "uvicorn", "--factory", "orchestrator.api.app:from_environment",
-                            "--host", "127.0.0.1", "--port", "8123", "--no-access-log")  # fmt: skip
+                            "--host", "127.0.0.1", "--port", "8123", "--no-access-log",
+                            "--limit-concurrency", "1000")  # fmt: skip
     assert json.dumps(api.argv)

@@ -117,6 +117,8 @@ def test_a_limit_below_what_is_spent_is_told(cli: Cli, redis_url: str, tenant: s
         (["create", "T", "--calls", "0"], 3, "calls"),
         (["create", "T", "--rpm", "1.5"], 3, "requests_per_minute"),
         (["create", "T", "--tpm", "9999999999"], 3, "tokens_per_minute"),
+        (["create", "T", "--queued", "0"], 3, "queued"),
+        (["create", "T", "--stored", "1.5"], 3, "stored"),
         (["create", "T", "--model", "gpt"], 4, "'gpt'"),
         (["create", "T", "--model", "none", "--model", "openai:*"], 4, "'none'"),
         (["show", "T"], 12, "no tenant"),

@@ -142,7 +142,7 @@ async def side(admin: Redis, url: str, tenant: str, **settings: str) -> AsyncIte
         # a defect, such as a key that is refused, is raised here
         async with httpx2.AsyncClient(
             transport=httpx2.ASGITransport(app),
-            base_url="http://api",
+            base_url="http://localhost",
             headers={"Authorization": f"Bearer {issued.key}"},
         ) as http:
             yield Side(tenant=tenant, issued=issued, redis=redis, url=restricted, http=http)

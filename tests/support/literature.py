@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+import zipfile
 from collections.abc import Mapping, Sequence
 
 from tests.support.pubmed_xml import article, comment, document
@@ -112,6 +113,178 @@ def _escaped(line: str) -> str:
     return line.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
 
 
+CSV = (
+    "\ufeffPMID,Title,Abstract,Journal,Publication Year,DOI,Publication Type,Language\r\n"
+    '101,"Salt, and water","Salt helped some.\r\nWater did not, said ""few"".",Notes on Salt,2012,10.1000/T1,Article,English\r\n'
+    "102,Nothing,[No abstract available],Notes,2013,,,\r\n"
+    ",Sand,Sand was given for 5 µg/L.,Notes,2014-05-02,https://doi.org/10.1000/t3,Review,en\r\n"
+    ",RETRACTED: Clay,Clay hurt none.,Notes,,,,\r\n"
+).encode()
+TSV = b"key\ttitle\tabstract\nk1\tSalt\tSalt helped.\nk2\tSand\tSand did not.\n"
+NBIB = b"""PMID- 201
+OWN - NLM
+STAT- MEDLINE
+DP  - 2012 Jul 5
+TI  - [Salt against
+      thirst].
+LID - 10.1000/n1 [doi]
+AB  - BACKGROUND: Salt was compared. RESULTS: It helped
+      some of those who
+      had it.
+LA  - ger
+PT  - Journal Article
+PT  - Randomized Controlled Trial
+SI  - ClinicalTrials.gov/NCT00000620
+JT  - Notes on salt
+TA  - Notes Salt
+MH  - *Salt/administration & dosage
+MH  - Humans
+PMC - PMC2010
+SO  - Notes Salt. 2012 Jul 5;1(1):1-2.
+
+PMID- 202
+TI  - No words.
+SO  - Notes Salt. 2013.
+
+PMID- 203
+TI  - Retraction of an older one.
+AB  - We retract it.
+PT  - Retraction of Publication
+ROF - Notes Salt. 2010;1:1. PMID: 199
+UOF - Notes Salt. 2011;1:1. PMID: 198
+SO  - Notes Salt. 2014 Feb.
+"""
+RIS = """Record #1 of 3
+TY  - JOUR
+AN  - 301
+DB  - Ovid MEDLINE(R)
+T1  - Salt for
+some
+AB  - Salt helped 5 µg of them.
+It went on.
+JO  - Notes
+Y1  - 2012/07//
+LA  - English
+M3  - Review
+ER  -
+
+TY  - JOUR
+TI  - Sand
+ER  -
+
+TY  - JOUR
+ID  - sand2012
+TI  - Sand
+N2  - Sand did not help.
+PY  - 2012
+DO  - 10.1000/R3.
+N1  - PMID: 303
+ER  -
+""".encode()
+
+
+def endnote(*records: str) -> bytes:
+    """Records as EndNote exports them."""
+    return f'<?xml version="1.0" encoding="UTF-8" ?><xml><records>{"".join(records)}</records></xml>'.encode()
+
+
+def endnote_record(abstract: str = "Salt helped.", more: str = "", number: int = 7) -> str:
+    """One of them, with styles around its words."""
+    face = 'face="normal" font="default" size="100%"'
+    return (
+        f'<record><database name="my.enl">my.enl</database><ref-type name="Journal Article">17</ref-type>'
+        f'<rec-number>{number}</rec-number><titles><title><style {face}>Salt for </style><style face="italic">'
+        "some</style></title><secondary-title><style>Notes on Salt</style></secondary-title></titles><dates><year>"
+        f"<style {face}>2012</style></year><pub-dates><date><style>Jul 5</style></date></pub-dates></dates>"
+        f"<abstract><style {face}>{abstract}</style></abstract>{more}</record>"
+    )
+
+
+ENDNOTE = endnote(
+    endnote_record('Counts fell to 10</style><style face="superscript">9</style><style>/L in all.'),
+    endnote_record("", number=8),
+    endnote_record(
+        more="<accession-num>403</accession-num><remote-database-name>PubMed</remote-database-name>"
+        "<electronic-resource-num>10.1000/E3</electronic-resource-num><language>eng</language>",
+        number=9,
+    ),
+)
+
+BIB = rb"""% exported
+@string{notes = "Notes on Salt"}
+@article{salt2012,
+  title = {Salt {and} W{\"a}ter},
+  journal = notes,
+  abstract = {Pain fell by 20% in adults & children ($p<0.05$), {\textless}5\,$\mu$g at 10$^{9}$/L.},
+  year = 2012, month = jul, doi = {10.1000/b_1}, pmid = {501},
+}
+@article{none, title = {Nothing}}
+@article{odd, title = {Odd}, abstract = {It was \foo{not} given.}}
+@book{sand, title = "Sand", abstract = {Sand did not help.}, language = {english}}
+"""
+
+HTML = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>Salt | Journal</title>
+<meta name="citation_title" content="Salt for some"><meta name="citation_pmid" content="601">
+<meta name="citation_doi" content="10.1000/H1"><meta name="citation_publication_date" content="2012/07/05">
+<script>var menu = "no text";</script></head><body><nav><a href="/">Home</a></nav>
+<h1>Salt for some</h1><h2>Methods</h2><p>Half were given 5 µg of <b>salt</b> at 10<sup>9</sup>/L.<h3>Doses</h3>
+<ul><li>One dose a day.</li><li>Two doses.</li></ul><table><tr><td>12</td><td>0.05</td></tr></table>
+<h2>References</h2><p>1. Others. 2010.</p><footer>Contact</footer></body></html>""".encode()
+
+_WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def docx(
+    *paragraphs: tuple[str, str] | str, more: Mapping[str, bytes] | None = None, body: str = ""
+) -> bytes:
+    """A file of Word's: paragraphs, or their styles and texts; then other members, and raw XML of its body."""
+    shown = "".join(
+        f'<w:p><w:pPr><w:pStyle w:val="{style.replace(" ", "")}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+        for style, text in (("Normal", p) if isinstance(p, str) else p for p in paragraphs)
+    )
+    names = ("Title", "Normal", *(f"heading {level}" for level in range(1, 4)))
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="{name.replace(" ", "")}"><w:name w:val="{name}"/></w:style>'
+        for name in names
+    )
+    package = "http://schemas.openxmlformats.org/package/2006"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+    members: dict[str, bytes] = {
+        "[Content_Types].xml": (
+            f'<Types xmlns="{package}/content-types"><Default Extension="rels" '
+            'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{kind}.document.main+xml"/>'
+            f'<Override PartName="/word/styles.xml" ContentType="{kind}.styles+xml"/></Types>'
+        ).encode(),
+        "_rels/.rels": (
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+            f'Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>'
+        ).encode(),
+        "word/_rels/document.xml.rels": (
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
+            f'Type="{office}/styles" Target="styles.xml"/></Relationships>'
+        ).encode(),
+        "word/styles.xml": f'<w:styles xmlns:w="{_WORD}">{styles}</w:styles>'.encode(),
+        "word/document.xml": (
+            f'<w:document xmlns:w="{_WORD}"><w:body>{shown}{body}</w:body></w:document>'
+        ).encode(),
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in (members | dict(more or {})).items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+DOCX = docx(
+    ("Title", "Of salt"),
+    ("heading 1", "Methods"),
+    "Half were given 5 µg.",
+    ("heading 2", "Doses"),
+    "One a day.",
+)
+
 _LINES = [{"id": f"n:{i}", "text": f"Text {i}.", "title": "T"} for i in range(4)]
 _JSONL = b"\n".join(json.dumps(line).encode() for line in _LINES) + b"\n{oops\n"
 _JATS = f'<?xml version="1.0"?>{jats()}'.encode()
@@ -138,6 +311,22 @@ SAMPLES: dict[str, dict[str, bytes]] = {
         "a.tgz": archive(_MEMBERS),
         "a.tar": archive(_MEMBERS, "w"),
     },
+    "endnote": {"a.xml": ENDNOTE, "a.xml.gz": gzip.compress(ENDNOTE)},
+    "table": {
+        "a.csv": CSV,
+        "a.csv.gz": gzip.compress(CSV),
+        "a.tsv": TSV,
+        "b.tsv": TSV.decode().encode("utf-16"),
+    },
+    "medline": {"a.nbib": NBIB, "pubmed-salt-set.txt": NBIB, "a.nbib.gz": gzip.compress(NBIB)},
+    "ris": {"a.ris": RIS, "a.ris.gz": gzip.compress(RIS), "export.txt": RIS.partition(b"\n")[2]},
+    "bibtex": {"a.bib": BIB, "a.bib.gz": gzip.compress(BIB)},
+    "html": {
+        "a.html": HTML,
+        "a.htm": HTML.decode().encode("utf-16"),
+        "a.html.gz": gzip.compress(HTML),
+    },
+    "word": {"a.docx": DOCX},
     "text": {"a.txt": _TEXT, "a.txt.gz": gzip.compress(_TEXT)},
     "pdf": {"a.pdf": pdf([["Salt helped in", "this trial. It was", "cheap."], ["So it ends."]])},
 }

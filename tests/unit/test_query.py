@@ -35,10 +35,10 @@ def test_verdict_questions(form: str, choices: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "form", "options", "field"),
     [
-        ("", "free", None, "text"),
-        (" \n\t", "free", None, "text"),
-        ("x" * (MAX_QUESTION + 1), "free", None, "text"),
-        ("lone \ud800 surrogate", "free", None, "text"),
+        ("", "free", None, "question"),
+        (" \n\t", "free", None, "question"),
+        ("x" * (MAX_QUESTION + 1), "free", None, "question"),
+        ("lone \ud800 surrogate", "free", None, "question"),
         ("Is it?", "essay", None, "form"),
         ("Which?", "choice", None, "options"),
         ("Which?", "yes_no", OPTIONS, "options"),
