@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,6 +170,18 @@ def test_half_precision_hardly_moves_a_score(tiny: TinyMedCPT, embedder: MedCPTE
     )
     # bfloat16 has 8 bits: relative to the largest score that vectors of these lengths could have
     assert (np.abs(scores[0] - scores[1]) / lengths).max() < 0.03
+
+
+def test_loading_half_precision_leaves_the_default_dtype_to_other_threads(
+    tiny: TinyMedCPT, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defaults: list[torch.dtype] = []
+    monkeypatch.setattr(torch, "set_default_dtype", defaults.append)
+    made = load_checkpoint(
+        tiny.query, architecture="AutoModel", options=Options(precision="bfloat16"), what="encoder"
+    )
+    assert {p.dtype for p in made.model.parameters()} == {torch.bfloat16}
+    assert set(defaults) <= {torch.float32}
 
 
 def test_the_name_is_that_of_both_weights(tiny: TinyMedCPT, tmp_path: Path) -> None:
