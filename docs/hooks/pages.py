@@ -98,7 +98,7 @@ def settings_page() -> str:
         "# Settings\n\nSettings are environment variables, or keys of `posology.toml`: the same name in lower case without "
         "`POSOLOGY_` ([configuration](../how-to/configure.md)). Options of commands come before variables, and variables "
         "before files. An empty value counts as not set. This page is generated from "
-        "`orchestrator/settings.py`, the only reader of the configuration.\n\n"
+        "`orchestrator/settings`, the only reader of the configuration.\n\n"
         "| variable | meaning |\n| --- | --- |\n"
     )
     return head + "\n".join(rows) + "\n"

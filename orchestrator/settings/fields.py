@@ -1,0 +1,212 @@
+"""The settings: names, types, bounds, defaults and texts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from orchestrator.settings.values import (
+    DEFAULT_COMPRESSOR,
+    DEFAULT_MODEL,
+    DEFAULT_POLICY,
+    MAX_TOKENS,
+    MIN_TOKENS,
+    Auth,
+    LogFormat,
+    LogLevel,
+    known_policy,
+    lower,
+    named_models,
+    off,
+)
+from posology.index.search.folding import Fold
+
+
+class Fields(BaseSettings):
+    """The fields of :class:`~orchestrator.settings.settings.Settings`, in the order of the settings reference.
+
+    The providers' variables keep the names that their SDKs use, and stand in the table of providers;
+    Posology's own start with ``POSOLOGY_``. A field's docstring is its text in the settings reference: noun phrase, unit, default.
+    """
+
+    # pydantic builds the schema of the subclass alone
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="ignore",
+        env_ignore_empty=True,
+        use_attribute_docstrings=True,
+        defer_build=True,
+    )
+
+    aws_access_key_id: SecretStr | None = Field(default=None, alias="AWS_ACCESS_KEY_ID")
+    """Access key of the object storage that holds the index. Default: the role of the machine or container."""
+    aws_secret_access_key: SecretStr | None = Field(default=None, alias="AWS_SECRET_ACCESS_KEY")
+    """Secret of that access key. Default: the role of the machine or container."""
+    aws_session_token: SecretStr | None = Field(default=None, alias="AWS_SESSION_TOKEN")
+    """Session token of a temporary access key. Default: none."""
+    aws_region: str | None = Field(
+        default=None,
+        alias="AWS_REGION",
+        validation_alias=AliasChoices("AWS_REGION", "AWS_DEFAULT_REGION"),
+    )
+    """Region of the object storage. Default: `us-east-1`."""
+    s3_endpoint: str | None = Field(
+        default=None,
+        alias="POSOLOGY_S3_ENDPOINT",
+        validation_alias=AliasChoices(
+            "POSOLOGY_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
+        ),
+    )
+    """Address of an S3 server that is not Amazon's. Default: Amazon's."""
+
+    index: str | None = Field(default=None, alias="POSOLOGY_INDEX")
+    """Folder or address (`s3://…`) of the index. Default: `./index` if it is one; else commands need `--index`."""
+    model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
+    """Model that answers, as `provider:name`. Default: `offline:extractive`."""
+    prices: str | None = Field(default=None, alias="POSOLOGY_PRICES")
+    """File of prices that the packaged table lacks or has wrong. Default: none."""
+    tiktoken_files: str | None = Field(default=None, alias="TIKTOKEN_CACHE_DIR")
+    """Folder where `tiktoken` keeps its files. Default: tiktoken's own."""
+    embedder: str | None = Field(default=None, alias="POSOLOGY_EMBEDDER")
+    """Encoder of passages and questions: a sentence-transformers name or folder, `medcpt`, or `openai:MODEL`.
+    Default: the packaged MiniLM."""
+    embedder_backend: Literal["auto", "torch", "onnx"] = Field(
+        default="auto", alias="POSOLOGY_EMBEDDER_BACKEND"
+    )
+    """Library that runs sentence-transformers encoders. `auto` is ONNX with int8 if the encoder has a faithful
+    export, else torch. Default: `auto`."""
+    embedder_precision: Literal["auto", "float32", "bfloat16", "int8"] = Field(
+        default="auto", alias="POSOLOGY_EMBEDDER_PRECISION"
+    )
+    """Arithmetic of encoders: float32 or bfloat16 with torch, float32 or int8 with ONNX. Default: `auto`."""
+    embedder_threads: int | None = Field(default=None, ge=1, alias="POSOLOGY_EMBEDDER_THREADS")
+    """Threads of one forward pass with ONNX. Default: one for each core."""
+    embedder_device: str = Field(default="cpu", alias="POSOLOGY_EMBEDDER_DEVICE")
+    """Torch device of encoders, or `auto` for an accelerator if there is one. Default: `cpu`."""
+    cache: str | None = Field(default=None, alias="POSOLOGY_CACHE")
+    """Folder of files that can be made again, such as exported encoders; `off` keeps none.
+    Default: `posology` in the folder of `XDG_CACHE_HOME`."""
+    xdg_cache: str | None = Field(default=None, alias="XDG_CACHE_HOME")
+    """Cache folder of the user's programs. Default: `~/.cache`."""
+    self_information: str | None = Field(default=None, alias="POSOLOGY_SELF_INFORMATION")
+    """Causal language model of Hugging Face, by name or folder, that measures the self-information of phrases at
+    ingest. Default: an n-gram model of the ingested literature."""
+    token_codes: bool = Field(default=True, alias="POSOLOGY_TOKEN_CODES")
+    """Whether ingest stores compressed token vectors, which the pruner reads. They make an index of abstracts more
+    than four times as large. Default: true."""
+    keep_versions: float = Field(
+        default=30, ge=0, le=36_500, allow_inf_nan=False, alias="POSOLOGY_KEEP_VERSIONS"
+    )
+    """Days for which a replaced index version stays readable, so that answers can be replayed; at least an hour.
+    Default: 30."""
+    policy: Annotated[str, AfterValidator(known_policy)] = Field(
+        default=DEFAULT_POLICY, alias="POSOLOGY_POLICY"
+    )
+    """Policy that decides how a question is answered, with its settings. Default: `router`."""
+    qtable: str | None = Field(default=None, alias="POSOLOGY_QTABLE")
+    """File of a Q-table made by `posology policy train`. Default: none; policies work without one."""
+    compressor: str = Field(default=DEFAULT_COMPRESSOR, alias="POSOLOGY_COMPRESSOR")
+    """Compressor of the strategy `compressed`. Default: `pruner`."""
+    compressor_model: Annotated[str, AfterValidator(named_models)] = Field(
+        default="", alias="POSOLOGY_COMPRESSOR_MODEL"
+    )
+    """Models that compressors run, as hub names or folders by compressor: `provence=DIR,summarization=DIR`.
+    Default: none."""
+    compression_seconds: float = Field(
+        default=60.0, gt=0, allow_inf_nan=False, alias="POSOLOGY_COMPRESSION_SECONDS"
+    )
+    """Maximum predicted seconds of one compression; a question that needs more is refused. Default: 60."""
+    reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
+    """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL` or `provence:MODEL`. Default: none."""
+    fold: Fold = Field(default=Fold.WORKS, alias="POSOLOGY_FOLD")
+    """Records that count as one work: `works` (copies; a preprint and its article), `trials` (also the publications
+    of one registered trial) or `off`. Default: `works`."""
+    expand: str | None = Field(default=None, alias="POSOLOGY_EXPAND")
+    """Query expansion: `abbreviations`, `mesh:FILE` with NLM's descriptors, or both separated by a comma.
+    Default: none, which found more (decision 0025)."""
+    memory: str | None = Field(default=None, alias="POSOLOGY_MEMORY")
+    """File that stores compressor results permanently. Default: `memory.sqlite` in the folder of `POSOLOGY_HOME`."""
+    machine_dollars_per_hour: Annotated[Decimal | None, BeforeValidator(off)] = Field(
+        default=Decimal("0.10"),
+        ge=0,
+        le=1_000,
+        allow_inf_nan=False,
+        alias="POSOLOGY_MACHINE_DOLLARS_PER_HOUR",
+    )
+    """Dollars per hour of the machine that compresses, for net savings; `off` leaves its time out.
+    Default: 0.10, about the rent of a general-purpose machine of two cores."""
+    machine_utilisation: float = Field(
+        default=0.5, gt=0, le=1, alias="POSOLOGY_MACHINE_UTILISATION"
+    )
+    """Fraction of time the machine is busy (0 < x ≤ 1); idle time is paid for, too (TCRA-LLM, section 5.3).
+    Default: 0.5."""
+    call_timeout: float = Field(default=60.0, gt=0, alias="POSOLOGY_CALL_TIMEOUT")
+    """Timeout of one attempt at a model call, in seconds. Default: 60."""
+    call_deadline: float = Field(default=180.0, gt=0, alias="POSOLOGY_CALL_DEADLINE")
+    """Timeout of a model call with all its attempts and waits, in seconds. Default: 180."""
+    attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
+    """Maximum attempts at a model call, including the first. Default: 4."""
+    concurrency: int = Field(default=16, ge=1, alias="POSOLOGY_CONCURRENCY")
+    """Maximum concurrent model calls for each provider. Default: 16."""
+    max_tokens: int | None = Field(
+        default=None, ge=MIN_TOKENS, le=MAX_TOKENS, alias="POSOLOGY_MAX_TOKENS"
+    )
+    """Maximum output tokens of one call, reasoning included. Default: the bound of each stage."""
+    openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
+    """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
+    Default: false."""
+    native_schema: bool = Field(default=True, alias="POSOLOGY_NATIVE_SCHEMA")
+    """Whether to send the JSON schema of a reply. Turn it off for servers and models that reject it; the prompt and
+    one repair then replace it. Default: true."""
+    redis_url: SecretStr | None = Field(default=None, alias="POSOLOGY_REDIS_URL")
+    """Address of the Redis that stores jobs, with its password. Default: the stack in the folder of
+    `POSOLOGY_HOME`; for services `redis://127.0.0.1:6379/0`."""
+    home: str = Field(default=".posology", alias="POSOLOGY_HOME")
+    """Data folder of the embedded stack. Default: `.posology`."""
+    retention_days: float = Field(
+        default=7.0, gt=0, le=3_650, allow_inf_nan=False, alias="POSOLOGY_RETENTION_DAYS"
+    )
+    """Days for which the record of a finished job is kept. Default: 7."""
+    max_queued: int = Field(default=200_000, ge=1, le=10**9, alias="POSOLOGY_MAX_QUEUED")
+    """Maximum waiting jobs of a tenant without a limit of its own. Default: 200000."""
+    max_stored: int = Field(default=1_024, ge=1, le=10**9, alias="POSOLOGY_MAX_STORED")
+    """Maximum MiB of Redis that the jobs of a tenant without a limit of its own occupy, until their records expire.
+    Default: 1024."""
+    redis_memory: int | None = Field(default=None, ge=64, le=10**9, alias="POSOLOGY_REDIS_MEMORY")
+    """Maximum memory of the embedded Redis, in MiB; a full Redis refuses writes and keeps its data. Default: half of the
+    machine's memory."""
+    tenant: str = Field(default="default", alias="POSOLOGY_TENANT")
+    """Tenant of commands without `--tenant`. Default: `default`."""
+    auth: Auth | None = Field(default=None, alias="POSOLOGY_AUTH")
+    """How the API finds the tenant of a request: `open` believes the `X-Posology-Tenant` header, `keys` asks for an
+    API key. Default: open, and served on this machine only."""
+    hosts: str = Field(default="", alias="POSOLOGY_HOSTS")
+    """Host names under which an API without keys is reached, separated by commas, besides `localhost` and IP addresses.
+    Default: none."""
+    metrics_key: SecretStr | None = Field(default=None, min_length=16, alias="POSOLOGY_METRICS_KEY")
+    """Key for reading the metrics of all tenants if the API asks for keys; at least 16 characters.
+    Default: none; metrics are then closed."""
+    shutdown_grace: float = Field(
+        default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_SHUTDOWN_GRACE"
+    )
+    """Graceful-shutdown timeout of a worker, in seconds; unfinished work is requeued. Default: 60."""
+    lease: float = Field(default=15.0, ge=2, allow_inf_nan=False, alias="POSOLOGY_LEASE")
+    """Seconds without a heartbeat before a worker is considered dead. Default: 15."""
+    worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
+    """Maximum concurrent jobs and partitions in each worker process. Default: 32."""
+
+    log_format: Annotated[LogFormat, BeforeValidator(lower)] = Field(
+        default=LogFormat.AUTO, alias="POSOLOGY_LOG_FORMAT"
+    )
+    """Format of log lines: `json`, `console` (text), or `auto`, which is text on a terminal and JSON elsewhere.
+    Default: `auto`."""
+    log_level: Annotated[LogLevel, BeforeValidator(lower)] = Field(
+        default=LogLevel.INFO, alias="POSOLOGY_LOG_LEVEL"
+    )
+    """Lowest level of log lines: `debug`, `info`, `warning` or `error`. Default: `info`."""
+    log_questions: bool = Field(default=False, alias="POSOLOGY_LOG_QUESTIONS")
+    """Whether log lines may contain the text of questions, and the messages of internal errors, which may quote them.
+    Default: false."""

@@ -1,0 +1,65 @@
+"""Where the value of each setting comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import AliasChoices
+
+from orchestrator.settings.credentials import keys
+from orchestrator.settings.settings import Settings, config_files, known_keys
+from orchestrator.settings.sources import variable
+from posology.llm.providers.table import PROVIDERS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where the value of a setting comes from."""
+
+    #: name in configuration files
+    name: str
+    variable: str
+    #: text of the value; ``None``: not set, or a secret
+    value: str | None
+    secret: bool
+    #: ``default``, ``environment``, ``stored key``, ``folder`` or the path of a file
+    source: str
+
+
+def origins(settings: Settings) -> tuple[Origin, ...]:
+    """Return each setting with the source of its value.
+
+    Raises:
+        ConfigurationError: a file or the stored keys cannot be read.
+    """
+    files = config_files()
+    stored = keys()
+    places = stored.places() if stored else {}
+    by_key = {row.key_variable: row.name for row in PROVIDERS.values()}
+    by_url = {row.url_variable: row.name for row in PROVIDERS.values()}
+    found = []
+    for name, key in known_keys().items():
+        names = [key.variable]
+        if name in Settings.model_fields:
+            value = getattr(settings, name)
+            alias = Settings.model_fields[name].validation_alias
+            if isinstance(alias, AliasChoices):
+                names = [choice for choice in alias.choices if isinstance(choice, str)]
+        elif key.variable in by_url:
+            value = settings.credentials(by_url[key.variable]).base_url
+        else:
+            value = None
+        source = "default"
+        if any(map(variable, names)):
+            source = "environment"
+        elif file := next((file for file in files if key.variable in file.values), None):
+            source = str(file.path)
+        elif by_key.get(key.variable) in places:
+            source = f"stored key ({places[by_key[key.variable]]})"
+        elif name == "index" and value is not None:
+            source = "folder"
+        text = None if value is None or key.secret else str(value)
+        found.append(
+            Origin(name=name, variable=key.variable, value=text, secret=key.secret, source=source)
+        )
+    return tuple(found)

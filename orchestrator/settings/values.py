@@ -1,0 +1,105 @@
+"""Kinds of values of settings, their defaults and their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from pydantic_core import PydanticCustomError
+
+from posology.errors import InvalidQuery
+
+DEFAULT_MODEL = "offline:extractive"
+DEFAULT_POLICY = "router"
+#: of the compressors that call no model, it keeps the most relevant text in the fewest tokens on unseen documents;
+#: see ``docs/concepts/compressors.md``
+DEFAULT_COMPRESSOR = "pruner"
+#: address of Redis for workers and the API without ``POSOLOGY_REDIS_URL``
+DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
+#: bounds on output tokens of one call; no existing model writes more
+MIN_TOKENS, MAX_TOKENS = 64, 200_000
+
+
+class Auth(StrEnum):
+    """How the API finds the tenant of a request."""
+
+    #: the `X-Posology-Tenant` header is believed
+    OPEN = "open"
+    #: the API key names the tenant
+    KEYS = "keys"
+
+
+class LogFormat(StrEnum):
+    """Format of log lines."""
+
+    #: text on a terminal, else JSON
+    AUTO = "auto"
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogLevel(StrEnum):
+    """Lowest level of log lines."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def lower(value: object) -> object:
+    """Return a text in lower case, any other value as it is."""
+    return value.lower() if isinstance(value, str) else value
+
+
+def known_policy(policy: str) -> str:
+    """Return a policy that exists.
+
+    Raises:
+        PydanticCustomError: there is no such policy, or one of its settings is invalid.
+    """
+    if policy == DEFAULT_POLICY:
+        # commands that decide nothing need not wait for NumPy
+        return policy
+    from policies.specs import parse
+
+    try:
+        parse(policy)
+    except InvalidQuery as error:
+        raise PydanticCustomError("policy", "{said}", {"said": error.message}) from None
+    return policy
+
+
+def named_models(text: str) -> str:
+    """Return a text that :func:`models` can read.
+
+    Raises:
+        PydanticCustomError: it cannot.
+    """
+    models(text)
+    return text
+
+
+def models(text: str) -> Mapping[str, str]:
+    """Read the models of compressors, by the compressor's name: ``provence=DIR,summarization=DIR``.
+
+    Raises:
+        PydanticCustomError: the text is not such a list.
+    """
+    found: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, model = (part.strip() for part in item.partition("="))
+        if not equals or not name or not model or name in found:
+            raise PydanticCustomError(
+                "models",
+                "write NAME=MODEL, each name once, separated by commas: {item}",
+                {"item": item},
+            )
+        found[name] = model
+    return found
+
+
+def off(value: object) -> object:
+    """Return ``None`` for ``off`` and ``none``, any other value as it is."""
+    # an empty variable counts as not set, so there must be a word for "do not count it"
+    return None if isinstance(value, str) and value.strip().lower() in ("off", "none") else value
