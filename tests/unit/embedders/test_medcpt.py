@@ -178,7 +178,10 @@ def test_loading_half_precision_leaves_the_default_dtype_to_other_threads(
     defaults: list[torch.dtype] = []
     monkeypatch.setattr(torch, "set_default_dtype", defaults.append)
     made = load_checkpoint(
-        tiny.query, architecture="AutoModel", options=Options(precision="bfloat16"), what="encoder"
+        str(tiny.query),
+        architecture="AutoModel",
+        options=Options(precision="bfloat16"),
+        what="encoder",
     )
     assert {p.dtype for p in made.model.parameters()} == {torch.bfloat16}
     assert set(defaults) <= {torch.float32}
