@@ -11,6 +11,6 @@ COPY policies policies
 COPY orchestrator orchestrator
 COPY workers workers
 RUN pip install --constraint constraints.txt ".[monitor,pdf,s3]" && useradd --system --create-home posology \
-    && mkdir /index /memory /cache && chown posology /index /memory /cache
+    && mkdir /index /memory /cache /uploads && chown posology /index /memory /cache /uploads
 USER posology
 CMD ["posology", "--help"]

@@ -20,6 +20,7 @@ from orchestrator.api.routes import (
     literature,
     pages,
     spend,
+    uploads,
 )
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.jobs.place import room
@@ -75,7 +76,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.context = context
-    for served in (jobs, ask, feedback, batches, literature, estimate, spend):
+    for served in (jobs, ask, feedback, batches, literature, uploads, estimate, spend):
         app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)
     app.router.routes.extend(pages.ROUTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
@@ -13,6 +14,7 @@ from orchestrator.api.literature import Literature
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.traffic import TENANT, Traffic
+from orchestrator.ingest.uploads.folder import Uploads
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import unknown_field
@@ -44,6 +46,12 @@ class Limits:
     tenant_streams: int = 32
     #: maximum estimates that wait or are made
     estimates: int = 8
+    #: maximum uploads of files that are received, and those that wait for another of their tenant
+    files: int = 64
+    #: the same of one tenant; one of them at a time
+    tenant_files: int = 8
+    #: seconds within which a file must have arrived
+    file_seconds: float = 3_600.0
     #: seconds for one estimate, after those before it
     estimate: float = 60.0
     #: maximum concurrent requests that wait for the end of a job; each uses a connection to Redis
@@ -73,6 +81,9 @@ class Context:
     traffic: Traffic = field(default_factory=Traffic)
     streams: Places = field(init=False)
     uploads: Places = field(init=False)
+    files: Places = field(init=False)
+    #: the folder of uploaded files; ``None``: the service takes none
+    uploaded: Uploads | None = field(init=False)
     estimates: Places = field(init=False)
     waits: Places = field(init=False)
     searches: Places = field(init=False)
@@ -92,6 +103,15 @@ class Context:
             each=1,
             queue=most.tenant_batches - 1,
         )
+        self.files = Places(
+            "TooManyUploads",
+            "uploads of files",
+            total=most.files,
+            each=1,
+            queue=most.tenant_files - 1,
+        )
+        folder = self.settings.uploads
+        self.uploaded = None if folder is None else Uploads(Path(folder).expanduser())
         self.waits = Places(
             "TooManyWaits", "requests for answers", total=most.waits, each=most.tenant_waits
         )
@@ -138,7 +158,7 @@ def _context(request: Request) -> Context:
 
 
 Posology = Annotated[Context, Depends(_context)]
-_Given = Annotated[
+Given = Annotated[
     HTTPAuthorizationCredentials | None,
     Security(
         HTTPBearer(
@@ -154,7 +174,7 @@ _Given = Annotated[
 async def _tenant(
     request: Request,
     api: Posology,
-    given: _Given,
+    given: Given,
     x_posology_tenant: Annotated[
         str | None,
         Header(
@@ -216,7 +236,7 @@ async def known_parameters(request: Request) -> None:
             raise unknown_field(name, known)
 
 
-async def operator(api: Posology, given: _Given) -> None:
+async def operator(api: Posology, given: Given) -> None:
     """Authenticate an operator, who may read the metrics of all tenants.
 
     Raises:

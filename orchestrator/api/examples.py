@@ -217,6 +217,11 @@ _OF_HTTP: Mapping[int, tuple[str, str, str]] = {
         "The API key belongs to another tenant",
         "X-Posology-Tenant names another tenant than the API key's: omit the header",
     ),
+    507: (
+        "DiskFull",
+        "The service has no room for the file",
+        "the disk for uploads is full: ask the operator of this service",
+    ),
     503: ("StoreUnavailable", "Redis is unreachable", "try again"),
 }
 #: example of an exhausted budget
@@ -259,6 +264,7 @@ _MEANINGS = {
     502: "A dependency of the service failed.",
     503: "The service is temporarily unavailable; `Retry-After` says when to retry.",
     504: "The deadline of the job has passed.",
+    507: "The service has no room for the body.",
 }
 
 

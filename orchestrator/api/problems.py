@@ -50,6 +50,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.JobError: 409,
         errors.JobNotFound: 404,
         errors.BatchNotFound: 404,
+        errors.IngestNotFound: 404,
         errors.StoreUnavailable: 503,
         errors.BudgetError: 402,
         errors.HeadroomReserved: 503,
@@ -57,6 +58,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.ModelNotAllowed: 403,
         errors.TenantDisabled: 403,
         errors.TenantError: 409,
+        errors.IngestNotAllowed: 403,
         errors.TenantNotFound: 404,
         errors.KeyRefused: 401,
         # raised by commands

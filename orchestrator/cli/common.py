@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from posology.llm.accounting import Account
 
 _Found = TypeVar("_Found")
+SOME_BAD, INTERRUPTED = 1, 130
 
 IndexOption = Annotated[
     str | None,

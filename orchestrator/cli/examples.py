@@ -13,6 +13,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "show": "show pmid:10051933 --index ./index",
         "demo": "demo --all",
         "ingest": "ingest ./papers abstracts.jsonl --index ./index",
+        "ingest-uploads": "ingest-uploads --index ./index",
         "sync": "sync ./pubmed --index ./index --workers 4",
         "index versions": "index versions --index ./index",
         "index info": "index info --index ./index --json",

@@ -46,6 +46,14 @@ def up(
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     api: Annotated[bool, typer.Option("--api/--no-api", help="Serve the HTTP API.")] = True,
+    uploads: Annotated[
+        bool,
+        typer.Option(
+            "--uploads",
+            help="Take files over HTTP and ingest them: from tenants who may, and without keys from this machine. "
+            "Default: only if POSOLOGY_UPLOADS is set.",
+        ),
+    ] = False,
 ) -> None:
     """Run Redis, workers and the HTTP API on this machine until Ctrl-C.
 
@@ -92,6 +100,10 @@ def up(
             tell("Press Ctrl-C to stop. Unfinished jobs resume at the next start.")
             note("stack ready", api=info.api_url, version=info.version)
 
+        takes = {}
+        if uploads:
+            takes["POSOLOGY_UPLOADS"] = str((folder / "uploads").absolute())
+            takes["POSOLOGY_OPEN_UPLOADS"] = "true"
         options = StackOptions(
             environment={**environment(), **settings.environment()},
             folder=folder,
@@ -103,7 +115,8 @@ def up(
             host=host,
             port=port,
             index=str(place),
-            overrides={"POSOLOGY_LOG_FORMAT": LogFormat.JSON.value},
+            uploads=uploads or settings.uploads is not None,
+            overrides={"POSOLOGY_LOG_FORMAT": LogFormat.JSON.value, **takes},
             # the worker's own timeout, then time to requeue
             worker_grace=settings.shutdown_grace + _REQUEUE,
         )

@@ -189,6 +189,15 @@ class Fields(BaseSettings):
     metrics_key: SecretStr | None = Field(default=None, min_length=16, alias="POSOLOGY_METRICS_KEY")
     """Key for reading the metrics of all tenants if the API asks for keys; at least 16 characters.
     Default: none; metrics are then closed."""
+    uploads: str | None = Field(default=None, alias="POSOLOGY_UPLOADS")
+    """Folder in which files wait that tenants upload, shared by the API and the process that ingests them.
+    Default: none; the API takes no files."""
+    open_uploads: bool = Field(default=False, alias="POSOLOGY_OPEN_UPLOADS")
+    """Whether an API without keys takes files from programs of its own machine. Default: false."""
+    upload_mib: int = Field(default=512, ge=1, le=10**6, alias="POSOLOGY_UPLOAD_MIB")
+    """Maximum MiB of one uploaded file. Default: 512."""
+    uploads_mib: int = Field(default=4_096, ge=1, le=10**9, alias="POSOLOGY_UPLOADS_MIB")
+    """Maximum MiB of a tenant's uploaded files that are not ingested yet. Default: 4096."""
     shutdown_grace: float = Field(
         default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_SHUTDOWN_GRACE"
     )

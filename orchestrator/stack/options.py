@@ -28,6 +28,10 @@ API = (
 )  # fmt: skip
 
 
+#: ingests uploaded files; a file that is being read resumes at the next start
+INGEST = (sys.executable, "-m", "orchestrator.ingest.uploads.process")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackOptions:
     """Options of a stack."""
@@ -45,6 +49,8 @@ class StackOptions:
     concurrency: int = 4
     #: whether to serve HTTP
     api: bool = True
+    #: whether to ingest the files that tenants upload
+    uploads: bool = False
     host: str = "127.0.0.1"
     #: 0: any free port
     port: int = 8000
@@ -56,7 +62,7 @@ class StackOptions:
     start_timeout: float = 120.0
     #: graceful-shutdown timeout of a worker in seconds
     worker_grace: float = 30.0
-    #: graceful-shutdown timeout of the API in seconds
+    #: graceful-shutdown timeout of the API, and of the process that ingests uploads, in seconds
     api_grace: float = 10.0
     #: command, with the fields ``{number}`` and ``{concurrency}``
     worker_argv: tuple[str, ...] = WORKER
@@ -92,6 +98,11 @@ def api_command(options: StackOptions, redis_url: str, port: int) -> Command:
     """Return the command of the API."""
     fields = {"{host}": options.host, "{port}": str(port)}
     return _command(options, "api", options.api_argv, fields, redis_url, options.api_grace)
+
+
+def ingest_command(options: StackOptions, redis_url: str) -> Command:
+    """Return the command of the process that ingests uploads."""
+    return _command(options, "ingest", INGEST, {}, redis_url, options.api_grace)
 
 
 def _command(

@@ -12,7 +12,7 @@ import anyio
 
 from orchestrator.stack.child import Child
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
-from orchestrator.stack.options import StackOptions, api_command, worker_command
+from orchestrator.stack.options import StackOptions, api_command, ingest_command, worker_command
 from orchestrator.stack.output import Hear
 from orchestrator.stack.ping import Ping, ping
 from orchestrator.stack.ports import free_port, port_is_free
@@ -120,6 +120,9 @@ async def running_stack(
             workers = await stack.enter_async_context(
                 kept(commands, hurry=hurry, tell=tell, hear=hear)
             )
+            if options.uploads:
+                ingest = [ingest_command(options, url)]
+                await stack.enter_async_context(kept(ingest, hurry=hurry, tell=tell, hear=hear))
             servers: tuple[Child, ...] = ()
             if options.api:
                 port = _api_port(options)

@@ -16,6 +16,7 @@ from posology.client.client import Client
 from posology.client.rows import Row
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
+from posology.published.ingests import IngestOutput
 from posology.published.jobs import BatchOutput, BatchRow, JobEvent, JobOutput, JobSummary
 from posology.published.literature import IndexStatus, SearchOutput
 from posology.published.money import SpendOutput
@@ -173,6 +174,22 @@ class SyncClient:
     def index(self) -> IndexStatus:
         """See :meth:`Client.index`."""
         return self._run(self._client.index)
+
+    def upload(self, path: str | Path, *, name: str | None = None) -> IngestOutput:
+        """See :meth:`Client.upload`."""
+        return self._run(lambda: self._client.upload(path, name=name))
+
+    def ingest(self, ingest: str) -> IngestOutput:
+        """See :meth:`Client.ingest`."""
+        return self._run(lambda: self._client.ingest(ingest))
+
+    def ingests(self) -> tuple[IngestOutput, ...]:
+        """See :meth:`Client.ingests`."""
+        return self._run(self._client.ingests)
+
+    def wait_ingest(self, ingest: str) -> IngestOutput:
+        """See :meth:`Client.wait_ingest`."""
+        return self._run(lambda: self._client.wait_ingest(ingest))
 
     def estimate(
         self, questions: str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]]

@@ -172,6 +172,21 @@ def kind_of(path: Path) -> Kind | None:
     return _by_content(path, fitting)
 
 
+def recognised(path: Path) -> Kind:
+    """Return a file's format by its name and beginning, before it is read.
+
+    Raises:
+        BadFile: it is of no known format.
+        ReaderUnavailable: the package that reads it is not installed.
+    """
+    kind = kind_of(path) or _unnamed(path)
+    if kind is None:
+        raise BadFile(_unknown(path), path=str(path))
+    if kind.require is not None:
+        kind.require()
+    return kind
+
+
 def read(path: Path, *, after: int = 0) -> Iterator[Item]:
     """Return the items of a file; see :mod:`posology.corpus.items`.
 

@@ -52,6 +52,7 @@
     ├── JobError                    an operation on a job failed
     │   ├── JobNotFound             no job has that id (any more)
     │   ├── BatchNotFound           no batch has that id (any more)
+    │   ├── IngestNotFound          no ingest has that id (any more)
     │   ├── BatchCancelled          the batch was cancelled: no more rows of it are submitted
     │   ├── IdempotencyConflict     the key was used for another request
     │   ├── JobFinished             the job has ended already
@@ -70,6 +71,7 @@
     ├── TenantError                 an operation on a tenant failed
     │   ├── TenantNotFound          no tenant has that name
     │   ├── TenantExists            a tenant has that name already
+    │   ├── IngestNotAllowed        the tenant may not add literature to the index
     │   └── LedgerBusy              its ledger is being archived or rebuilt
     ├── KeyRefused                  the API key is unknown or revoked
     ├── DriftFound                  a provider's account disagrees with the ledger
@@ -124,6 +126,7 @@ from posology.errors.budget import (
     CallTooLarge,
     DriftFound,
     HeadroomReserved,
+    IngestNotAllowed,
     InvalidLimit,
     KeyRefused,
     LedgerBusy,
@@ -143,6 +146,7 @@ from posology.errors.jobs import (
     DeadlineExceeded,
     DecisionChanged,
     IdempotencyConflict,
+    IngestNotFound,
     JobCancelled,
     JobError,
     JobExpired,
@@ -201,6 +205,8 @@ __all__ = [
     "IndexMismatch",
     "IndexMissing",
     "IndexUnfinished",
+    "IngestNotAllowed",
+    "IngestNotFound",
     "InputError",
     "InvalidLimit",
     "InvalidQuery",

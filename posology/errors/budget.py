@@ -185,6 +185,10 @@ class TenantExists(TenantError):
     """A tenant has that name already."""
 
 
+class IngestNotAllowed(TenantError):
+    """The tenant may not add literature to the index."""
+
+
 class LedgerBusy(TenantError):
     """The ledger is being archived or rebuilt."""
 

@@ -31,6 +31,16 @@ class BatchNotFound(JobError):
     batch: str
 
 
+class IngestNotFound(JobError):
+    """No ingest has that id (any more)."""
+
+    def __init__(self, message: str, *, ingest: str) -> None:
+        PosologyError.__init__(self, message, ingest=ingest)
+
+    #: id of the ingest
+    ingest: str
+
+
 class BatchCancelled(JobError):
     """The batch was cancelled: no more rows of it are submitted."""
 

@@ -62,6 +62,8 @@ class Limits:
     queued: int | None = None
     #: MiB of Redis that jobs occupy until their records expire; ``None``: the installation's limit
     stored: int | None = None
+    #: whether the tenant may upload files that are added to the index, which all tenants share
+    may_ingest: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -285,6 +285,7 @@ def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, An
         "worker-jobs",
         "worker-calls",
         "worker-ingest",
+        "ingest-uploads",
         "flower",
         "tenants",
         "ingest",

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: services by what they do
 EVERYONE = {"api", "worker-jobs", "worker-calls", "worker-ingest", "flower", "tenants", "ingest", "sync", "ask",
-            "demo-notes", "demo"}  # fmt: skip
-WRITERS = {"ingest", "sync", "demo-notes"}
+            "demo-notes", "demo", "ingest-uploads"}  # fmt: skip
+WRITERS = {"ingest", "sync", "demo-notes", "ingest-uploads"}
 INDEXED = {"api", "worker-jobs", "worker-ingest", *WRITERS}
 CALLERS = {"worker-jobs", "worker-calls", *WRITERS}
 SUBMITTERS = {"api", "ask", "demo"}
@@ -29,7 +29,8 @@ ENCODERS = INDEXED | {"worker-calls"}
 ASKERS = CALLERS | {"api"}
 LEASERS = CALLERS | {"worker-ingest"}
 API = {"api"}
-LOGGERS = {"api", "worker-jobs", "worker-calls", "worker-ingest"}
+UPLOADS = {"api", "ingest-uploads"}
+LOGGERS = {"api", "ingest-uploads", "worker-jobs", "worker-calls", "worker-ingest"}
 #: settings of a container's own, or of no container, with the reason
 NOWHERE = {
     "XDG_CACHE_HOME": "POSOLOGY_CACHE is set",
@@ -44,9 +45,10 @@ WANTED: Mapping[str, set[str]] = {
     "POSOLOGY_REDIS_URL": EVERYONE,
     "POSOLOGY_PRICES": {*CALLERS, *SUBMITTERS},
     **dict.fromkeys(
-        ("POSOLOGY_MODEL", "POSOLOGY_MAX_TOKENS", "POSOLOGY_RETENTION_DAYS", "POSOLOGY_MAX_QUEUED",
-         "POSOLOGY_MAX_STORED"), SUBMITTERS
+        ("POSOLOGY_MODEL", "POSOLOGY_MAX_TOKENS", "POSOLOGY_MAX_QUEUED", "POSOLOGY_MAX_STORED"), SUBMITTERS
     ),
+    "POSOLOGY_RETENTION_DAYS": {*SUBMITTERS, "ingest-uploads"},
+    "POSOLOGY_UPLOADS": UPLOADS,
     "POSOLOGY_POLICY": {*SUBMITTERS, *DECIDERS},
     **dict.fromkeys(
         ("POSOLOGY_QTABLE", "POSOLOGY_COMPRESSOR", "POSOLOGY_COMPRESSOR_MODEL", "POSOLOGY_COMPRESSION_SECONDS",
@@ -71,7 +73,8 @@ WANTED: Mapping[str, set[str]] = {
     ),
     **dict.fromkeys(("POSOLOGY_LEASE", "POSOLOGY_SHUTDOWN_GRACE"), LEASERS),
     **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS"), LOGGERS),
-    **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY"), API),
+    **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_OPEN_UPLOADS",
+                     "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB"), API),
 }  # fmt: skip
 
 
@@ -106,6 +109,7 @@ def test_what_a_service_reads_is_mounted(services: dict[str, Any]) -> None:
             assert "/data" in mounted, name
         if name in DECIDERS:
             assert "/memory" in mounted, name
+        assert ("/uploads" in mounted) == (name in UPLOADS), name
     # only those that write it may
     for name in INDEXED:
         (mount,) = [one for one in services[name]["volumes"] if one.startswith("index:")]

@@ -42,6 +42,7 @@ FIELDS: dict[str, object] = {
     "child": "worker1",
     "lines": ("the index is missing",),
     "batch": "batch_1",
+    "ingest": "ingest_1",
     "key": "models",
     "address": "redis://127.0.0.1:6379/0",
     "scope": "day",

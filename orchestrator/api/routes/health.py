@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import anyio
+from anyio import to_thread
 from fastapi import APIRouter, Depends, Response
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -13,6 +14,7 @@ from orchestrator.api import problems
 from orchestrator.api.context import Context, Posology, operator
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import answered
+from orchestrator.ingest.uploads.metrics import UploadsCollector
 from orchestrator.jobs import metrics
 from posology.errors import StoreUnavailable
 from posology.published.base import Published
@@ -97,7 +99,10 @@ async def read_metrics(api: Posology) -> Response:
     """
     registry = CollectorRegistry()
     registry.register(metrics.JobsCollector(await _snapshot(api)))
-    text = generate_latest(registry) + generate_latest(api.traffic.registry)
+    if api.uploaded is not None:
+        registry.register(UploadsCollector(api.uploaded))
+    text = await to_thread.run_sync(generate_latest, registry)
+    text += generate_latest(api.traffic.registry)
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 

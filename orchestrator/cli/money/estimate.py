@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import (
+    SOME_BAD,
     IndexOption,
     JsonOption,
     TenantOption,
@@ -19,7 +20,6 @@ from orchestrator.cli.common import (
     print_json,
     run,
 )
-from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import RowOptions
 from orchestrator.settings import Settings, load_settings

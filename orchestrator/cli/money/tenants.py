@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Manage tenants, their limits and their API keys. Needs direct access to Redis.",
+    no_args_is_help=True,
 )
 
 _Found = TypeVar("_Found")
@@ -89,6 +90,14 @@ class LimitOptions(Group):
         ),
     ] = None
 
+    may_ingest: Annotated[
+        bool | None,
+        typer.Option(
+            "--may-ingest/--may-not-ingest",
+            help="Whether the tenant may upload files, which are added to the index of all tenants. Default: no.",
+        ),
+    ] = None
+
     def limits(self) -> tuple[Limits, tuple[str, ...]]:
         """Return the limits, and the names of those that were given.
 
@@ -115,6 +124,8 @@ class LimitOptions(Group):
                 found[name] = None if text == _NO else number(text, name)
         if self.model:
             found["models"] = None if self.model == [_NO] else tuple(self.model)
+        if self.may_ingest is not None:
+            found["may_ingest"] = self.may_ingest
         return Limits(**found), tuple(found)
 
 

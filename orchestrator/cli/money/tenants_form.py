@@ -30,6 +30,8 @@ class LimitsOutput(Published):
     """maximum waiting jobs; null: the installation's limit"""
     stored_mib: int | None
     """maximum MiB of Redis that jobs occupy until their records expire; null: the installation's limit"""
+    may_ingest: bool = False
+    """whether the tenant may upload files, which are added to the index of all tenants"""
 
 
 class ApiKeyOutput(Published):

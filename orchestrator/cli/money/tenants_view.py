@@ -37,6 +37,7 @@ _NAMES = {
     "tokens_per_minute": "tokens per minute",
     "queued": "waiting jobs",
     "stored": "MiB of records in Redis",
+    "may_ingest": "may add literature",
 }
 #: names in the published form, where they have a unit
 _PUBLISHED = {**{name: f"{name}_usd" for name in _MONEY}, "stored": "stored_mib"}
@@ -150,6 +151,8 @@ def _limit(limits: Limits, name: str) -> Text:
     value = getattr(limits, name)
     if value is None:
         return Text(_UNSET.get(name, "no limit"), style="dim")
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
     if isinstance(value, Decimal):
         return Text(f"${plain(value)}")
     return Text(safe(", ".join(value)) if name == "models" else f"{value:,}")

@@ -26,7 +26,7 @@ from orchestrator.settings import (
 )
 from posology.errors import ConfigurationError
 
-app = typer.Typer(help="Show the configuration.")
+app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
 
 #: columns of the comments in a written file
 _WIDTH = 100

@@ -23,6 +23,7 @@ MAX_NAME = 200
 #: names of all limits
 FIELDS = tuple(field.name for field in fields(Limits))
 _MONEY = ("day", "month", "total", "job")
+_PERMISSION = "may_ingest"
 #: limit → its field in the record
 _COUNTS: Mapping[str, str] = MappingProxyType(
     {
@@ -90,6 +91,8 @@ def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
             text = ""
         elif name == "models":
             text = f"|{'|'.join(value)}|"
+        elif name == _PERMISSION:
+            text = "1" if value else ""
         else:
             text = str(nano(value) if name in _MONEY else value)
         found[_COUNTS.get(name, name)] = text
@@ -105,6 +108,8 @@ def read(record: Mapping[str, str]) -> Limits:
             continue
         if name == "models":
             found[name] = tuple(text.strip("|").split("|"))
+        elif name == _PERMISSION:
+            found[name] = True
         else:
             found[name] = dollars(text) if name in _MONEY else int(text)
     return Limits(**found)

@@ -40,6 +40,7 @@ limits = st.builds(
     tokens_per_minute=counts,
     queued=counts,
     stored=counts,
+    may_ingest=st.booleans(),
 )
 
 
@@ -66,6 +67,7 @@ def test_the_record_is_what_the_scripts_read(found: Limits) -> None:
         "tpm",
         "queued",
         "stored",
+        "may_ingest",
     }
     if found.day is not None:
         # digits alone, exact as a Lua number
@@ -149,5 +151,5 @@ def test_every_limit_is_checked_and_written() -> None:
     # a new one must be thought of here
     assert set(FIELDS) == {
         "day", "month", "total", "job", "models", "calls", "requests_per_minute", "tokens_per_minute",
-        "queued", "stored",
+        "queued", "stored", "may_ingest",
     }  # fmt: skip

@@ -1,0 +1,348 @@
+"""Uploads over HTTP: files that tenants add to the index, and the state of their ingests."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from ipaddress import ip_address
+from typing import Annotated, Any
+
+import anyio
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from orchestrator.api.bodies import check_type, chunks
+from orchestrator.api.context import Context, Given, Posology, Tenant
+from orchestrator.api.examples import fails, shows
+from orchestrator.api.problems import RETRY_AFTER, RequestProblem
+from orchestrator.api.routes.jobs import answered
+from orchestrator.api.routes.listing import MAX_ID
+from orchestrator.ingest.uploads.folder import Arrival, Busy, NoRoom, Room, Uploads
+from orchestrator.ingest.uploads.names import MAX_NAME, check_name
+from orchestrator.logs.events import note
+from orchestrator.settings import Auth
+from posology import errors
+from posology.published.ingests import IngestOutput, IngestPage
+
+router = APIRouter(prefix="/v1/index", tags=["literature"])
+
+#: the only media type: a browser asks the service before it sends this one across sites, and it answers no
+_TYPE = "application/octet-stream"
+_MIB = 1024 * 1024
+#: characters of a name that are looked at
+_LONGEST = 4 * MAX_NAME
+_INGEST = "ingest_0199a1b2c3d45f6e7a8b9c0d1e2f"
+_OUTPUT: dict[str, Any] = {
+    "id": _INGEST,
+    "tenant": "acme",
+    "name": "abstracts.jsonl.gz",
+    "bytes": 1_048_576,
+    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "state": "waiting",
+    "phase": None,
+    "done": 0,
+    "total": None,
+    "runs": 0,
+    "submitted": "2026-01-15T09:30:00Z",
+    "started": None,
+    "ended": None,
+    "written": 0,
+    "unchanged": 0,
+    "replaced": 0,
+    "bad": 0,
+    "rejected": [],
+    "unread": None,
+    "error": None,
+}
+_RUNNING = {
+    **_OUTPUT,
+    "state": "running",
+    "phase": "encoding",
+    "done": 512,
+    "total": 2_000,
+    "runs": 1,
+    "started": "2026-01-15T09:30:01Z",
+}
+_ENDED = {
+    **_RUNNING,
+    "state": "succeeded",
+    "phase": None,
+    "done": 2_000,
+    "ended": "2026-01-15T09:32:10Z",
+    "written": 1_999,
+    "bad": 1,
+    "rejected": [{"line": 7, "record": "pmid:1", "reason": "has no abstract"}],
+}
+_NOT_ALLOWED = errors.IngestNotAllowed(
+    "the tenant acme may not add literature to the index: ask the operator of this service",
+    tenant="acme",
+)
+_ABSENT = errors.IngestNotFound(f"there is no ingest {_INGEST}, or it has expired", ingest=_INGEST)
+IngestId = Annotated[
+    str, Path(max_length=MAX_ID, description="Id of the ingest.", examples=[_INGEST])
+]
+
+
+async def _allowed(request: Request, api: Posology, tenant: Tenant, given: Given) -> str:
+    """Return the tenant, if it may add literature.
+
+    Without a key, the request must come from this machine, and a setting must allow it: the name of the tenant is then
+    no more than a claim.
+
+    Raises:
+        IngestNotAllowed: it may not, or the service takes no uploads.
+    """
+    if api.settings.uploads is None:
+        raise errors.IngestNotAllowed("this service takes no uploads", tenant=tenant)
+    if given is None and api.settings.auth is not Auth.KEYS:
+        if api.settings.open_uploads and _is_local(request):
+            return tenant
+        raise errors.IngestNotAllowed(
+            "without an API key, this service takes no uploads: send a key", tenant=tenant
+        )
+    try:
+        known = await api.tenants().get(tenant)
+    except errors.TenantNotFound:
+        known = None
+    if known is None or not known.limits.may_ingest:
+        raise errors.IngestNotAllowed(
+            f"the tenant {tenant} may not add literature to the index: ask the operator of this service",
+            tenant=tenant,
+        )
+    return tenant
+
+
+@router.post(
+    "/files",
+    operation_id="uploadFile",
+    summary="Upload a file to ingest",
+    status_code=202,
+    response_model=IngestOutput,
+    responses={
+        202: shows(
+            "The ingest of the file.",
+            _OUTPUT,
+            headers={
+                "Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}
+            },
+        ),
+        200: shows(
+            "The ingest of the same file, which was uploaded before and has not ended.",
+            _RUNNING,
+            model=IngestOutput,
+        ),
+        **fails(
+            400,
+            _NOT_ALLOWED,
+            408,
+            413,
+            415,
+            429,
+            507,
+            errors.InvalidQuery(
+                "name: not a format that ingest reads: save it as CSV (UTF-8) (got 'refs.xlsx')",
+                field="name",
+            ),
+            errors.BadFile("the file is empty", path="abstracts.jsonl"),
+        ),
+    },
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "description": "The file as it is; a compressed one (`.gz`) as well.",
+            "content": {
+                _TYPE: {
+                    "schema": {"type": "string", "format": "binary"},
+                    "example": '{"id": "pmid:1", "text": "Aspirin lowered the risk of stroke."}\n',
+                }
+            },
+        }
+    },
+)
+async def upload(
+    request: Request,
+    api: Posology,
+    tenant: Annotated[str, Depends(_allowed)],
+    *,
+    name: Annotated[
+        str,
+        Query(
+            max_length=_LONGEST,
+            description="Name of the file, without folders; its suffix tells the format. A text or PDF of the same "
+            "name replaces the one before.",
+            examples=["abstracts.jsonl.gz"],
+        ),
+    ],
+) -> Response:
+    """Add the records of a file to the index, which all tenants share.
+
+    The body is the file, and one request sends one. The response comes when the file is complete and waits to be
+    ingested; `GET` its `Location` for the progress. An interrupted upload leaves nothing behind: send it again.
+    """
+    checked = check_name(name)
+    check_type(request, (_TYPE,))
+    _check_encoding(request)
+    async with api.files.of(tenant), _arriving(api, tenant, checked) as (uploads, arrival):
+        await _receive(request, api, arrival)
+        await to_thread.run_sync(_recognise, arrival)
+        with _disk():
+            made, new = await to_thread.run_sync(uploads.complete, arrival)
+    if new:
+        note("file uploaded", tenant=tenant, ingest=made.id, bytes=made.bytes)
+    return answered(made, 202 if new else 200, {"Location": f"{router.prefix}/ingests/{made.id}"})
+
+
+@router.get(
+    "/ingests",
+    operation_id="listIngests",
+    summary="List ingests",
+    response_model=IngestPage,
+    responses={
+        200: shows("The tenant's ingests, newest first.", {"ingests": [_ENDED]}),
+        **fails(),
+    },
+)
+async def page(api: Posology, tenant: Tenant) -> Response:
+    """List the ingests of uploaded files that have not expired: those that wait, and at most 1,000 that have ended."""
+    uploads = api.uploaded
+    found = [] if uploads is None else await to_thread.run_sync(uploads.all, tenant)
+    return answered(IngestPage(ingests=tuple(found)))
+
+
+@router.get(
+    "/ingests/{ingest}",
+    operation_id="getIngest",
+    summary="Get an ingest",
+    response_model=IngestOutput,
+    responses={200: shows("The ingest.", _ENDED), **fails(_ABSENT)},
+)
+async def get(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
+    """Return how far the ingest of an uploaded file is, and the records that cannot be read, with the reason."""
+    uploads = api.uploaded
+    if uploads is None:
+        raise errors.IngestNotFound(
+            f"there is no ingest {ingest}, or it has expired", ingest=ingest
+        )
+    return answered(await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant)))
+
+
+@asynccontextmanager
+async def _arriving(api: Context, tenant: str, name: str) -> AsyncIterator[tuple[Uploads, Arrival]]:
+    uploads = api.uploaded
+    assert uploads is not None, "the request is allowed"
+    room = Room(size=api.settings.uploads_mib * _MIB)
+    opening = uploads.arriving(tenant, name, room)
+    try:
+        with _disk():
+            arrival = await to_thread.run_sync(opening.__enter__)
+    except NoRoom as full:
+        raise _no_room(full) from None
+    except Busy:
+        raise RequestProblem(
+            429,
+            "TooManyUploads",
+            "Too many uploads of files are under way",
+            "another upload of this tenant is under way: retry later",
+            headers={"Retry-After": str(RETRY_AFTER)},
+        ) from None
+    try:
+        yield uploads, arrival
+    finally:
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(opening.__exit__, None, None, None)
+
+
+async def _receive(request: Request, api: Context, arrival: Arrival) -> None:
+    """Write the body to the disk, piece by piece."""
+    seconds = api.limits.file_seconds
+    try:
+        with anyio.fail_after(seconds), _disk():
+            async for piece in chunks(request, limit=api.settings.upload_mib * _MIB):
+                await to_thread.run_sync(arrival.write, piece)
+    except NoRoom as full:
+        raise _no_room(full) from None
+    except TimeoutError:
+        raise RequestProblem(
+            408,
+            "UploadTooSlow",
+            "The upload took too long",
+            f"the file must arrive within {seconds:g} s: split it",
+            headers={"Connection": "close"},
+            limit=seconds,
+        ) from None
+
+
+def _recognise(arrival: Arrival) -> None:
+    """Check the format by the name and the beginning; the file is parsed by the ingesting process alone.
+
+    Raises:
+        BadFile: it is empty, or of no known format.
+        RequestProblem: the service lacks the package that reads it.
+    """
+    from posology.corpus.files import recognised
+
+    arrival.file.flush()
+    if not arrival.size:
+        raise errors.BadFile("the file is empty", path=arrival.name)
+    try:
+        recognised(arrival.path)
+    except errors.BadFile as bad:
+        raise errors.BadFile(bad.reason, path=arrival.name) from None
+    except errors.ReaderUnavailable:
+        raise RequestProblem(
+            415,
+            "UnreadableFormat",
+            "The service cannot read this format",
+            "the service lacks the package that reads this format: convert the file, or ask the operator",
+        ) from None
+
+
+@contextmanager
+def _disk() -> Iterator[None]:
+    """Translate the error of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise RequestProblem(
+            507,
+            "DiskFull",
+            "The service has no room for the file",
+            "the disk for uploads is full: ask the operator of this service",
+            headers={"Connection": "close"},
+        ) from None
+
+
+def _no_room(full: NoRoom) -> RequestProblem:
+    return RequestProblem(
+        429,
+        "UploadsFull",
+        "The tenant's uploads wait to be ingested and leave no room",
+        f"{full}: wait until files are ingested",
+        headers={"Retry-After": "60", "Connection": "close"},
+    )
+
+
+def _check_encoding(request: Request) -> None:
+    given = request.headers.get("content-encoding", "identity").strip().lower()
+    if given != "identity":
+        raise RequestProblem(
+            415,
+            "UnsupportedEncoding",
+            "The content encoding is not supported",
+            "send the file as it is: a .gz file needs no Content-Encoding",
+            headers={"Accept-Encoding": "identity"},
+            accepted=["identity"],
+        )
+
+
+def _is_local(request: Request) -> bool:
+    """Return whether a request comes from this machine, and not through a proxy on it."""
+    if {"x-forwarded-for", "x-real-ip", "forwarded"} & set(request.headers):
+        return False
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False

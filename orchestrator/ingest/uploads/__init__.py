@@ -1,0 +1,1 @@
+"""Uploads of literature: files that tenants send over HTTP, and the process that ingests them."""

@@ -1,0 +1,92 @@
+"""``python -m orchestrator.ingest.uploads.process``: the ingesting process as it is configured."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.environment import prepare_libraries
+from orchestrator.ingest.embedding import Payer
+from orchestrator.ingest.shards.processes import Spread
+from orchestrator.ingest.uploads.folder import Busy, Uploads
+from orchestrator.ingest.uploads.service import Ingester, Watch
+from orchestrator.ingest.writer import Target, open_writer
+from orchestrator.logs.configuration import configure
+from orchestrator.settings import Settings, load_settings
+from posology.corpus.files import count_rows
+from posology.errors import ConfigurationError
+from posology.index.build.ingest import ingest
+from posology.index.build.report import IngestReport
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ingesting:
+    """Ingests into the configured index, with the configured models."""
+
+    settings: Settings
+    #: workers that encode; ``None``: this process does
+    spread: Spread | None = None
+
+    def __call__(self, path: Path, *, tenant: str, watch: Watch, last: bool) -> IngestReport:
+        """See :class:`~orchestrator.ingest.uploads.service.Ingest`."""
+        target = Target(payer=Payer(tenant=tenant), spread=self.spread)
+        watch.phase("loading the encoder")
+        with open_writer(self.settings, target) as writer:
+            watch.phase("counting records")
+            total = count_rows(path)
+            watch.count(total)
+            return ingest(
+                [path],
+                writer.index,
+                writer.source,
+                progress=watch.committed,
+                finish=last,
+                total=total,
+                row=watch.row,
+                phase=watch.phase,
+            )
+
+
+def uploads_folder(settings: Settings) -> Path:
+    """Return the configured folder of uploads.
+
+    Raises:
+        ConfigurationError: none is configured.
+    """
+    if settings.uploads is None:
+        raise ConfigurationError(
+            "POSOLOGY_UPLOADS is not set: set it to a folder that the API and this process share"
+        )
+    return Path(settings.uploads).expanduser()
+
+
+def serve(settings: Settings, spread: Spread | None = None) -> None:
+    """Ingest uploaded files until SIGINT or SIGTERM; a file that is being read resumes at the next start. Blocking.
+
+    Args:
+        settings: the configuration.
+        spread: workers that encode; ``None``: this process does.
+
+    Raises:
+        ConfigurationError: no folder of uploads is configured, or another process ingests its files.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    folder = uploads_folder(settings)
+    work = Ingesting(settings=settings, spread=spread)
+    try:
+        Ingester(Uploads(folder), work, stop, retention=settings.retention).run()
+    except Busy:
+        raise ConfigurationError(
+            f"another process ingests the files of {folder}: one at a time does"
+        ) from None
+
+
+if __name__ == "__main__":
+    prepare_libraries()
+    loaded = load_settings()
+    configure(loaded)
+    serve(loaded)

@@ -1,0 +1,99 @@
+"""Files that are added to the index of a service."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import anyio
+
+from posology.client.base import Base
+from posology.client.wire import read
+from posology.errors import BadFile
+from posology.published.ingests import IngestOutput, IngestPage
+
+#: bytes that are sent at once
+_PIECE = 1024 * 1024
+#: seconds between two looks at an ingest
+_PAUSE = 1.0
+#: seconds of silence that an upload bears: it may wait for another one of the tenant
+_SILENCE = 600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Pieces:
+    """The bytes of a file, once for each attempt."""
+
+    path: Path
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async with await anyio.open_file(self.path, "rb") as file:
+            while piece := await file.read(_PIECE):
+                yield piece
+
+
+class Uploads(Base):
+    """Adds files to the index of a service, and watches their ingests."""
+
+    async def upload(self, path: str | Path, *, name: str | None = None) -> IngestOutput:
+        """Send a file to be ingested. A file that waits already is not ingested twice.
+
+        Args:
+            path: a file of any format that `posology ingest` reads.
+            name: name for the service; its suffix tells the format. ``None``: that of the file.
+
+        Raises:
+            BadFile: the file cannot be read, is empty, or is of no known format.
+            InvalidQuery: the service does not take the name.
+            IngestNotAllowed: the tenant may not add literature, or the service takes no uploads.
+        """
+        file = Path(path)
+        try:
+            size = (await anyio.Path(file).stat()).st_size
+            async with await anyio.open_file(file, "rb"):
+                pass
+        except OSError as error:
+            raise BadFile(error.strerror or str(error), path=str(file)) from None
+        reply = await self._wire.request(
+            "POST",
+            "/v1/index/files",
+            repeatable=True,
+            params={"name": file.name if name is None else name},
+            content=_Pieces(path=file),
+            timeout=max(self._timeout, _SILENCE),
+            headers={"Content-Type": "application/octet-stream", "Content-Length": str(size)},
+        )
+        return read(IngestOutput, reply.content)
+
+    async def ingest(self, ingest: str) -> IngestOutput:
+        """Return the ingest of an uploaded file as it is now.
+
+        Args:
+            ingest: its id.
+
+        Raises:
+            IngestNotFound: there is none of that id, or its record has expired.
+        """
+        path = f"/v1/index/ingests/{quote(ingest, safe='')}"
+        reply = await self._wire.request("GET", path, repeatable=True)
+        return read(IngestOutput, reply.content)
+
+    async def ingests(self) -> tuple[IngestOutput, ...]:
+        """Return the ingests whose records are kept, newest first."""
+        reply = await self._wire.request("GET", "/v1/index/ingests", repeatable=True)
+        return read(IngestPage, reply.content).ingests
+
+    async def wait_ingest(self, ingest: str) -> IngestOutput:
+        """Return the ingest of an uploaded file when it has ended, whether it succeeded or failed.
+
+        Args:
+            ingest: its id.
+
+        Raises:
+            IngestNotFound: there is none of that id, or its record has expired.
+        """
+        while not (found := await self.ingest(ingest)).over:  # noqa: ASYNC110 - of another process
+            await anyio.sleep(_PAUSE)
+        return found

@@ -1,0 +1,98 @@
+"""Uploaded files and their ingests as JSON."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from posology.published.base import Published
+
+
+class IngestState(StrEnum):
+    """State of an ingest."""
+
+    #: the file is complete and waits for the ingesting process
+    WAITING = "waiting"
+    #: the file is being read
+    RUNNING = "running"
+    #: the file was read; some of its records may be bad
+    SUCCEEDED = "succeeded"
+    #: nothing of the file could be read, or the ingest failed
+    FAILED = "failed"
+
+
+class RejectedRecord(Published):
+    """A record that cannot be read; the others of its file can."""
+
+    line: int
+    """Line of the record, or its place among the file's records, from 1."""
+    record: str | None
+    """Id of the record; null: it has none that can be read."""
+    reason: str
+    """What is wrong with it."""
+
+
+class IngestFailure(Published):
+    """Why an ingest failed."""
+
+    type: str
+    """Name of the error."""
+    message: str
+    """What is wrong, and what to do."""
+
+
+class IngestOutput(Published):
+    """An uploaded file and its ingest."""
+
+    id: str
+    """Id of the ingest."""
+    tenant: str
+    """Tenant that uploaded the file."""
+    name: str
+    """Name of the file."""
+    bytes: int
+    """Size of the file."""
+    sha256: str
+    """SHA-256 of the file, in hexadecimal digits."""
+    state: IngestState
+    """State: waiting, running, succeeded or failed."""
+    phase: str | None
+    """What is being done, in words; null: nothing."""
+    done: int
+    """Number of records that were read so far, bad ones included."""
+    total: int | None
+    """Number of records in the file; null: not counted yet."""
+    runs: int
+    """How often the ingest was started; more than 1 after a crash or restart of the service."""
+    submitted: datetime
+    """Time at which the upload was complete."""
+    started: datetime | None
+    """Time of the first start."""
+    ended: datetime | None
+    """Time of the end."""
+    written: int
+    """Records that were embedded and written in the last run."""
+    unchanged: int
+    """Records that the index had already, also from an interrupted run."""
+    replaced: int
+    """Records that a later record of the same id replaced at once."""
+    bad: int
+    """Records that cannot be read."""
+    rejected: tuple[RejectedRecord, ...]
+    """The first 100 of them."""
+    unread: str | None
+    """Why the file cannot be read, or not to its end; null: it was read to its end."""
+    error: IngestFailure | None
+    """Why the ingest failed; null: it did not."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the ingest has ended."""
+        return self.state in (IngestState.SUCCEEDED, IngestState.FAILED)
+
+
+class IngestPage(Published):
+    """Ingests of a tenant."""
+
+    ingests: tuple[IngestOutput, ...]
+    """Ingests whose records are kept, newest first."""

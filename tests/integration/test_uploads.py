@@ -1,0 +1,461 @@
+"""Files over HTTP: who may send them, what is taken, and what becomes of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import httpx2
+import pytest
+from redis.asyncio import Redis
+
+from orchestrator.api.app import create_app
+from orchestrator.api.context import Limits
+from orchestrator.ingest.uploads.folder import Room, Uploads
+from orchestrator.ingest.uploads.process import Ingesting
+from orchestrator.ingest.uploads.service import Ingester
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from posology.budget.tenants.store import TenantStore
+from posology.client import Client, SyncClient
+from posology.errors import BadFile, IngestNotAllowed, IngestNotFound, InvalidQuery
+from posology.index.store import Index
+from posology.published.ingests import IngestOutput, IngestPage, IngestState
+from posology.types import Limits as TenantLimits
+from tests.integration.test_api import problem
+
+pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).parents[2]
+FILES = "/v1/index/files"
+BYTES = {"content-type": "application/octet-stream"}
+ROWS = "".join(
+    json.dumps({"id": f"t:{n}", "text": f"Aspirin lowered the risk of disease {n} in adults."})
+    + "\n"
+    for n in range(4)
+).encode()
+Serve = Callable[[Any], Any]
+
+
+@pytest.fixture
+def given(tmp_path: Path, tiny_encoder: Path, redis_url: str) -> dict[str, str]:
+    return {
+        "POSOLOGY_INDEX": str(tmp_path / "index"),
+        "POSOLOGY_EMBEDDER": str(tiny_encoder),
+        "POSOLOGY_UPLOADS": str(tmp_path / "uploads"),
+        "POSOLOGY_OPEN_UPLOADS": "true",
+        "POSOLOGY_REDIS_URL": redis_url,
+        "POSOLOGY_TOKEN_CODES": "false",
+    }
+
+
+@asynccontextmanager
+async def serving(
+    redis: Redis,
+    url: str,
+    settings: dict[str, str],
+    *,
+    tenant: str | None = None,
+    key: str | None = None,
+    limits: Limits | None = None,
+    address: str = "127.0.0.1",
+) -> AsyncIterator[httpx2.AsyncClient]:
+    app = create_app(Settings.model_validate(settings), JobStore(redis, url), limits=limits)
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False, client=(address, 1))
+    headers = {} if tenant is None else {"X-Posology-Tenant": tenant}
+    if key is not None:
+        headers["Authorization"] = f"Bearer {key}"
+    async with httpx2.AsyncClient(
+        transport=transport, base_url="http://localhost", headers=headers, timeout=90
+    ) as client:
+        yield client
+        await app.state.context.aclose()
+
+
+def ingest_all(settings: dict[str, str]) -> None:
+    """What the ingesting process does until nothing waits."""
+    loaded = Settings.model_validate(settings)
+    uploads = Uploads(Path(settings["POSOLOGY_UPLOADS"]))
+    assert not Ingester(
+        uploads, Ingesting(settings=loaded), threading.Event(), retention=3_600
+    ).run_waiting()
+
+
+def nothing_is_left(settings: dict[str, str]) -> None:
+    folder = Path(settings["POSOLOGY_UPLOADS"])
+    assert [p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".lock")] == []
+
+
+async def test_a_file_becomes_passages(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        content = gzip.compress(ROWS + b"rubbish\n")
+        name = {"name": "abstracts.jsonl.gz"}
+        made = await client.post(FILES, params=name, content=content, headers=BYTES)
+        assert made.status_code == 202, made.text
+        ingest = IngestOutput.model_validate_json(made.content)
+        assert ingest.state is IngestState.WAITING
+        assert made.headers["location"] == f"/v1/index/ingests/{ingest.id}"
+        again = await client.post(FILES, params=name, content=content, headers=BYTES)
+        assert again.status_code == 200
+        assert again.json() == made.json()
+        await anyio.to_thread.run_sync(ingest_all, given)
+        found = IngestOutput.model_validate_json(
+            (await client.get(made.headers["location"])).content
+        )
+        assert found.state is IngestState.SUCCEEDED
+        assert (found.done, found.total, found.written, found.bad) == (5, 5, 4, 1)
+        assert [one.line for one in found.rejected] == [5]
+        assert given["POSOLOGY_UPLOADS"] not in found.model_dump_json()
+        passage = await client.get("/v1/passages/t:3")
+        assert passage.json()["text"] == "Aspirin lowered the risk of disease 3 in adults."
+        page = IngestPage.model_validate_json((await client.get("/v1/index/ingests")).content)
+        assert page.ingests == (found,)
+        metrics = (await client.get("/metrics")).text
+        assert 'posology_ingests{state="succeeded"} 1.0' in metrics
+        assert "posology_ingesting_process_up 0.0" in metrics
+
+
+async def test_texts_of_one_name_from_two_tenants_do_not_replace_each_other(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    for name in (f"{tenant}-a", f"{tenant}-b"):
+        async with serving(redis, redis_url, given, tenant=name) as client:
+            text = f"Aspirin helped {name}."
+            made = await client.post(
+                FILES, params={"name": "note.txt"}, content=text, headers=BYTES
+            )
+            assert made.status_code == 202
+    await anyio.to_thread.run_sync(ingest_all, given)
+    view = Index.open(given["POSOLOGY_INDEX"]).view()
+    ids = [f"file:{tenant}-a/note.txt#1", f"file:{tenant}-b/note.txt#1"]
+    texts = [found.passage.text for found in view.fetch(ids)]
+    assert texts == [f"Aspirin helped {tenant}-a.", f"Aspirin helped {tenant}-b."]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc/cron.d/a.jsonl", "/etc/a.jsonl", "..\\a.jsonl", "a.jsonl\0", "con.jsonl", ".a.jsonl", "a\n.jsonl",
+     "a.xlsx", "a", "", "x" * 300 + ".jsonl"],
+)  # fmt: skip
+async def test_a_hostile_name_is_refused_before_anything_is_written(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str], name: str
+) -> None:
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        refused = await client.post(FILES, params={"name": name}, content=ROWS, headers=BYTES)
+        assert problem(refused, 422, "invalid-query")["field"] == "name"
+    nothing_is_left(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "kind"),
+    [("a.jsonl", b"", 422, "bad-file"),
+     ("a.xml", b"<html></html>", 422, "bad-file"),
+     ("a.xml", b'<!DOCTYPE x [<!ENTITY y SYSTEM "file:///etc/passwd">]><x>&y;</x>', 422, "bad-file"),
+     ("a.jsonl", b"x" * (1024 * 1024 + 1), 413, "body-too-large")],
+)  # fmt: skip
+async def test_what_is_no_literature_or_too_large_leaves_nothing(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str],
+    name: str, content: bytes, status: int, kind: str,
+) -> None:  # fmt: skip
+    given["POSOLOGY_UPLOAD_MIB"] = "1"
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        refused = await client.post(FILES, params={"name": name}, content=content, headers=BYTES)
+        found = problem(refused, status, kind)
+        assert given["POSOLOGY_UPLOADS"] not in json.dumps(found)
+    nothing_is_left(given)
+
+
+async def test_an_undeclared_size_is_limited_too(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    given["POSOLOGY_UPLOAD_MIB"] = "1"
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        name = {"name": "a.jsonl"}
+        refused = await client.post(FILES, params=name, content=endless(), headers=BYTES)
+        problem(refused, 413, "body-too-large")
+    nothing_is_left(given)
+
+
+async def test_files_that_wait_leave_room_for_so_many_bytes(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    given |= {"POSOLOGY_UPLOADS_MIB": "1"}
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        first = await client.post(
+            FILES, params={"name": "a.txt"}, content=b"x" * 700_000, headers=BYTES
+        )
+        assert first.status_code == 202
+        full = await client.post(
+            FILES, params={"name": "b.txt"}, content=b"x" * 700_000, headers=BYTES
+        )
+        assert "348576" in problem(full, 429, "uploads-full")["detail"]
+        assert full.headers["retry-after"] == "60"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "kind"),
+    [({"content-type": "text/plain"}, 415, "unsupported-media-type"),
+     ({"content-type": "multipart/form-data; boundary=x"}, 415, "unsupported-media-type"),
+     ({}, 415, "unsupported-media-type"),
+     ({**BYTES, "content-encoding": "gzip"}, 415, "unsupported-encoding")],
+)  # fmt: skip
+async def test_other_bodies_are_refused(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str],
+    headers: dict[str, str], status: int, kind: str,
+) -> None:  # fmt: skip
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        refused = await client.post(
+            FILES, params={"name": "a.jsonl"}, content=ROWS, headers=headers
+        )
+        problem(refused, status, kind)
+    nothing_is_left(given)
+
+
+async def send(client: httpx2.AsyncClient, **headers: str) -> httpx2.Response:
+    return await client.post(
+        FILES, params={"name": "a.jsonl"}, content=ROWS, headers={**BYTES, **headers}
+    )
+
+
+async def test_with_keys_only_tenants_who_may_send_files(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    given |= {"POSOLOGY_AUTH": "keys"}
+    tenants = TenantStore(redis, redis_url)
+    issued = await tenants.create(tenant)
+    async with serving(redis, redis_url, given) as client:
+        problem(await send(client), 401, "key-refused")
+    # from another machine: with a key, that makes no difference
+    async with serving(redis, redis_url, given, key=issued.key, address="192.0.2.7") as client:
+        refused = problem(await send(client), 403, "ingest-not-allowed")
+        assert refused["tenant"] == tenant
+        nothing_is_left(given)
+        may = await tenants.limit(tenant, TenantLimits(may_ingest=True), only=("may_ingest",))
+        assert may.limits.may_ingest
+        assert (await send(client)).status_code == 202
+        await tenants.limit(tenant, TenantLimits(), only=("may_ingest",))
+        problem(await send(client), 403, "ingest-not-allowed")
+        # it still sees what it sent
+        assert len((await client.get("/v1/index/ingests")).json()["ingests"]) == 1
+    other = await tenants.create(f"{tenant}-other")
+    async with serving(redis, redis_url, given, key=other.key) as client:
+        assert (await client.get("/v1/index/ingests")).json()["ingests"] == []
+
+
+async def test_without_keys_only_this_machine_sends_files_and_only_if_a_setting_allows_it(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    async with serving(redis, redis_url, given, tenant=tenant, address="192.0.2.7") as client:
+        problem(await send(client), 403, "ingest-not-allowed")
+    async with serving(redis, redis_url, given, tenant=tenant) as client:
+        # a proxy on this machine speaks for another one
+        for name in ("x-forwarded-for", "x-real-ip", "forwarded"):
+            problem(await send(client, **{name: "127.0.0.1"}), 403, "ingest-not-allowed")
+        assert (await send(client)).status_code == 202
+    for off in ({"POSOLOGY_OPEN_UPLOADS": "false"}, {"POSOLOGY_UPLOADS": ""}):
+        settings = {name: value for name, value in (given | off).items() if value}
+        async with serving(redis, redis_url, settings, tenant=tenant) as client:
+            problem(await send(client), 403, "ingest-not-allowed")
+    async with serving(redis, redis_url, settings, tenant=tenant) as client:
+        assert (await client.get("/v1/index/ingests")).json() == {"ingests": []}
+        missing = await client.get("/v1/index/ingests/ingest_0199a1b2c3d45f6e7a8b9c0d1e2f")
+        problem(missing, 404, "ingest-not-found")
+
+
+async def test_with_a_key_an_open_api_asks_for_the_permission(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    issued = await TenantStore(redis, redis_url).create(tenant)
+    async with serving(redis, redis_url, given, key=issued.key) as client:
+        problem(await send(client), 403, "ingest-not-allowed")
+
+
+async def test_two_at_once(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    began, sent = anyio.Event(), anyio.Event()
+    done: dict[str, httpx2.Response] = {}
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield ROWS[:100]
+        began.set()
+        await sent.wait()
+        yield ROWS[100:]
+
+    async with (
+        serving(redis, redis_url, given, tenant=tenant) as client,
+        serving(redis, redis_url, given, tenant=f"{tenant}-other") as other,
+    ):
+
+        async def post(name: str, content: Any) -> None:
+            done[name] = await client.post(
+                FILES, params={"name": name}, content=content, headers=BYTES
+            )
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(post, "slow.jsonl", slow())
+            await began.wait()
+            # of the same tenant, the second one waits for the first; in another process, it is refused
+            group.start_soon(post, "quick.jsonl", ROWS)
+            async with serving(redis, redis_url, given, tenant=tenant) as process:
+                problem(await send(process), 429, "too-many-uploads")
+            assert (await send(other)).status_code == 202, "another tenant does not wait"
+            assert not done
+            sent.set()
+        assert {name: reply.status_code for name, reply in done.items()} == {
+            "slow.jsonl": 202,
+            "quick.jsonl": 202,
+        }
+        await anyio.to_thread.run_sync(ingest_all, given)
+        page = IngestPage.model_validate_json((await client.get("/v1/index/ingests")).content)
+        assert {one.state for one in page.ingests} == {IngestState.SUCCEEDED}
+        assert sum(one.written for one in page.ingests) + sum(
+            one.unchanged for one in page.ingests
+        ) == 2 * len(ROWS.splitlines())
+    assert Index.open(given["POSOLOGY_INDEX"]).view().count() == len(ROWS.splitlines())
+
+
+def test_an_upload_that_is_cut_leaves_nothing(
+    given: dict[str, str], serve: Serve, tenant: str
+) -> None:
+    folder = Path(given["POSOLOGY_UPLOADS"])
+
+    def arriving() -> list[Path]:
+        return [p for p in folder.rglob("a.jsonl") if p.is_file()]
+
+    with serve(create_app(Settings.model_validate(given))) as url:
+        place = urlsplit(url)
+        head = (
+            f"POST {FILES}?name=a.jsonl HTTP/1.1\r\nHost: localhost\r\nX-Posology-Tenant: {tenant}\r\n"
+            "Content-Type: application/octet-stream\r\nContent-Length: 100000\r\n\r\n"
+        )
+        with socket.create_connection((place.hostname, place.port), timeout=60) as connection:
+            connection.sendall(head.encode() + ROWS)
+            until(lambda: bool(arriving()))
+        until(lambda: not arriving())
+        with SyncClient(url, tenant=tenant) as client:
+            assert client.ingests() == ()
+    nothing_is_left(given)
+
+
+def test_both_clients_upload_and_wait(
+    given: dict[str, str], serve: Serve, tenant: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(ROWS)
+    with serve(create_app(Settings.model_validate(given))) as url:
+        with SyncClient(url, tenant=tenant) as client:
+            made = client.upload(file)
+            assert (made.name, made.bytes) == ("rows.jsonl", len(ROWS))
+            assert client.ingest(made.id) == made
+            ingest_all(given)
+            assert client.wait_ingest(made.id).written == 4
+            with pytest.raises(InvalidQuery):
+                client.upload(file, name="../rows.jsonl")
+            (tmp_path / "empty.jsonl").touch()
+            with pytest.raises(BadFile, match="empty"):
+                client.upload(tmp_path / "empty.jsonl")
+            with pytest.raises(BadFile, match="No such file"):
+                client.upload(tmp_path / "missing.jsonl")
+            with pytest.raises(IngestNotFound):
+                client.ingest("ingest_0199a1b2c3d45f6e7a8b9c0d1e2f")
+
+        async def other() -> None:
+            async with Client(url, tenant=tenant) as client:
+                assert [one.name for one in await client.ingests()] == ["rows.jsonl"]
+
+        anyio.run(other)
+    without = {name: value for name, value in given.items() if name != "POSOLOGY_OPEN_UPLOADS"}
+    with (
+        serve(create_app(Settings.model_validate(without))) as url,
+        SyncClient(url, tenant=tenant) as client,
+        pytest.raises(IngestNotAllowed),
+    ):
+        client.upload(file)
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@contextmanager
+def ingesting(settings: dict[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The ingesting process, which gives way to the test."""
+    with (
+        log.open("ab") as out,
+        subprocess.Popen(
+            ["nice", sys.executable, "-m", "orchestrator.ingest.uploads.process"],
+            cwd=ROOT,
+            env={**os.environ, **settings},
+            stdout=out,
+            stderr=out,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_killed_ingest_resumes(given: dict[str, str], tenant: str, tmp_path: Path) -> None:
+    rows = 3_000
+    text = "".join(
+        json.dumps({"id": f"t:{n}", "text": f"Aspirin lowered risk {n}. It did so in {n} adults."})
+        + "\n"
+        for n in range(rows)
+    ).encode()
+    uploads = Uploads(Path(given["POSOLOGY_UPLOADS"]))
+    with uploads.arriving(tenant, "a.jsonl", Room(size=10**8)) as arrival:
+        arrival.write(text)
+        made, _ = uploads.complete(arrival)
+
+    def now() -> IngestOutput:
+        return uploads.get(made.id, tenant=tenant)
+
+    log = tmp_path / "log"
+    with ingesting(given, log) as process:
+        # commits are every 500 records
+        until(lambda: now().done >= 1_000 or now().over or process.poll() is not None)
+        assert uploads.is_served()
+        process.send_signal(signal.SIGKILL)
+        process.wait(90)
+    killed = now()
+    assert killed.state is IngestState.RUNNING, log.read_text()
+    assert 1_000 <= killed.done < rows
+    assert killed.total == rows
+    assert not uploads.is_served()
+    with ingesting(given, log) as process:
+        until(lambda: now().over or process.poll() is not None)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(90) == 0, log.read_text()
+    ended = now()
+    assert ended.state is IngestState.SUCCEEDED, log.read_text()
+    assert ended.runs == 2
+    assert 0 < ended.written < rows, "what the first run had written is not written again"
+    assert Index.open(given["POSOLOGY_INDEX"]).view().count() == rows
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    events = [line["event"] for line in lines if line.get("ingest") == made.id]
+    assert events == ["ingest started", "ingest started", "ingest ended"]

@@ -1,0 +1,342 @@
+"""The folder of uploads, and the process that ingests them, with an ingest that does as a test says."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.ingest.uploads.folder import Busy, NoRoom, Room, Uploads
+from orchestrator.ingest.uploads.service import MAX_RUNS, Ingester, Stopped, Watch
+from posology.errors import (
+    BadFile,
+    BadRecord,
+    IndexLocked,
+    IngestNotFound,
+    InvalidQuery,
+    ReaderUnavailable,
+    StoreUnavailable,
+)
+from posology.index.build.report import IngestProgress, IngestReport
+from posology.published.ingests import IngestOutput, IngestState
+
+ROOM = Room(size=1_000, files=3)
+REPORT = IngestReport(
+    written=2, unchanged=1, replaced=0, bad=1, bad_files=(), files=1, seconds=0.1,
+    bad_records=(BadRecord("has no text", path="/uploads/tenants/acme/x", line=4, record="t:4"),),
+)  # fmt: skip
+UNREAD = IngestReport(
+    written=0, unchanged=0, replaced=0, bad=0, bad_records=(), files=1, seconds=0.1,
+    bad_files=(BadFile("not gzip", path="/uploads/tenants/acme/x"),),
+)  # fmt: skip
+
+
+def add(
+    uploads: Uploads,
+    content: bytes = b"text",
+    *,
+    name: str = "a.txt",
+    tenant: str = "acme",
+    room: Room = ROOM,
+) -> IngestOutput:
+    with uploads.arriving(tenant, name, room) as arrival:
+        arrival.write(content)
+        return uploads.complete(arrival)[0]
+
+
+class Does:
+    """An ingest that does as a test says, file by file, and lists what it was asked."""
+
+    def __init__(self, *steps: Callable[[Watch], IngestReport]) -> None:
+        self.steps = list(steps)
+        self.asked: list[tuple[str, str, bytes, bool]] = []
+
+    def __call__(self, path: Path, *, tenant: str, watch: Watch, last: bool) -> IngestReport:
+        self.asked.append((tenant, path.name, path.read_bytes(), last))
+        return self.steps.pop(0)(watch) if self.steps else REPORT
+
+
+def fails(error: Exception) -> Callable[[Watch], IngestReport]:
+    def step(_: Watch) -> IngestReport:
+        raise error
+
+    return step
+
+
+def ingester(
+    uploads: Uploads, does: Does, stop: threading.Event | None = None, retention: float = 60.0
+) -> Ingester:
+    return Ingester(uploads, does, stop or threading.Event(), retention=retention, again=0.0)
+
+
+@pytest.fixture
+def uploads(tmp_path: Path) -> Uploads:
+    return Uploads(tmp_path / "uploads")
+
+
+def test_a_file_waits_is_ingested_and_leaves_only_its_record(
+    uploads: Uploads, tmp_path: Path
+) -> None:
+    made = add(uploads, b"Aspirin.", name="étude.txt")
+    assert made.state is IngestState.WAITING
+    assert made.bytes == 8
+    assert made.sha256 == hashlib.sha256(b"Aspirin.").hexdigest()
+    path = uploads.path(made)
+    assert path.read_bytes() == b"Aspirin."
+    # the id of a text without one is that of its folder and name
+    assert (path.parent.name, path.name) == ("acme", "étude.txt")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "uploads").stat().st_mode & 0o077 == 0
+
+    does = Does()
+    assert not ingester(uploads, does).run_waiting()
+    assert does.asked == [("acme", "étude.txt", b"Aspirin.", True)]
+    ended = uploads.get(made.id, tenant="acme")
+    assert ended.state is IngestState.SUCCEEDED
+    assert ended.over
+    assert (ended.done, ended.written, ended.unchanged, ended.bad) == (4, 2, 1, 1)
+    assert [one.model_dump() for one in ended.rejected] == [
+        {"line": 4, "record": "t:4", "reason": "has no text"}
+    ]
+    assert not list((tmp_path / "uploads").rglob("*.txt"))
+    assert uploads.pending() == {}
+    assert "uploads" not in ended.model_dump_json()
+
+
+def test_an_upload_that_is_not_completed_leaves_nothing(uploads: Uploads, tmp_path: Path) -> None:
+    def cut() -> None:
+        with uploads.arriving("acme", "a.txt", ROOM) as arrival:
+            arrival.write(b"half")
+            raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        cut()
+    assert uploads.all("acme") == []
+    assert not [p for p in (tmp_path / "uploads").rglob("*") if "a.txt" in p.name]
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_upload(
+    uploads: Uploads, tmp_path: Path
+) -> None:
+    add(uploads)
+    left = tmp_path / "uploads" / "tenants" / "acme" / "arriving" / "ingest_0" / "acme"
+    left.mkdir(parents=True)
+    (left / "half.txt").write_bytes(b"x" * 990)
+    made = add(uploads, name="b.txt", content=b"y" * 900)
+    assert not left.exists()
+    assert uploads.get(made.id, tenant="acme") == made
+
+
+@pytest.mark.parametrize("size", [997, 1_000, 10_000])
+def test_files_that_wait_leave_less_room(uploads: Uploads, size: int) -> None:
+    add(uploads, b"1234")
+    with pytest.raises(NoRoom, match="996"):
+        add(uploads, b"x" * size, name="b.txt")
+    assert add(uploads, b"x" * 996, name="b.txt").bytes == 996
+    # another tenant has its own
+    assert add(uploads, b"x" * 1_000, tenant="other").bytes == 1_000
+    assert not ingester(uploads, Does()).run_waiting()
+    assert add(uploads, b"x" * 1_000, name="c.txt").bytes == 1_000, "what is ingested needs no room"
+
+
+def test_a_tenant_has_only_so_many_files_waiting(uploads: Uploads) -> None:
+    for name in "abc":
+        add(uploads, name=f"{name}.txt")
+    with pytest.raises(NoRoom, match="3 of 3"):
+        add(uploads, name="d.txt")
+
+
+def test_one_file_of_a_tenant_arrives_at_a_time(uploads: Uploads) -> None:
+    with uploads.arriving("acme", "a.txt", ROOM):
+        with pytest.raises(Busy), uploads.arriving("acme", "b.txt", ROOM):
+            pass
+        add(uploads, tenant="other")
+
+
+def test_the_same_file_that_waits_is_the_same_ingest(uploads: Uploads) -> None:
+    made = add(uploads)
+    assert add(uploads).id == made.id
+    assert add(uploads, b"other").id != made.id
+    assert add(uploads, name="b.txt").id != made.id
+    assert not ingester(uploads, Does()).run_waiting()
+    assert add(uploads).id != made.id, "once it has ended, it is read again"
+
+
+@pytest.mark.parametrize(
+    "ingest",
+    ["", ".", "..", "../..", "ingest_", "ingest_0199a1b2c3d45f6e7a8b9c0d1e2f\n", "../acme/pending/x",
+     "ingest_0199a1b2c3d45f6e7a8b9c0d1e2f"],
+)  # fmt: skip
+def test_what_is_no_id_is_not_found(uploads: Uploads, ingest: str) -> None:
+    add(uploads)
+    with pytest.raises(IngestNotFound):
+        uploads.get(ingest, tenant="acme")
+
+
+def test_a_tenant_finds_only_its_own(uploads: Uploads) -> None:
+    made = add(uploads)
+    with pytest.raises(IngestNotFound):
+        uploads.get(made.id, tenant="other")
+    assert uploads.all("other") == []
+    assert uploads.all("acme") == [made]
+    with pytest.raises(InvalidQuery):
+        uploads.all("../acme")
+
+
+def test_tenants_take_turns(uploads: Uploads) -> None:
+    for name in "abc":
+        add(uploads, name=f"{name}.txt")
+    add(uploads, tenant="beta")
+    add(uploads, tenant="gamma")
+    does = Does()
+    assert not ingester(uploads, does).run_waiting()
+    assert [(tenant, name) for tenant, name, *_ in does.asked] == [
+        ("acme", "a.txt"), ("beta", "a.txt"), ("gamma", "a.txt"), ("acme", "b.txt"), ("acme", "c.txt"),
+    ]  # fmt: skip
+    # the search indices are updated once
+    assert [last for *_, last in does.asked] == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [(BadFile("no records", path="/uploads/x"), "BadFile", "no records"),
+     (ReaderUnavailable("install it", package="pypdf"), "ReaderUnavailable", "install it"),
+     (ZeroDivisionError("/uploads/secret"), "Defect", "ask its operator")],
+)  # fmt: skip
+def test_a_file_that_breaks_its_reader_fails_alone(
+    uploads: Uploads, error: Exception, kind: str, message: str
+) -> None:
+    bad, good = add(uploads, name="bad.txt"), add(uploads, name="good.txt")
+    assert not ingester(uploads, Does(fails(error))).run_waiting()
+    found = uploads.get(bad.id, tenant="acme")
+    assert found.state is IngestState.FAILED
+    assert found.error is not None
+    assert found.error.type == kind
+    assert message in found.error.message
+    assert "/uploads" not in found.model_dump_json()
+    assert uploads.get(good.id, tenant="acme").state is IngestState.SUCCEEDED
+
+
+def test_a_file_of_which_nothing_is_read_has_failed(uploads: Uploads) -> None:
+    made = add(uploads)
+    assert not ingester(uploads, Does(lambda _: UNREAD)).run_waiting()
+    found = uploads.get(made.id, tenant="acme")
+    assert found.state is IngestState.FAILED
+    assert found.unread == "not gzip"
+    assert "/uploads" not in found.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [IndexLocked("another process writes it", index="/index"), StoreUnavailable("no Redis", address="")],
+)  # fmt: skip
+def test_files_wait_while_the_service_cannot_ingest(uploads: Uploads, error: Exception) -> None:
+    made = add(uploads)
+    does = Does(*[fails(error)] * (2 * MAX_RUNS))
+    serving = ingester(uploads, does)
+    for _ in range(2 * MAX_RUNS):
+        assert serving.run_waiting()
+        found = uploads.get(made.id, tenant="acme")
+        assert found.state is IngestState.WAITING
+        assert found.runs == 0, "the file has no part in it"
+    assert not serving.run_waiting()
+    assert uploads.get(made.id, tenant="acme").state is IngestState.SUCCEEDED
+
+
+def test_a_stop_leaves_the_file_waiting(uploads: Uploads) -> None:
+    made = add(uploads)
+    stop = threading.Event()
+
+    def stopped(watch: Watch) -> IngestReport:
+        watch.count(10)
+        stop.set()
+        progress = IngestProgress(
+            path="x", line=3, written=3, unchanged=0, replaced=0, bad=0, seconds=1.0
+        )
+        with pytest.raises(Stopped):
+            watch.committed(progress)
+        raise Stopped
+
+    assert ingester(uploads, Does(stopped), stop).run_waiting()
+    found = uploads.get(made.id, tenant="acme")
+    assert (found.state, found.done, found.total, found.runs) == (IngestState.WAITING, 3, 10, 0)
+
+
+def test_a_file_that_kills_the_process_is_given_up(uploads: Uploads) -> None:
+    killer, other = add(uploads, name="a.txt"), add(uploads, name="b.txt")
+
+    class Killed(BaseException):
+        pass
+
+    for run in range(1, MAX_RUNS + 1):
+        with pytest.raises(Killed):
+            ingester(uploads, Does(fails(Killed()))).run_waiting()  # type: ignore[arg-type]  # as a kill is none
+        assert uploads.get(killer.id, tenant="acme").runs == run
+        assert uploads.get(killer.id, tenant="acme").state is IngestState.RUNNING
+    does = Does()
+    assert not ingester(uploads, does).run_waiting()
+    assert [name for _, name, *_ in does.asked] == ["b.txt"]
+    found = uploads.get(killer.id, tenant="acme")
+    assert found.error is not None
+    assert found.error.type == "Crashed"
+    assert uploads.get(other.id, tenant="acme").state is IngestState.SUCCEEDED
+
+
+def test_an_end_that_was_interrupted_is_completed(uploads: Uploads, tmp_path: Path) -> None:
+    made = add(uploads)
+    over = made.model_copy(update={"state": IngestState.SUCCEEDED, "ended": datetime.now(UTC)})
+    uploads.save(over)
+    does = Does()
+    assert not ingester(uploads, does).run_waiting()
+    assert does.asked == []
+    assert uploads.get(made.id, tenant="acme") == over
+    assert not list((tmp_path / "uploads").rglob("a.txt"))
+
+
+def test_records_expire(uploads: Uploads) -> None:
+    old, new = add(uploads, name="a.txt"), add(uploads, name="b.txt")
+    assert not ingester(uploads, Does()).run_waiting()
+    waiting = add(uploads, name="c.txt")
+    ended = uploads.get(new.id, tenant="acme").ended
+    assert ended is not None
+    uploads.sweep(ended)
+    assert [one.id for one in uploads.all("acme")] == [waiting.id, new.id]
+    with pytest.raises(IngestNotFound):
+        uploads.get(old.id, tenant="acme")
+    uploads.sweep(ended + timedelta(days=1))
+    assert uploads.all("acme") == [waiting], "what waits does not expire"
+
+
+def test_one_process_ingests(uploads: Uploads, tmp_path: Path) -> None:
+    assert not uploads.is_served()
+    with uploads.serving():
+        program = (
+            "import sys, threading\nfrom pathlib import Path\n"
+            "from orchestrator.ingest.uploads.folder import Busy, Uploads\n"
+            "uploads = Uploads(Path(sys.argv[1]))\nassert uploads.is_served()\n"
+            "try:\n    with uploads.serving(): pass\nexcept Busy: sys.exit(7)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "uploads")],
+            cwd=Path(__file__).parents[3],
+            check=False,
+        )
+        assert done.returncode == 7
+    assert not uploads.is_served()
+    with uploads.serving():
+        pass
+
+
+def test_what_another_version_wrote_is_passed_over(uploads: Uploads, tmp_path: Path) -> None:
+    made = add(uploads)
+    (record,) = (tmp_path / "uploads").rglob("record.json")
+    record.write_text('{"id": 1}', encoding="utf-8")
+    assert uploads.all("acme") == []
+    with pytest.raises(IngestNotFound):
+        uploads.get(made.id, tenant="acme")
