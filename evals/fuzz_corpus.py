@@ -93,7 +93,9 @@ def _shown(item: Item) -> str:
 def _whole(passage: Passage) -> None:
     from posology.text.sentences import split
 
-    words = (passage.text, passage.title, passage.id, passage.journal or "", *passage.mesh)
+    words = (
+        passage.text, passage.title, passage.id, passage.journal or "", *passage.mesh, *passage.authors,
+    )  # fmt: skip
     _must(bool(passage.text.strip()), "an empty passage")
     _must(not any("\0" in text for text in words), "a NUL in a passage")
     for text in words:

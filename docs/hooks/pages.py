@@ -114,6 +114,7 @@ def exit_status_page() -> str:
         1: "Done, but some records, rows or checks failed; they are listed.",
         2: "The command line is wrong.",
         70: "A defect of Posology. Set `POSOLOGY_DEBUG=1` for the traceback, and report it.",
+        74: "There was no space left for the output.",
         130: "Interrupted (Ctrl-C).",
     }
     found: dict[int, list[type[PosologyError]]] = {}

@@ -19,22 +19,23 @@ Exit status:
 - 14 reconciliation found drift
 - 15 a replayed decision differs
 - 70 internal error
+- 74 no space left for the output
 - 130 interrupted
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from orchestrator.cli.ending import DEFECT, INTERRUPTED, UNWRITTEN, Ending, ended, say
 from orchestrator.cli.lazy import Entry, Section, lazy_group
 from orchestrator.environment import debug_wanted, prepare_libraries
 from posology import __version__
-
-_DEFECT, _INTERRUPTED = 70, 130
 
 SECTIONS = (
     Section(
@@ -59,6 +60,7 @@ SECTIONS = (
                 name="demo",
                 help="Ingest the sample notes of Posology and answer questions about them through a queue.",
                 target="orchestrator.cli.ask.command:demo",
+                long=True,
             ),
         ),
     ),
@@ -69,6 +71,7 @@ SECTIONS = (
                 name="ingest",
                 help="Read literature into an index; an interrupted run resumes.",
                 target="orchestrator.cli.index.ingest:ingest",
+                long=True,
             ),
             Entry(
                 name="ingest-uploads",
@@ -79,6 +82,7 @@ SECTIONS = (
                 name="sync",
                 help="Apply new files of a folder to an index, in NLM's order, once each.",
                 target="orchestrator.cli.index.sync:sync",
+                long=True,
             ),
             Entry(
                 name="index",
@@ -99,6 +103,7 @@ SECTIONS = (
                 name="batch",
                 help="Answer a file of questions through the queue, one output row for each input row, in order.",
                 target="orchestrator.cli.jobs.batch:batch",
+                long=True,
             ),
             Entry(
                 name="batches",
@@ -144,11 +149,13 @@ SECTIONS = (
                 name="policy",
                 help="Train, inspect and compare policies.",
                 target="orchestrator.cli.policy.group:app",
+                long=True,
             ),
             Entry(
                 name="compressor",
                 help="Train compressors: labels and pruners, data sets and summarization models.",
                 target="orchestrator.cli.compressor.group:app",
+                long=True,
             ),
         ),
     ),
@@ -179,11 +186,13 @@ SECTIONS = (
                 name="up",
                 help="Run Redis, workers and the HTTP API on this machine until Ctrl-C.",
                 target="orchestrator.cli.stack:up",
+                long=True,
             ),
             Entry(
                 name="api",
                 help="Serve only the HTTP API; Redis and workers run elsewhere.",
                 target="orchestrator.cli.stack:api",
+                long=True,
             ),
             Entry(
                 name="logs",
@@ -203,6 +212,11 @@ SECTIONS = (
         ),
     ),
 )
+
+#: commands that write much, or run other processes: they end as the interpreter does
+_LONG = frozenset(entry.name for section in SECTIONS for entry in section.entries if entry.long)
+#: errors of a device that takes no more
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 app = typer.Typer(
     name="posology",
@@ -235,15 +249,17 @@ def _root(
         ),
     ] = False,
 ) -> None:
+    if isinstance(context.obj, Ending) and context.invoked_subcommand in _LONG:
+        context.obj.at_once = False
     # what a newcomer types first is no mistake
     if context.invoked_subcommand is None:
         sys.stdout.write(context.get_help() + "\n")
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command, and end the process."""
     prepare_libraries()
-    guard(app)
+    ended(lambda ending: guard(lambda: app(obj=ending)))
 
 
 def guard(command: Callable[[], object]) -> None:
@@ -251,14 +267,17 @@ def guard(command: Callable[[], object]) -> None:
     try:
         command()
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     except Exception as error:
         if debug_wanted():
             raise
+        if isinstance(error, OSError) and error.errno in _FULL:
+            say(f"cannot write: {error.strerror}. Free some space and repeat the command.")
+            sys.exit(UNWRITTEN)
         from orchestrator.cli.common import fail
 
         fail(
             f"internal error: {type(error).__name__}: {error}. "
             "Set POSOLOGY_DEBUG=1 for the traceback and report it."
         )
-        sys.exit(_DEFECT)
+        sys.exit(DEFECT)

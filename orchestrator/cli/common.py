@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from posology.llm.accounting import Account
 
 _Found = TypeVar("_Found")
-SOME_BAD, INTERRUPTED = 1, 130
 
 IndexOption = Annotated[
     str | None,

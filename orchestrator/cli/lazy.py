@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,6 +25,8 @@ class Entry:
     help: str
     #: ``module:attribute`` of its function or ``typer.Typer``
     target: str
+    #: whether it runs for minutes, or runs other processes
+    long: bool = False
 
     def load(self) -> Loaded:
         """Import the command."""
@@ -31,7 +34,7 @@ class Entry:
         found = getattr(import_module(module), attribute)
         holder = typer.Typer(rich_markup_mode=None, add_completion=False)
         if isinstance(found, typer.Typer):
-            holder.add_typer(found, name=self.name)
+            holder.add_typer(found, name=self.name, cls=_Helpful)
         else:
             holder.command(self.name)(found)
         command = typer.main.get_group(holder).commands[self.name]
@@ -47,6 +50,16 @@ def _with_examples(command: Any, path: str) -> None:
             _with_examples(child, f"{path} {name}")
     elif command.epilog is None:
         command.epilog = epilog(path)
+
+
+class _Helpful(TyperGroup):
+    """A group that prints its help when it is called alone: that is no mistake."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            sys.stdout.write(ctx.get_help() + "\n")
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.text import Text
 
-from orchestrator.cli.common import INTERRUPTED, TenantOption, fail, run
+from orchestrator.cli.common import TenantOption, fail, run
+from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group
 from orchestrator.cli.output.words import money, safe
 from orchestrator.cli.question_options import RequestOptions

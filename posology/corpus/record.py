@@ -16,6 +16,7 @@ from pydantic import (
     ValidationError,
 )
 
+from posology.text.names import joined, kept, people, person
 from posology.types import Passage
 
 if TYPE_CHECKING:
@@ -115,6 +116,27 @@ def _none_is_false(value: object) -> object:
     return False if value is None else value
 
 
+def _authors(value: object) -> object:
+    """Return names, however a line writes them: one text, a list of texts, or of objects with a name or its parts."""
+    if isinstance(value, str):
+        return people(value)
+    if not isinstance(value, list):
+        return ()
+    return kept(
+        _author(one) if isinstance(one, dict) else person(one, natural=True)
+        for one in value
+        if isinstance(one, dict | str)
+    )
+
+
+def _author(fields: dict[str, object]) -> str:
+    known = {name: text for name, text in fields.items() if isinstance(text, str)}
+    family = known.get("family") or known.get("last") or known.get("lastname") or ""
+    given = known.get("given") or known.get("first") or known.get("firstname") or ""
+    named = known.get("name") or known.get("literal") or ""
+    return joined(family, given) if family else person(named, natural=True)
+
+
 _Words = Annotated[str, AfterValidator(_words)]
 _List = Annotated[tuple[_Words, ...], BeforeValidator(_none_is_empty), Field(strict=False)]
 
@@ -151,6 +173,7 @@ class _Line(_Named):
     same_work: _List = ()
     parent: _Words | None = None
     section: _Words | None = None
+    authors: Annotated[tuple[_Words, ...], BeforeValidator(_authors), Field(strict=False)] = ()
     #: marks of MedRAG's chunks, which say nothing of their own
     contents: Any = None
     wiki_id: Any = None

@@ -35,15 +35,17 @@ TABLE = "passages"
 STORED = (
     "id", "title", "document", "pmid", "journal", "year", "publication_types", "mesh",
     "retracted", "source", "concern", "doi", "pmcid", "published", "languages", "trials", "same_work",
-    "parent", "section", "vector", "starts", "ends", "sentence_vectors",
+    "parent", "section", "authors", "vector", "starts", "ends", "sentence_vectors",
     "phrases", "tokens",
 )  # fmt: skip
 
 #: fields of a passage that are columns of the same name; lists are tuples there
 _AS_IS = (
     "pmid", "journal", "year", "publication_types", "mesh", "retracted", "source", "concern", "doi", "pmcid",
-    "published", "languages", "trials", "same_work", "parent", "section",
+    "published", "languages", "trials", "same_work", "parent", "section", "authors",
 )  # fmt: skip
+#: columns that indices of earlier versions lack; there, these fields have their defaults
+ADDED = ("authors",)
 
 #: minimum number of letters and digits of two passages that are considered copies if all of them agree
 SHORTEST_COPY = 200
@@ -90,10 +92,13 @@ def digest(passage: Passage, vector: bytes = b"") -> str:
     """Return the identity of a row's input: equal digests mean equal rows.
 
     Args:
-        passage: every field counts.
+        passage: every field counts, those of :data:`ADDED` if they are set: others keep the digests that earlier
+            versions stored.
         vector: the given vector; empty when the embedder computes it.
     """
-    content = json.dumps(asdict(passage), ensure_ascii=False, sort_keys=True)
+    fields = asdict(passage)
+    known = {name: value for name, value in fields.items() if value or name not in ADDED}
+    content = json.dumps(known, ensure_ascii=False, sort_keys=True)
     return hashlib.blake2b(content.encode() + b"\0" + vector, digest_size=16).hexdigest()
 
 
@@ -133,6 +138,7 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("same_work", strings),
         pa.field("parent", pa.string()),
         pa.field("section", pa.string()),
+        pa.field("authors", strings),
         pa.field("vector", pa.list_(pa.float32(), meta.dim), nullable=False),
         pa.field("starts", pa.list_(pa.int32())),
         pa.field("ends", pa.list_(pa.int32())),
@@ -149,6 +155,16 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("longs", strings),
     ]
     return pa.schema(fields, metadata={_META: json.dumps(asdict(meta)).encode()})
+
+
+def stored(schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns of :data:`STORED` that a table has."""
+    return tuple(name for name in STORED if name in schema.names or name not in ADDED)
+
+
+def missing(schema: pa.Schema, meta: Meta) -> list[pa.Field]:
+    """Return the columns of :data:`ADDED` that a table lacks."""
+    return [arrow_schema(meta).field(name) for name in ADDED if name not in schema.names]
 
 
 def read_meta(schema: pa.Schema) -> Meta | None:
@@ -218,18 +234,19 @@ def quantise(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
 
 
 def from_arrow(table: pa.Table) -> list[Retrieved]:
-    """Return the rows of a table that has the columns :data:`STORED`."""
+    """Return the rows of a table that has the columns :data:`STORED`, those of :data:`ADDED` perhaps not."""
     table = table.combine_chunks()
     if not table.num_rows:
         return []
-    column = {name: table.column(name) for name in STORED}
+    column = {name: table.column(name) for name in stored(table.schema)}
     dim = column["vector"].type.list_size
     vectors = np.stack([v.values.to_numpy() for v in column["vector"]])
     plain = {
         name: column[name].to_pylist()
-        for name in STORED
+        for name in column
         if name not in ("vector", "sentence_vectors", "phrases", "tokens")
     }
+    given = {name: plain[name] for name in _AS_IS if name in plain}
     annotated = phrases.decode(column["phrases"])
     coded = tokens.decode(column["tokens"])
     rows = []
@@ -239,7 +256,11 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
             id=plain["id"][i],
             text=plain["document"][i][len(plain["title"][i]) + 1 :],
             title=plain["title"][i],
-            **{name: _value(plain[name][i]) for name in _AS_IS},
+            **{
+                name: _value(values[i])
+                for name, values in given.items()
+                if name not in ADDED or values[i] is not None
+            },
         )
         sentences = zip(starts, ends, strict=True)
         rows.append(

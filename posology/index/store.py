@@ -22,6 +22,7 @@ from posology.index.schema import (
     Meta,
     Row,
     arrow_schema,
+    missing,
     read_meta,
     to_arrow,
 )
@@ -188,6 +189,9 @@ class Index(Reader):
         if not latest:
             return
         with self.staged(), translated(self.uri):
+            if lacking := missing(self._table.schema, self.meta):
+                # of an index that an earlier version made; no row is written anew
+                self._table.add_columns(lacking)
             noticed = self._noticed().known.of
             table = to_arrow(list(latest.values()), arrow_schema(self.meta), noticed)
             merge = self._table.merge_insert("id").when_matched_update_all()

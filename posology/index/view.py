@@ -10,7 +10,7 @@ import numpy as np
 
 from posology.errors import PassageNotFound
 from posology.index.connection import translated
-from posology.index.schema import STORED, from_arrow
+from posology.index.schema import from_arrow, stored
 from posology.index.search import filters as filtering
 from posology.index.search.ann import EXACT, Built
 from posology.index.search.folding import COLUMNS, Work, works
@@ -81,6 +81,12 @@ class View:
         """Return the number of retracted passages."""
         with translated(self._uri):
             return int(self._table.count_rows("retracted = true"))
+
+    @cached_property
+    def _stored(self) -> tuple[str, ...]:
+        """Columns of a passage that this version has."""
+        with translated(self._uri):
+            return stored(self._table.schema)
 
     def dense(
         self,
@@ -164,7 +170,7 @@ class View:
 
     def take(self, rows: Iterable[str]) -> dict[str, Retrieved]:
         """Return the passages in these rows of this version, by row number."""
-        found = self._take(rows, STORED)
+        found = self._take(rows, self._stored)
         numbers = map(str, found["_rowid"].to_pylist())
         return dict(zip(numbers, from_arrow(found), strict=True))
 
@@ -219,7 +225,7 @@ class View:
         Raises:
             PassageNotFound: an id is unknown; the message names the first five.
         """
-        rows = {row.passage.id: row for row in from_arrow(self._rows(ids, STORED))}
+        rows = {row.passage.id: row for row in from_arrow(self._rows(ids, self._stored))}
         if missing := [i for i in ids if i not in rows]:
             raise PassageNotFound(
                 f"{self.version} does not hold {', '.join(missing[:5])}",

@@ -94,6 +94,8 @@ class Source(Published):
     """Id of the article that it is a part of; null: it is whole."""
     section: str | None = None
     """Heading of that part; null: none."""
+    authors: tuple[str, ...] = ()
+    """Authors, as `Family, Given` or the name of a group; at most 100, then `et al.`. Empty: unknown."""
 
 
 class PassageOutput(Published):

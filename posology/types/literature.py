@@ -101,6 +101,8 @@ class Passage:
     parent: str | None = None
     #: heading of that part, e.g. ``Methods > Randomisation``
     section: str | None = None
+    #: ``Family, Given``, or the name of a group, see :mod:`posology.text.names`; empty: unknown
+    authors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

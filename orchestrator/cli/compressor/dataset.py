@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.common import (
-    SOME_BAD,
-    JsonOption,
-    errors,
-    print_json,
-    run,
-)
+from orchestrator.cli.common import JsonOption, errors, print_json, run
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.output.words import money
 from orchestrator.cli.purchases import (

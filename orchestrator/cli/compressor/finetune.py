@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.common import INTERRUPTED, JsonOption, errors, fail, print_json
+from orchestrator.cli.common import JsonOption, errors, fail, print_json
+from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import say
 from posology.errors import DeviceUnavailable, InputError

@@ -11,7 +11,6 @@ from orchestrator.cli.compressor.train import train
 
 app = typer.Typer(
     help="Train compressors: labels and pruners, data sets and summarization models.",
-    no_args_is_help=True,
 )
 app.command()(label)
 app.command()(train)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.common import SOME_BAD, IndexOption, JsonOption, errors, print_json, run
+from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json, run
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.purchases import (
     AskingOptions,

@@ -13,7 +13,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from orchestrator.cli.common import INTERRUPTED, JsonOption, errors, fail, print_json
+from orchestrator.cli.common import JsonOption, errors, fail, print_json
+from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.purchases import say
 from posology.errors import InputError

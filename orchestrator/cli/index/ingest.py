@@ -8,14 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import SOME_BAD, IndexOption, JsonOption, errors, print_json
+from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.index.options import TargetOptions
 from orchestrator.cli.index.payment import confirm_ingest
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.purchases import DryRunOption, YesOption
 from orchestrator.settings import load_settings
 
-app = typer.Typer(help="Inspect an index.", no_args_is_help=True)
+app = typer.Typer(help="Inspect an index.")
 
 
 @grouped

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import SOME_BAD, JsonOption, errors, print_json
+from orchestrator.cli.common import JsonOption, errors, print_json
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.index.options import TargetOptions
 from orchestrator.cli.index.payment import confirm_cost, print_cost
 from orchestrator.cli.option_groups import Group, grouped

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import (
-    INTERRUPTED,
-    SOME_BAD,
-    JsonOption,
-    TenantOption,
-    errors,
-    fail,
-    print_json,
-    run,
-)
+from orchestrator.cli.common import JsonOption, TenantOption, errors, fail, print_json, run
+from orchestrator.cli.ending import INTERRUPTED, SOME_BAD
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import RowOptions
 from orchestrator.settings import Settings, load_settings

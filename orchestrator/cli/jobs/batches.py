@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from posology.published.jobs import BatchOutput, BatchPage
 
 _Found = TypeVar("_Found")
-app = typer.Typer(help="List, inspect and cancel batches in the queue.", no_args_is_help=True)
+app = typer.Typer(help="List, inspect and cancel batches in the queue.")
 
 BatchArgument = Annotated[str, typer.Argument(metavar="ID", help="Batch id.")]
 

@@ -10,7 +10,8 @@ import anyio
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import SOME_BAD, JsonOption, TenantOption, errors, fail, print_json
+from orchestrator.cli.common import JsonOption, TenantOption, errors, fail, print_json
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import exit_as, followed, show_end, with_store
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import Format, OutputOptions
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from posology.published.jobs import JobEvent, JobOutput, JobSummary
 
-app = typer.Typer(help="List, inspect, cancel and retry jobs in the queue.", no_args_is_help=True)
+app = typer.Typer(help="List, inspect, cancel and retry jobs in the queue.")
 
 #: what stands in the dead-letter list
 _DEAD = (JobState.FAILED, JobState.EXPIRED)

@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import (
-    SOME_BAD,
     IndexOption,
     JsonOption,
     TenantOption,
@@ -20,6 +19,7 @@ from orchestrator.cli.common import (
     print_json,
     run,
 )
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import RowOptions
 from orchestrator.settings import Settings, load_settings

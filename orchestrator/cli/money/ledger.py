@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.common import (
-    SOME_BAD,
     AllOption,
     JsonOption,
     SinceOption,
@@ -20,6 +19,7 @@ from orchestrator.cli.common import (
     errors,
     print_json,
 )
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import one_or_all, whose, with_store
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _Found = TypeVar("_Found")
 
 app = typer.Typer(
     help="Check, repair, export and archive the ledger of model calls (docs/how-to/ledger.md).",
-    no_args_is_help=True,
 )
 
 

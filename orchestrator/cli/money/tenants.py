@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Manage tenants, their limits and their API keys. Needs direct access to Redis.",
-    no_args_is_help=True,
 )
 
 _Found = TypeVar("_Found")

@@ -1,7 +1,7 @@
 """Citations for reference managers: RIS, BibTeX and CSL JSON.
 
-Only articles that were quoted (of an answer) or listed (of a search) are cited, each once. Passages have no authors, so
-citations have none; PMID and DOI let a reference manager complete them.
+Only articles that were quoted (of an answer) or listed (of a search) are cited, each once. What their source did not say is
+left out; PMID and DOI let a reference manager complete it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from orchestrator.cli.output.formats import Format
 from orchestrator.cli.output.sources import articles, link, warning
 from orchestrator.cli.output.words import safe
 from posology.published.answers import Source
+from posology.text.names import MORE, parts_of
 
 _TEX = MappingProxyType(
     {
@@ -66,6 +67,7 @@ def _ris(source: Source) -> Iterator[tuple[str, str]]:
     # the type comes first and the end last, by the format
     yield "TY", "JOUR" if source.journal else "GEN"
     yield from _given(
+        *(("AU", name) for name in source.authors if name != MORE),
         ("TI", source.title),
         ("JO", source.journal),
         ("PY", str(source.year) if source.year is not None else None),
@@ -80,18 +82,16 @@ def _ris(source: Source) -> Iterator[tuple[str, str]]:
 
 
 def _bibtex(source: Source) -> Iterator[tuple[str, str]]:
-    def tex(text: str | None) -> str | None:
-        return text and "".join(_TEX.get(letter, letter) for letter in _line(text))
-
     def verbatim(text: str | None) -> str | None:
         # addresses are not typeset, but their braces must balance
         return text and _line(text).replace("{", "%7B").replace("}", "%7D")
 
-    title = tex(source.title)
+    title = _tex(source.title)
     yield from _given(
+        ("author", " and ".join(map(_bibtex_name, source.authors))),
         # a second pair of braces keeps the capitals
         ("title", title and f"{{{title}}}"),
-        ("journal", tex(source.journal)),
+        ("journal", _tex(source.journal or "")),
         ("year", str(source.year) if source.year is not None else None),
         ("doi", verbatim(source.doi)),
         ("pmid", verbatim(source.pmid)),
@@ -99,6 +99,24 @@ def _bibtex(source: Source) -> Iterator[tuple[str, str]]:
         ("url", verbatim(link(source))),
         ("note", warning(source)),
     )
+
+
+def _bibtex_name(name: str) -> str:
+    family, given = parts_of(name)
+    if name == MORE:
+        return "others"
+    # braces keep a group's name whole, and an "and" within a name from parting it
+    whole = not given or " and " in f" {name} "
+    return f"{{{_tex(name)}}}" if whole else _tex(f"{family}, {given}")
+
+
+def _csl_name(name: str) -> dict[str, str]:
+    family, given = parts_of(safe(name))
+    return {"family": family, "given": given} if given else {"literal": family}
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(letter, letter) for letter in _line(text))
 
 
 def _csl(source: Source) -> Iterator[tuple[str, Any]]:
@@ -114,6 +132,8 @@ def _csl(source: Source) -> Iterator[tuple[str, Any]]:
         ("URL", link(source)),
         ("note", warning(source)),
     )
+    if source.authors:
+        yield "author", [_csl_name(name) for name in source.authors]
     parts = [int(part) for part in date.split("-") if part.isdigit()]
     if parts:
         yield "issued", {"date-parts": [parts]}

@@ -9,6 +9,7 @@ from itertools import groupby
 from urllib.parse import quote
 
 from posology.published.answers import AskOutput, Evidence, Source, Status
+from posology.text.names import byline
 
 #: characters of a DOI that a link keeps
 _DOI = "/:;()._-"
@@ -79,8 +80,9 @@ def link(source: Source) -> str | None:
 
 
 def facts(source: Source) -> str:
-    """Return journal, year, identifier, publication types and section, as far as known."""
+    """Return authors, journal, year, identifier, publication types and section, as far as known."""
     known: list[str] = [
+        byline(source.authors),
         " ".join(filter(None, (source.journal, str(source.year) if source.year else ""))),
         f"PMID {source.pmid}" if source.pmid else "",
         *source.publication_types,

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import (
-    SOME_BAD,
-    IndexOption,
-    JsonOption,
-    errors,
-    fail,
-    print_json,
-    run,
-)
+from orchestrator.cli.common import IndexOption, JsonOption, errors, fail, print_json, run
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.policy.options import QTableOption, with_qtable
 from orchestrator.cli.question_options import RequestOptions

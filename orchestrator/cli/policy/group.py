@@ -11,7 +11,7 @@ from orchestrator.cli.policy.replay import replay
 from orchestrator.cli.policy.show import show
 from orchestrator.cli.policy.train import train
 
-app = typer.Typer(help="Train, inspect and compare policies.", no_args_is_help=True)
+app = typer.Typer(help="Train, inspect and compare policies.")
 app.command()(train)
 app.command()(show)
 app.command()(feedback)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import SOME_BAD, JsonOption, TenantOption, errors, print_json
+from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import with_store
 
 if TYPE_CHECKING:

@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import (
-    SOME_BAD,
-    IndexOption,
-    JsonOption,
-    TenantOption,
-    errors,
-    fail,
-    print_json,
-)
+from orchestrator.cli.common import IndexOption, JsonOption, TenantOption, errors, fail, print_json
+from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.files import STREAM
 from orchestrator.cli.jobs.store import with_store
 from orchestrator.cli.option_groups import Group, grouped

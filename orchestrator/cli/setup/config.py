@@ -26,7 +26,7 @@ from orchestrator.settings import (
 )
 from posology.errors import ConfigurationError
 
-app = typer.Typer(help="Show the configuration.", no_args_is_help=True)
+app = typer.Typer(help="Show the configuration.")
 
 #: columns of the comments in a written file
 _WIDTH = 100

@@ -14,7 +14,7 @@ from posology.errors import ConfigurationError, InvalidQuery
 if TYPE_CHECKING:
     from orchestrator.configuration.keys import Keys
 
-app = typer.Typer(help="Store API keys of providers for this user.", no_args_is_help=True)
+app = typer.Typer(help="Store API keys of providers for this user.")
 
 ProviderArgument = Annotated[
     str, typer.Argument(metavar="PROVIDER", help=f"Provider: {', '.join(key_providers())}.")

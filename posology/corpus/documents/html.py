@@ -15,6 +15,7 @@ from posology.corpus.pieces import pack
 from posology.corpus.pubmed.dates import written_date
 from posology.corpus.record import says_retracted
 from posology.corpus.references import fields
+from posology.text.names import kept, person
 from posology.types import Passage
 
 SUFFIXES = (".html", ".htm", ".xhtml", ".html.gz")
@@ -88,6 +89,7 @@ def article(
             year=None if published is None else published.year,
             published=None if published is None else str(published),
             retracted=says_retracted(title),
+            authors=kept(person(name, natural=True) for name in page.metas("citation_author")),
             source=source,
         )
         for draft in parts(pack(page.pieces()), of=whole):

@@ -92,15 +92,19 @@ class Page:
 
     def __init__(self, root: _Element) -> None:
         self._root = root
-        self._meta: dict[str, str] = {}
+        self._meta: dict[str, list[str]] = {}
         for element in root.iter("meta"):
             name = (element.get("name") or element.get("property") or "").lower()
             if content := plain(element.get("content")):
-                self._meta.setdefault(name, content)
+                self._meta.setdefault(name, []).append(content)
 
     def meta(self, *names: str) -> str:
         """Return the first of some metadata that the page has; empty: it has none."""
-        return next((self._meta[name] for name in names if name in self._meta), "")
+        return next((self._meta[name][0] for name in names if name in self._meta), "")
+
+    def metas(self, name: str) -> list[str]:
+        """Return all texts of one metadata."""
+        return self._meta.get(name, [])
 
     @property
     def title(self) -> str:

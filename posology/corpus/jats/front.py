@@ -12,6 +12,7 @@ from posology.corpus.jats.dates import published
 from posology.corpus.jats.kinds import LANGUAGES, PUBLICATION_TYPES, SUBJECTS
 from posology.corpus.jats.text import flat, line
 from posology.corpus.record import says_retracted
+from posology.text.names import group, joined, kept, person
 from posology.types import Passage
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def front(article: Element, *, fallback: str | None) -> Front | None:
         published=stated,
         languages=_languages(article),
         trials=_trials(meta),
+        authors=_authors(meta),
     )
     # of copies of it elsewhere, as PubMed's record
     copies = [f"pmid:{pmid}"] * bool(pmid) + [f"doi:{doi}"] * bool(doi)
@@ -154,6 +156,30 @@ def _journal(article: Element) -> str | None:
         if name := line(meta.find(path)):
             return name
     return None
+
+
+def _authors(meta: Element) -> tuple[str, ...]:
+    """Return the authors; contributors of another kind, such as editors, are left out."""
+    contributors = (
+        one
+        for one in meta.iterfind("contrib-group/contrib")
+        if (one.get("contrib-type") or "author") == "author"
+    )
+    return kept(_author(one) for one in contributors)
+
+
+def _author(contributor: Element) -> str:
+    # the first of several spellings
+    name = next(contributor.iter("name", "string-name", "collab"), None)
+    if name is None:
+        return ""
+    if name.tag == "collab":
+        # its members may be listed in it
+        return group(line(name) if name.find("contrib-group") is None else name.text or "")
+    family, given, suffix = (line(name.find(part)) for part in ("surname", "given-names", "suffix"))
+    return joined(family or given, given if family else "", suffix) or person(
+        line(name), natural=True
+    )
 
 
 def _publication_types(meta: Element, kind: str) -> tuple[str, ...]:

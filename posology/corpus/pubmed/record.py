@@ -14,6 +14,7 @@ from posology.corpus.pubmed.dates import Date, best_known, date_of
 from posology.corpus.pubmed.relations import Warned, pmid_of, relations
 from posology.corpus.pubmed.trials import trials
 from posology.corpus.pubmed.words import plain, words
+from posology.text.names import group, joined, kept
 from posology.types import Passage
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def article(citation: _Element, data: _Element | None) -> Parsed:
         languages=_languages(found),
         trials=trials(found),
         same_work=related.same_work,
+        authors=_authors(found.iterfind("AuthorList/Author")),
     )
     return Parsed(id=own, passage=passage, warned=warned)
 
@@ -135,6 +137,10 @@ def chapter(document: _Element, data: _Element | None) -> Parsed:
         ),
         pmcid=_pmcid(_identifiers(document, "pmc", "pmcid"), _identifiers(data, "pmc", "pmcid")),
         languages=_languages(document),
+        authors=(
+            _authors(document.iterfind("AuthorList[@Type='authors']/Author"))
+            or _authors(document.iterfind("Book/AuthorList[@Type='authors']/Author"))
+        ),
     )
     return Parsed(id=own, passage=passage)
 
@@ -222,6 +228,18 @@ def _published(*stated: Date | None, data: _Element | None) -> Date | None:
         dates = {date.get("PubStatus"): date_of(date) for date in found}
     published = best_known((*stated, *map(dates.get, _PUBLISHED)))
     return published or best_known(map(dates.get, _ENTERED))
+
+
+def _authors(found: Iterable[_Element]) -> tuple[str, ...]:
+    return kept(_author(one) for one in found if one.get("ValidYN") != "N")
+
+
+def _author(author: _Element) -> str:
+    family, given, initials, suffix, collective = (
+        words(author.find(name))
+        for name in ("LastName", "ForeName", "Initials", "Suffix", "CollectiveName")
+    )
+    return joined(family, given or initials, suffix) if family else group(collective)
 
 
 def _languages(article: _Element) -> tuple[str, ...]:

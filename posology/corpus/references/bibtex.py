@@ -14,6 +14,7 @@ from posology.corpus.references import entries, fields
 from posology.corpus.references.entries import Entry, Unreadable, Values
 from posology.corpus.references.latex import LatexError, plain_of
 from posology.errors import ReaderUnavailable
+from posology.text import names
 
 if TYPE_CHECKING:
     from bibtexparser.model import Block
@@ -27,6 +28,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "text": ("abstract",),
     "title": ("title",),
     "pmid": ("pmid",),
+    "authors": ("author",),
     "doi": ("doi",),
     "pmcid": ("pmcid", "pmc"),
     "journal": ("shortjournal", "journal", "journaltitle", "booktitle"),
@@ -34,6 +36,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "languages": ("language", "langid"),
     "notes": ("note", "annote", "annotation", "url"),
 }
+_BRACES = str.maketrans("", "", "{}")
 _TYPES = {"article": "journal article"}
 
 
@@ -75,7 +78,29 @@ def _build(values: Values, path: Path) -> Parsed:
         except LatexError as error:
             known = fields.parsed(values, path, source="bibtex")
             return Parsed(id=known.id, reason=f"{_FIELDS[name][0]}: {error}")
+    shown["authors"] = [name for text in values.get("authors", ()) for name in _authors(text)]
     return fields.parsed(shown, path, source="bibtex")
+
+
+def _authors(text: str) -> Iterator[str]:
+    """Yield the names of a field; one that is not LaTeX as it stands, since no statement rests on it."""
+    from bibtexparser.middlewares.names import (
+        InvalidNameError,
+        parse_single_name_into_parts,
+        split_multiple_persons_names,
+    )
+
+    for name in split_multiple_persons_names(" ".join(text.split())):
+        try:
+            found = parse_single_name_into_parts(name, strict=True)
+            parts = [
+                plain_of(" ".join(words))
+                for words in (found.von + found.last, found.first, found.jr)
+            ]
+        except (InvalidNameError, LatexError):
+            yield names.group(name.translate(_BRACES))
+            continue
+        yield names.joined(*parts) if parts[1] else names.group(parts[0])
 
 
 def _entries(path: Path) -> Iterator[Entry]:

@@ -29,6 +29,7 @@ _PATHS = {
     "key": ("rec-number", "label"),
     "text": ("abstract",),
     "title": ("titles/title",),
+    "authors": ("contributors/authors/author",),
     "doi": ("electronic-resource-num",),
     "pmcid": ("custom2",),
     "journal": (

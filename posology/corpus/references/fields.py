@@ -20,11 +20,12 @@ from posology.corpus.pubmed.relations import RETRACTED_TYPE
 from posology.corpus.pubmed.words import plain
 from posology.corpus.record import MAX_ID, says_retracted
 from posology.corpus.references.entries import Values
+from posology.text.names import kept, person
 from posology.types import Passage
 
 #: names of the fields that :func:`parsed` reads
 FIELDS = (
-    "key", "text", "title", "pmid", "doi", "pmcid", "journal", "date", "types", "mesh", "languages",
+    "key", "text", "title", "pmid", "doi", "pmcid", "journal", "authors", "date", "types", "mesh", "languages",
     "retracted", "database", "accession", "notes",
 )  # fmt: skip
 
@@ -82,7 +83,7 @@ def parsed(values: Values, path: Path, *, source: str) -> Parsed:
     digest of title and abstract: these stay the same when lines are added to the file.
 
     Args:
-        values: texts by the names of :data:`FIELDS`.
+        values: texts by the names of :data:`FIELDS`; of authors one name each.
         path: the file.
         source: name of the collection.
     """
@@ -124,6 +125,7 @@ def parsed(values: Values, path: Path, *, source: str) -> Parsed:
             doi=doi,
             pmcid=pmcid,
             languages=_languages(values),
+            authors=kept(person(clean(name)) for name in values.get("authors", ())),
         ),
     )
 

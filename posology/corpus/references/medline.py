@@ -19,6 +19,7 @@ from posology.corpus.pubmed.trials import registered
 from posology.corpus.references import entries, fields
 from posology.corpus.references.entries import Entry, Values
 from posology.corpus.references.tagged import Syntax, tagged
+from posology.text.names import group, kept, person
 from posology.types import Passage
 
 SUFFIXES = (".nbib", ".nbib.gz", ".medline", ".txt", ".txt.gz")
@@ -118,6 +119,7 @@ def _build(values: Values, path: Path) -> Parsed:  # noqa: ARG001 - a record has
         languages=tuple(code for code in _lines(values, "LA") if _LANGUAGE.fullmatch(code)),
         trials=_trials(values),
         same_work=relations.same_work,
+        authors=_authors(values),
     )
     return Parsed(id=own, passage=passage, warned=warned)
 
@@ -130,6 +132,13 @@ def _lines(values: Values, *tags: str) -> tuple[str, ...]:
 
 def _first(values: Values, *tags: str) -> tuple[str, ...]:
     return _lines(values, *tags)[:1]
+
+
+def _authors(values: Values) -> tuple[str, ...]:
+    """Return people, with their full names if all have one, then groups."""
+    full, brief = values.get("FAU", ()), values.get("AU", ())
+    people = map(person, map(fields.clean, full if len(full) >= len(brief) else brief))
+    return kept((*people, *map(group, _lines(values, "CN"))))
 
 
 def _headings(values: Values) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ _TAGS = {
     "key": ("ID", "LB"),
     "text": ("AB", "N2"),
     "title": ("TI", "T1", "CT"),
+    "authors": ("AU", "A1"),
     "doi": ("DO", "DI"),
     "pmcid": ("C2",),
     "journal": ("JA", "J2", "JF", "JO", "T2"),

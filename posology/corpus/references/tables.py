@@ -17,6 +17,7 @@ from posology.corpus.items import Item
 from posology.corpus.pubmed.record import Parsed
 from posology.corpus.references import entries, fields
 from posology.corpus.references.entries import Entry, Unreadable, Values
+from posology.text.names import people
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".tab")
 #: characters of one row
@@ -40,6 +41,9 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "journal": (
         "journal", "journalbook", "journaltitle", "journalname", "publicationtitle", "sourcetitle", "containertitle",
         "publicationname", "so",
+    ),
+    "authors": (
+        "authors", "author", "authorfullnames", "authorstring", "authornames", "authorlist", "primaryauthors", "au",
     ),
     "date": (
         "publicationdate", "datepublished", "published", "date", "year", "publicationyear", "pubyear", "yearpublished",
@@ -114,7 +118,8 @@ def _plain(name: str) -> str:
 
 
 def _build(values: Values, path: Path) -> Parsed:
-    return fields.parsed(values, path, source="table")
+    authors = [name for text in values.get("authors", ()) for name in people(fields.clean(text))]
+    return fields.parsed({**values, "authors": authors}, path, source="table")
 
 
 def _entries(path: Path) -> Iterator[Entry]:

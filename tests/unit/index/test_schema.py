@@ -46,6 +46,7 @@ PASSAGES = st.builds(
     same_work=st.lists(WORDS, max_size=3).map(tuple),
     parent=st.none() | WORDS,
     section=st.none() | WORDS,
+    authors=st.lists(WORDS, max_size=3).map(tuple),
 )
 
 
@@ -107,6 +108,7 @@ def test_a_digest_changes_with_every_field_and_with_the_vector() -> None:
         replace(passage, same_work=("x",)),
         replace(passage, parent="x"),
         replace(passage, section="x"),
+        replace(passage, authors=("x",)),
     ]
     assert len(others) == len(Passage.__dataclass_fields__)
     digests = [digest(passage), digest(passage, b"v"), *map(digest, others)]
@@ -131,3 +133,12 @@ def test_the_abbreviations_of_a_text_are_columns() -> None:
     row = Row(passage=passage, sentences=split(text), encoded=encoded, digest="d")
     table = to_arrow([row], arrow_schema(META)).to_pydict()
     assert (table["shorts"], table["longs"]) == ([["MI"]], [["myocardial infarction"]])
+
+
+def test_a_passage_without_authors_has_the_digest_that_earlier_versions_stored() -> None:
+    # else every index would be encoded anew at its next ingest
+    assert digest(Passage(id="p:1", text="Salt.")) == "19a93e5288dd4e669e141782106f522c"
+    assert (
+        digest(Passage(id="p:1", text="Salt.", authors=("Doe, A",)))
+        != "19a93e5288dd4e669e141782106f522c"
+    )

@@ -380,3 +380,23 @@ def write_vectors(index: Index, vectors: np.ndarray, *, first: int = 0) -> None:
             for i, vector in enumerate(vectors)
         ]
     )
+
+
+def test_an_index_of_before_authors_is_read_and_written(
+    index: Index, make_rows: MakeRows, tmp_path: Path
+) -> None:
+    index.upsert(make_rows([ASPIRIN, STATIN]))
+    index.connection.open_table(TABLE).drop_columns(["authors"])
+    old = Index.open(tmp_path / "index")
+    with old.staged():
+        pass
+    before = old.view()
+    assert [one.passage for one in before.fetch(["p:1", "p:2"])] == [ASPIRIN, STATIN]
+    signed = replace(STATIN, authors=("Doe, A", "Salt Study Group"))
+    old.upsert(make_rows([signed]))
+    assert [one.passage for one in old.fetch(["p:1", "p:2"])] == [ASPIRIN, signed]
+    again = Index.open(tmp_path / "index")
+    again.upsert(make_rows([replace(ASPIRIN, authors=("Roe, B",))]))
+    assert again.fetch(["p:1"])[0].passage.authors == ("Roe, B",)
+    # the version from before is still read
+    assert before.fetch(["p:2"])[0].passage == STATIN

@@ -11,6 +11,7 @@ import pytest
 import rispy
 import typer
 from bibtexparser.entrypoint import parse_string
+from bibtexparser.middlewares.names import split_multiple_persons_names
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -176,6 +177,42 @@ def plain(tex: str) -> str:
         text += names[name] if name else found[at + 1]
         at += 1 + len(name) if name else 2
     return text
+
+
+NAMES = ("Müller, Ann B.", "Salt & Sand Group", "et al.")
+
+
+def test_authors_are_cited_in_every_format() -> None:
+    one = source(authors=NAMES)
+    assert rispy.loads(ris([one]))[0]["authors"] == list(NAMES[:2])
+    library = parse_string(bibtex([one]))
+    assert library.entries[0].fields_dict["author"].value == (
+        r"Müller, Ann B. and {Salt \& Sand Group} and others"
+    )
+    (back,) = json.loads(csl([one]))
+    assert back["author"] == [
+        {"family": "Müller", "given": "Ann B."},
+        {"literal": "Salt & Sand Group"},
+        {"literal": "et al."},
+    ]
+    assert "Müller AB et al., J Trials 2015, PMID 1" in answer_as_text(
+        answer(evidence=(quote(one, 10, "It did."),))
+    )
+    assert "(Müller AB et al., J Trials 2015, PMID 1)" in answer_as_markdown(
+        answer(evidence=(quote(one, 10, "It did."),))
+    )
+
+
+@given(
+    st.lists(
+        WORDS.map(lambda text: " ".join(text.replace(",", " ").split())).filter(bool), max_size=4
+    )
+)
+def test_authors_are_read_back_from_bibtex(names: list[str]) -> None:
+    library = parse_string(bibtex([source(authors=tuple(names))]))
+    assert not library.failed_blocks
+    found = library.entries[0].fields_dict.get("author")
+    assert (0 if found is None else len(split_multiple_persons_names(found.value))) == len(names)
 
 
 def test_csl_has_what_is_known_and_nothing_else() -> None:
