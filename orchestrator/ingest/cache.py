@@ -14,7 +14,8 @@ from rich.console import Console
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
-from posology.corpus.files import check, expand
+from posology.corpus.folders import check, expand
+from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import BadFile, ConfigurationError, InputError
 from posology.index.build.report import IngestReport
 from posology.index.embedders.paid.models import PROVIDER
@@ -38,7 +39,11 @@ class CachedIndex:
 
 
 def cached_index(
-    paths: Sequence[Path], settings: Settings, *, console: Console | None = None
+    paths: Sequence[Path],
+    settings: Settings,
+    *,
+    columns: Columns = GUESSED,
+    console: Console | None = None,
 ) -> CachedIndex:
     """Return the index of files, which is made unless files of the same names and content have one. Blocking.
 
@@ -48,6 +53,7 @@ def cached_index(
     Args:
         paths: files and folders.
         settings: the configuration.
+        columns: names of columns of tables.
         console: shows the progress of an ingest; ``None``: none is shown.
 
     Raises:
@@ -64,13 +70,14 @@ def cached_index(
             f"the embedder {settings.embedder} is paid, and `ask PATH` buys no vectors: run `posology ingest PATH`, "
             "which prints the cost first"
         )
-    check(paths)
+    check(paths, columns=columns)
     folders = cache / "folders"
-    place = folders / _key(paths, settings)
+    place = folders / _key(paths, settings, columns)
     done = place / _COMPLETE
     report = None
     if not done.exists():
-        report = run_ingest(paths, settings, Target(place=str(place / "index")), console=console)
+        target = Target(place=str(place / "index"))
+        report = run_ingest(paths, settings, target, columns=columns, console=console)
         if not report.good:
             shutil.rmtree(place)
             first = next(iter((*report.bad_files, *report.bad_records)), None)
@@ -81,13 +88,10 @@ def cached_index(
     return CachedIndex(place=place / "index", report=report)
 
 
-def _key(paths: Sequence[Path], settings: Settings) -> str:
+def _key(paths: Sequence[Path], settings: Settings, columns: Columns) -> str:
     """Return a digest of the files' names and content, and of all that decides how they are indexed."""
-    digest = hashlib.sha256(
-        repr(
-            (FORMAT, SPLITTER, settings.embedder, settings.self_information, settings.token_codes)
-        ).encode()
-    )
+    recipe = (FORMAT, SPLITTER, settings.embedder, settings.self_information, settings.token_codes)
+    digest = hashlib.sha256(repr((*recipe, columns.identity)).encode())
     for file in expand(paths):
         if isinstance(file, BadFile):
             continue

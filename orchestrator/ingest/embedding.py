@@ -21,8 +21,10 @@ from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.service import open_connections
 from orchestrator.settings import Settings
 from posology.budget.ledger.journal import LedgerJournal
-from posology.corpus.files import expand, read
+from posology.corpus.files import read
+from posology.corpus.folders import expand
 from posology.corpus.items import Record
+from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import UnpricedModel
 from posology.index.embedders.paid.embedder import Bought, OpenAIEmbedder, texts_of
 from posology.index.schema import digest
@@ -192,14 +194,17 @@ async def estimate(
     )
 
 
-def changed_of(paths: Sequence[Path], index: Index | None) -> Iterator[Sequence[Record]]:
+def changed_of(
+    paths: Sequence[Path], index: Index | None, *, columns: Columns = GUESSED
+) -> Iterator[Sequence[Record]]:
     """Yield chunks of the records that are new to an index, or have changed. Blocking.
 
     Args:
         paths: files and folders, which are read completely.
         index: the index; ``None``: there is none yet.
+        columns: names of columns of tables.
     """
-    for records in _lots(_records(paths)):
+    for records in _lots(_records(paths, columns)):
         yield _changed(records, index)
 
 
@@ -230,10 +235,10 @@ def _fits(found: IngestEstimate, amount: Decimal) -> str:
     return ": does not cover the expected cost; vectors bought until then are kept"
 
 
-def _records(paths: Sequence[Path]) -> Iterator[Record]:
+def _records(paths: Sequence[Path], columns: Columns) -> Iterator[Record]:
     for file in expand(paths):
         if isinstance(file, Path):
-            yield from (item for item in read(file) if isinstance(item, Record))
+            yield from (item for item in read(file, columns=columns) if isinstance(item, Record))
 
 
 def _lots(records: Iterable[Record]) -> Iterator[list[Record]]:

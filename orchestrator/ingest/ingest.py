@@ -22,7 +22,9 @@ from rich.text import Text
 
 from orchestrator.ingest.writer import Target, open_writer
 from orchestrator.settings import Settings
-from posology.corpus.files import count_rows, expand
+from posology.corpus.files import count_rows
+from posology.corpus.folders import expand
+from posology.corpus.references.columns import GUESSED, Columns
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestProgress, IngestReport
 
@@ -38,6 +40,7 @@ def run_ingest(
     target: Target | None = None,
     *,
     vectors: Path | None = None,
+    columns: Columns = GUESSED,
     console: Console | None = None,
 ) -> IngestReport:
     """Ingest files, creating the index if there is none. Blocking.
@@ -47,6 +50,7 @@ def run_ingest(
         settings: the configuration.
         target: the index, and who computes and pays for its vectors; ``None``: as configured.
         vectors: see :func:`posology.index.build.ingest.ingest`.
+        columns: names of columns of tables.
         console: shows the progress, as a bar or, without a terminal, in lines; ``None``: none is shown.
 
     Raises:
@@ -59,13 +63,14 @@ def run_ingest(
         with open_writer(settings, target) as writer:
             shown.phase("counting records")
             # reads the files once more, at about a hundredth of the cost of encoding them
-            total = sum(_rows(path) for path in paths)
+            total = sum(_rows(path, columns) for path in paths)
             shown.start(total)
             return ingest(
                 paths,
                 writer.index,
                 writer.source,
                 vectors=vectors,
+                columns=columns,
                 progress=shown.committed,
                 total=total,
                 row=shown.row,
@@ -166,5 +171,7 @@ def _time(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
-def _rows(path: Path) -> int:
-    return sum(count_rows(file) for file in expand([path]) if isinstance(file, Path))
+def _rows(path: Path, columns: Columns) -> int:
+    return sum(
+        count_rows(file, columns=columns) for file in expand([path]) if isinstance(file, Path)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from orchestrator.ingest.shards.processes import SHARD, Spread, spreading
 from orchestrator.models import Models
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
+from posology.errors import InputError
 from posology.index.build.rows import RowSource
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.paid.embedder import OpenAIEmbedder
@@ -54,7 +56,8 @@ def open_writer(settings: Settings, target: Target) -> Iterator[Writer]:
         target: the index, and who computes and pays for its vectors.
 
     Raises:
-        PosologyError: the index cannot be written; none is created if vectors cannot be bought.
+        PosologyError: the index cannot be written; none is created if vectors cannot be bought. A folder that was made
+            for the index is removed if the block raises an :class:`~posology.errors.InputError` before a passage is written.
     """
     name = target.embedder or settings.embedder
     encoder = load_embedder(name, options=settings.embedding)
@@ -65,8 +68,10 @@ def open_writer(settings: Settings, target: Target) -> Iterator[Writer]:
         if isinstance(encoder, OpenAIEmbedder):
             models = Models(name, settings.embedding)
             embedder = stack.enter_context(paying(encoder, settings, models, target.payer))
+        place = index_place(settings, target.place)
+        made = place.folder if place.folder is not None and not place.folder.exists() else None
         index = Index.open_or_create(
-            index_place(settings, target.place),
+            place,
             encoder.name,
             encoder.dim,
             annotator=annotator.name,
@@ -77,4 +82,9 @@ def open_writer(settings: Settings, target: Target) -> Iterator[Writer]:
         if target.spread is not None:
             workers = spreading(target.spread, settings, index, embedder=name)
             source = replace(source, builder=stack.enter_context(workers), batch=SHARD)
-        yield Writer(index=index, source=source)
+        try:
+            yield Writer(index=index, source=source)
+        except InputError:
+            if made is not None and not index.newest().count():
+                shutil.rmtree(made)
+            raise

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from posology.corpus import checksums, jats, jsonl, pdf, plain, pubmed
+from posology.corpus import jats, jsonl, pdf, pubmed
 from posology.corpus.decoding import beginning
-from posology.corpus.documents import html, word
-from posology.corpus.items import Item, sentence
+from posology.corpus.documents import html, plain, word
+from posology.corpus.items import Item
 from posology.corpus.references import bibtex, endnote, medline, ris, tables
-from posology.errors import BadFile, InputError
+from posology.corpus.references.columns import GUESSED, Columns
+from posology.errors import BadFile
 
 #: bytes in which the root element must begin: a declaration, a document type and comments come before it
 WITHIN = 1_000_000
@@ -49,14 +50,6 @@ class Kind:
     begins: Callable[[bytes], bool] | None = None
     #: raises :class:`~posology.errors.ReaderUnavailable` if the package that reads it is not installed
     require: Callable[[], None] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Skipped:
-    """A file of a folder that is not read."""
-
-    path: Path
-    reason: str
 
 
 #: all formats; the first with a matching suffix, and a matching root element or beginning, is used
@@ -135,11 +128,6 @@ KINDS: tuple[Kind, ...] = (
 )
 
 
-#: prefixes and ends of file names that are skipped in a folder, since they are not literature; such a file is read if
-#: it is named
-ABOUT = ("readme", "license", "licence", "copying", "changelog", "oa_file_list", "manifest")
-ABOUT_ENDS = (".filelist.txt", ".filelist.csv", "_stats.html")
-
 #: what to do with files that people have and that are not read, by their suffixes
 INSTEAD: dict[str, str] = {
     **dict.fromkeys((".xlsx", ".xls", ".ods", ".numbers"), "save it as CSV (UTF-8)"),
@@ -161,7 +149,7 @@ def kind_of(path: Path) -> Kind | None:
 
     XML without a readable root element gets the first format of its suffix, whose reader reports the fault.
     """
-    fitting = _by_name(path)
+    fitting = by_name(path)
     if len(fitting) < 2:
         return next(iter(fitting), None)
     if any(kind.roots for kind in fitting):
@@ -179,28 +167,42 @@ def recognised(path: Path) -> Kind:
         BadFile: it is of no known format.
         ReaderUnavailable: the package that reads it is not installed.
     """
-    kind = kind_of(path) or _unnamed(path)
+    kind = kind_of(path) or by_beginning(path)
     if kind is None:
-        raise BadFile(_unknown(path), path=str(path))
+        raise BadFile(unknown(path), path=str(path))
     if kind.require is not None:
         kind.require()
     return kind
 
 
-def read(path: Path, *, after: int = 0) -> Iterator[Item]:
+def is_table(path: Path) -> bool:
+    """Return whether a file is read as a table, by its name."""
+    return path.name.lower().endswith(tables.SUFFIXES)
+
+
+def read(path: Path, *, after: int = 0, columns: Columns = GUESSED) -> Iterator[Item]:
     """Return the items of a file; see :mod:`posology.corpus.items`.
 
     A file without a known suffix is read if its beginning shows its format.
+
+    Args:
+        path: the file.
+        after: the items up to this place are passed over.
+        columns: names of columns, if it is a table.
     """
-    kind = kind_of(path) or _unnamed(path)
+    if is_table(path):
+        return tables.read(path, after=after, columns=columns)
+    kind = kind_of(path) or by_beginning(path)
     if kind is not None:
         return kind.read(path, after=after)
-    return iter((BadFile(_unknown(path), path=str(path)),))
+    return iter((BadFile(unknown(path), path=str(path)),))
 
 
-def count_rows(path: Path) -> int:
+def count_rows(path: Path, *, columns: Columns = GUESSED) -> int:
     """Return the number of items in a file, up to where it can be read."""
-    kind = kind_of(path) or _unnamed(path)
+    if is_table(path):
+        return tables.count(path, columns=columns)
+    kind = kind_of(path) or by_beginning(path)
     return 0 if kind is None else kind.count(path)
 
 
@@ -209,139 +211,34 @@ def _by_content(path: Path, fitting: Iterable[Kind]) -> Kind | None:
     return next((kind for kind in fitting if kind.begins is None or kind.begins(start)), None)
 
 
-def _unnamed(path: Path) -> Kind | None:
+def by_beginning(path: Path) -> Kind | None:
     """Return the format of a file without a known suffix; ``None``: its beginning shows none."""
-    if _by_name(path):
+    if by_name(path):
         return None
     if beginning(path, _CHUNK).lstrip().startswith(b"{"):
         return KINDS[0]
     return _by_content(path, (kind for kind in KINDS if kind.begins is not None))
 
 
-def _unknown(path: Path) -> str:
-    if fitting := _by_name(path):
+def unknown(path: Path) -> str:
+    """Return why a file of no known format is not read."""
+    if fitting := by_name(path):
         known = ", ".join(root for kind in fitting for root in kind.roots)
         return f"unknown root element {root_of(path)}: literature in XML has one of {known}"
-    return f"{_unread(path)}; formats are {', '.join(known_suffixes())}"
+    return f"{unread(path)}; formats are {', '.join(known_suffixes())}"
 
 
-def _unread(path: Path) -> str:
+def unread(path: Path) -> str:
     """Return why a file without a known suffix is not read, and what to do with it."""
     instead = INSTEAD.get(path.suffix.lower())
     reason = "not a format that ingest reads"
     return f"{reason}: {instead}" if instead else reason
 
 
-def _about(path: Path) -> bool:
-    name = path.name.lower()
-    return name.startswith(ABOUT) or name.endswith(ABOUT_ENDS)
-
-
-def _by_name(path: Path) -> list[Kind]:
+def by_name(path: Path) -> list[Kind]:
+    """Return the formats that a file may be in, by its suffix."""
     name = path.name.lower()
     return [kind for kind in KINDS if name.endswith(kind.suffixes)]
-
-
-def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
-    """Yield the files of ``paths``, in order; of a folder, its files of known formats, sorted.
-
-    Files of a folder with a prefix of :data:`ABOUT` are skipped. A file named twice is yielded once; a missing or
-    unreadable one is a ``BadFile``.
-    """
-    seen: set[Path] = set()
-    for path in paths:
-        try:
-            files = [(file, file.resolve()) for file in _named(path)]
-        except BadFile as bad:
-            yield bad
-            continue
-        except OSError as error:
-            yield BadFile(sentence(error.strerror or str(error)), path=str(path))
-            continue
-        for file, identity in files:
-            if identity not in seen:
-                seen.add(identity)
-                yield file
-
-
-def check(paths: Iterable[Path]) -> None:
-    """Check given paths before anything is written.
-
-    The content of a file is read only where it is the only one. Faults of the others are found when they are read.
-
-    Raises:
-        BadFile: a path is missing or cannot be read, a folder holds no literature, or a file is of no known format.
-        InputError: this holds for several paths; the message and :attr:`paths` name all.
-        ReaderUnavailable: the package that reads one of the files is not installed.
-    """
-    found = list(expand(paths))
-    bad = [one for one in found if isinstance(one, BadFile)]
-    files = [one for one in found if isinstance(one, Path)]
-    if len(found) == 1 and not bad:
-        first = next(read(files[0]), None)
-        bad = [first] if isinstance(first, BadFile) else []
-    if len(bad) > 1:
-        shown = "; ".join(map(str, bad))
-        raise InputError(
-            f"{len(bad)} inputs cannot be read: {shown}", paths=tuple(one.path for one in bad)
-        )
-    if bad:
-        raise bad[0]
-    for kind in {kind.name: kind for kind in map(kind_of, files) if kind is not None}.values():
-        if kind.require is not None:
-            kind.require()
-
-
-def skipped(paths: Iterable[Path]) -> Iterator[Skipped]:
-    """Yield the files and folders in the folders among ``paths`` that are not read, in order, with the reason.
-
-    Checksums of files beside them are left out: they are checked.
-    """
-    given = list(paths)
-    named = {path.resolve() for path in given}
-    for folder in filter(Path.is_dir, given):
-        try:
-            inside = sorted(folder.iterdir())
-        except OSError:
-            continue  # `expand` reports it
-        for path in inside:
-            if path.resolve() not in named and (reason := _left_out(path)):
-                yield Skipped(path=path, reason=reason)
-
-
-def _left_out(path: Path) -> str | None:
-    """Return why a file or folder in a folder is not read; ``None``: it is read."""
-    if path.is_dir():
-        return "a subfolder: pass it, too, to read it"
-    if not path.is_file():
-        return "not a file"
-    if path.name.endswith(checksums.SUFFIX) and path.with_suffix("").is_file():
-        return None
-    if not _by_name(path):
-        return _unread(path)
-    if _about(path):
-        return "about the folder, by its name: pass it, too, to read it"
-    return _unknown(path) if kind_of(path) is None else None
-
-
-def _named(path: Path) -> list[Path]:
-    if path.is_dir():
-        files = [
-            file
-            for file in sorted(path.iterdir())
-            if file.is_file() and not _about(file) and kind_of(file) is not None
-        ]
-        if not files:
-            known = ", ".join(known_suffixes())
-            reason = f"no literature in the folder: files must be {known} (XML: with a known root element)"
-            raise BadFile(reason, path=str(path))
-        return files
-    if not path.exists():
-        raise BadFile("no such file or folder", path=str(path))
-    path.open("rb").close()
-    if kind_of(path) is None and _unnamed(path) is None:
-        raise BadFile(_unknown(path), path=str(path))
-    return [path]
 
 
 def root_of(path: Path) -> str | None:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.corpus.files import KINDS, Kind, expand, kind_of
+from posology.corpus.files import KINDS, Kind, kind_of
+from posology.corpus.folders import expand
 from posology.corpus.items import Item, Notice, Parts, Record
 from posology.corpus.record import MAX_ID
 from posology.errors import BadFile, BadRecord

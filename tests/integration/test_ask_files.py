@@ -81,6 +81,21 @@ def test_what_cannot_be_read_leaves_nothing(folder: Path, tmp_path: Path) -> Non
     assert both.exit_code == 2
 
 
+def test_columns_are_named_and_are_part_of_what_is_cached(folder: Path, tmp_path: Path) -> None:
+    (folder / "a.jsonl").unlink()
+    (folder / "a.csv").write_text(
+        "Drug,Finding,Remark\nAtenolol,The starting dose of atenolol was 25 mg daily.,"
+        "The starting dose of atenolol was 99 mg daily.\n"
+    )
+    for column, dose in (("Finding", "25 mg"), ("Remark", "99 mg")):
+        done = CLI.invoke(
+            app, ["ask", QUESTION, str(folder), "--column", f"text={column}", "--json"]
+        )
+        assert dose in json.loads(done.stdout)["evidence"][0]["quote"]
+    assert len(indices(tmp_path)) == 2
+    assert CLI.invoke(app, ["ask", QUESTION, "--column", "text=Finding"]).exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("POSOLOGY_CACHE", "off"), ("POSOLOGY_EMBEDDER", "openai:any")]
 )

@@ -6,18 +6,22 @@ import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 import typer
 from rich.console import Console
 
 from orchestrator.cli.common import IndexOption, errors, fail
+from orchestrator.cli.index.options import ColumnOptions
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import Format, OutputOptions
 from orchestrator.cli.question_options import KOption, QuestionOptions, RequestOptions
 from orchestrator.environment import environment
 from orchestrator.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from posology.corpus.references.columns import Columns
 
 
 @grouped
@@ -31,6 +35,7 @@ def ask(
         ),
     ] = None,
     *,
+    columns: ColumnOptions,
     index: IndexOption = None,
     options: QuestionOptions,
     why: Annotated[
@@ -53,7 +58,10 @@ def ask(
         asked = AskRequest.parse(options.fields(question))
         request = asked.to_request(settings)
         if paths:
-            index = _indexed(paths, index, settings, quiet=form is not Format.TEXT)
+            named = columns.chosen()
+            index = _indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
+        elif columns.column:
+            raise typer.BadParameter("--column needs PATH: it names the columns of files")
         models = Models(settings.embedder, settings.embedding)
         models.load_ahead()
 
@@ -88,7 +96,9 @@ def ask(
         anyio.run(run)
 
 
-def _indexed(paths: list[Path], index: str | None, settings: Settings, *, quiet: bool) -> str:
+def _indexed(
+    paths: list[Path], columns: Columns, index: str | None, settings: Settings, *, quiet: bool
+) -> str:
     """Return the cached index of files, after making it if need be."""
     from orchestrator.cli.index.forms import ingest_output
     from orchestrator.cli.terminal import show_ingest
@@ -97,7 +107,7 @@ def _indexed(paths: list[Path], index: str | None, settings: Settings, *, quiet:
     if index is not None:
         raise typer.BadParameter("PATH and --index exclude each other")
     errors = Console(stderr=True)
-    found = cached_index(paths, settings, console=None if quiet else errors)
+    found = cached_index(paths, settings, columns=columns, console=None if quiet else errors)
     if found.report is not None:
         show_ingest(errors, errors, ingest_output(found.report))
     return str(found.place)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json
 from orchestrator.cli.ending import SOME_BAD
-from orchestrator.cli.index.options import TargetOptions
+from orchestrator.cli.index.options import ColumnOptions, TargetOptions
 from orchestrator.cli.index.payment import confirm_ingest
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.purchases import DryRunOption, YesOption
@@ -36,6 +36,7 @@ def ingest(
             help="A .npy file with the passages' vectors: row i for line i of one JSONL file. Default: computed."
         ),
     ] = None,
+    columns: ColumnOptions,
     options: TargetOptions,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -43,26 +44,31 @@ def ingest(
 ) -> None:
     """Read literature into an index; an interrupted run resumes.
 
-    Bad records are skipped and reported with file and line; the exit status is then 1. Files of a folder that are not
-    literature are named. If a given path cannot be read, the exit status is 3 and nothing is written. The tenant pays for bought
-    vectors: the cost is printed first, and no vector is bought twice.
+    Bad files and records are skipped and reported with file and line; the exit status is then 1. Files of a folder that
+    are not literature are named. If a given path is missing, or no record of the files can be read, the exit status is
+    3 and nothing is written. The tenant pays for bought vectors: the cost is printed first, and no vector is bought twice.
     """
     from orchestrator.cli.index.forms import ingest_output
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.ingest import run_ingest
-    from posology.corpus.files import check
+    from posology.corpus.folders import check
     from posology.llm.accounting import Account
 
     account = Account()
     with errors(as_json=as_json, account=account):
         settings = load_settings()
-        check(paths)
+        named = columns.chosen()
+        check(paths, columns=named)
         target = options.target(settings, account, given=vectors is not None)
         bought = options.bought(settings)
-        if not confirm_ingest(paths, settings, target, bought=bought, dry_run=dry_run, yes=yes):
+        if not confirm_ingest(
+            paths, settings, target, columns=named, bought=bought, dry_run=dry_run, yes=yes
+        ):
             raise typer.Exit
         console = None if as_json else Console(stderr=True)
-        report = run_ingest(paths, settings, target, vectors=vectors, console=console)
+        report = run_ingest(
+            paths, settings, target, vectors=vectors, columns=named, console=console
+        )
         out = ingest_output(report)
         if bought:
             out = out.model_copy(update={"spent_usd": account.charged})

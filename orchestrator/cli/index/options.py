@@ -13,10 +13,36 @@ from orchestrator.cli.option_groups import Group
 if TYPE_CHECKING:
     from orchestrator.ingest.writer import Target
     from orchestrator.settings import Settings
+    from posology.corpus.references.columns import Columns
     from posology.llm.accounting import Account
 
 #: prefix of embedders that are paid for
 _PAID = "openai"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ColumnOptions(Group):
+    """How tables among the files are read."""
+
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="FIELD=NAME",
+            help="Column of CSV and TSV files that holds a field, e.g. text=Summary (the abstract), title=Article, "
+            "pmid, doi, year, authors, journal. Repeatable. Default: guessed by the columns' names.",
+        ),
+    ] = None
+
+    def chosen(self) -> Columns:
+        """Return the named columns.
+
+        Raises:
+            InputError: one is not FIELD=NAME, or its field is unknown.
+        """
+        from posology.corpus.references.columns import Columns
+
+        return Columns.of(self.column or ())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,6 +18,7 @@ from orchestrator.settings import Settings
 if TYPE_CHECKING:
     from orchestrator.ingest.embedding import IngestEstimate
     from orchestrator.ingest.writer import Target
+    from posology.corpus.references.columns import Columns
 
 
 def confirm_ingest(
@@ -25,6 +26,7 @@ def confirm_ingest(
     settings: Settings,
     target: Target,
     *,
+    columns: Columns,
     bought: bool,
     dry_run: bool,
     yes: bool,
@@ -35,6 +37,7 @@ def confirm_ingest(
         paths: files and folders.
         settings: the configuration.
         target: the index, which need not exist yet, and who pays for its vectors.
+        columns: names of columns of tables.
         bought: whether vectors are bought.
         dry_run: whether to stop here.
         yes: whether to continue without asking.
@@ -64,7 +67,9 @@ def confirm_ingest(
     except IndexMissing:
         index = None
     models = Models(name, settings.embedding)
-    found = run(estimate, changed_of(paths, index), paid, settings, models, target.payer)
+    found = run(
+        estimate, changed_of(paths, index, columns=columns), paid, settings, models, target.payer
+    )
     print_cost(found)
     return not dry_run and confirm_cost(found, yes=yes)
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from posology.corpus.files import expand, read
+from posology.corpus.files import read
+from posology.corpus.folders import expand
 from posology.corpus.items import Record
 from posology.errors import BadFile, BadRecord, InputError
 from posology.index.store import Index

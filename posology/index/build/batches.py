@@ -10,6 +10,7 @@ from pathlib import Path
 
 from posology.corpus.files import read
 from posology.corpus.items import Deletion, Item, Notice, Parts, Record
+from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import BadFile, BadRecord
 from posology.index.build.progress import Mark
 from posology.index.build.rows import RowBuilder
@@ -39,13 +40,20 @@ class Batch:
         return tuple(item for item in self.items if isinstance(item, Record))
 
 
-def batches(files: Iterable[Path], resume: Callable[[Path], Mark], *, size: int) -> Iterator[Batch]:
+def batches(
+    files: Iterable[Path],
+    resume: Callable[[Path], Mark],
+    *,
+    size: int,
+    columns: Columns = GUESSED,
+) -> Iterator[Batch]:
     """Yield what is still to be committed of files, in their order.
 
     Args:
         files: each is opened when its turn comes.
         resume: returns up to where a file was committed.
         size: items of a batch; more where several items share one place in a file.
+        columns: names of columns of tables.
     """
     for file in files:
         try:
@@ -58,7 +66,7 @@ def batches(files: Iterable[Path], resume: Callable[[Path], Mark], *, size: int)
             continue
         committed = mark.line
         # bad records are in no index: they can only be reported again by reading their lines again
-        items = read(file, after=0 if mark.bad else mark.line)
+        items = read(file, after=0 if mark.bad else mark.line, columns=columns)
         for chunk in chunks(items, size):
             part = _batch(chunk, mark, committed)
             mark = part.mark or mark

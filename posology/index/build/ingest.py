@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from posology.corpus.files import count_rows, expand, skipped
+from posology.corpus.files import count_rows, is_table
+from posology.corpus.folders import expand, skipped
+from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import BadFile, InputError
 from posology.index.build.annotator import teach
 from posology.index.build.batches import batches, read_ahead
@@ -30,6 +32,7 @@ def ingest(
     source: RowSource,
     *,
     vectors: Path | None = None,
+    columns: Columns = GUESSED,
     progress: Callable[[IngestProgress], None] | None = None,
     finish: bool = True,
     total: int | None = None,
@@ -50,6 +53,7 @@ def ingest(
             written, see :func:`~posology.index.build.annotator.teach`.
         vectors: a ``.npy`` file with the passages' vectors, for a single corpus file: row i, from 0, is the vector of
             its i-th non-blank line. Sentences are embedded all the same.
+        columns: names of columns of tables; where they change, a table is read again.
         progress: called after every commit.
         finish: whether to update the search indices at the end.
         total: records of all files; ``None``: readers see nothing before the end.
@@ -72,16 +76,18 @@ def ingest(
     with index.staged():
         first = index.growth is not None
         marks = Progress(index.connection)
-        _keep_order(files, marks, given)
+        _keep_order(files, marks, given, columns)
         if source.annotator is not None:
             phase("learning the words of the literature")
-            teach(source.annotator, index, _unfinished(files, marks, given))
+            new = _unfinished(files, marks, given, columns)
+            teach(source.annotator, index, new, columns=columns)
         writer = BatchWriter(
             index=index,
             builder=builder,
             marks=marks,
             tally=tally,
             batch=source.batch,
+            columns=columns,
             pace=Pace(index=index, tally=tally, total=total if first else None, row=row),
         )
         phase("encoding")
@@ -105,6 +111,8 @@ class BatchWriter:
     tally: Tally
     #: records a batch
     batch: int
+    #: names of columns of tables
+    columns: Columns = GUESSED
     #: ``None``: each batch is one commit, and nothing is published
     pace: Pace | None = None
 
@@ -128,7 +136,12 @@ class BatchWriter:
         compacted = self.tally.written
         #: paths of files whose marks stay where they are
         stopped: set[str] = set()
-        parts = batches(files, lambda file: _resume(file, self.marks, given), size=self.batch)
+        parts = batches(
+            files,
+            lambda file: _resume(file, self.marks, given, self.columns),
+            size=self.batch,
+            columns=self.columns,
+        )
         for part in read_ahead(parts, self.builder):
             if self.pace is None:
                 refused = apply(part, self.index, self.builder, given, self.tally)
@@ -170,14 +183,16 @@ def _given(vectors: Path, files: Sequence[Path], index: Index, embedder: Embedde
     return given
 
 
-def _keep_order(files: Sequence[Path], progress: Progress, given: GivenVectors | None) -> None:
+def _keep_order(
+    files: Sequence[Path], progress: Progress, given: GivenVectors | None, columns: Columns
+) -> None:
     """Forget the files after the first unfinished one: they must replace what it writes.
 
     Before anything is written, so that it holds after a crash too.
     """
     for place, file in enumerate(files, start=1):
         try:
-            mark = _resume(file, progress, given)
+            mark = _resume(file, progress, given, columns)
         except OSError:
             continue  # reported when its turn comes
         if not mark.done:
@@ -186,18 +201,19 @@ def _keep_order(files: Sequence[Path], progress: Progress, given: GivenVectors |
 
 
 def _unfinished(
-    files: Sequence[Path], progress: Progress, given: GivenVectors | None
+    files: Sequence[Path], progress: Progress, given: GivenVectors | None, columns: Columns
 ) -> list[Path]:
     """Return the files that are not committed to their end."""
     found = []
     for file in files:
         try:
-            if not _resume(file, progress, given).done:
+            if not _resume(file, progress, given, columns).done:
                 found.append(file)
         except OSError:
             continue  # reported when its turn comes
     return found
 
 
-def _resume(file: Path, progress: Progress, given: GivenVectors | None) -> Mark:
-    return progress.resume(Mark.start(file, given.identity if given else ""))
+def _resume(file: Path, progress: Progress, given: GivenVectors | None, columns: Columns) -> Mark:
+    named = columns.identity if is_table(file) else ""
+    return progress.resume(Mark.start(file, given.identity if given else named))

@@ -25,7 +25,7 @@ class Mark:
     #: bytes
     size: int
     mtime_ns: int
-    #: identity of the vectors that came with it; empty when the embedder computed them
+    #: identity of the vectors that came with it, and of the columns that were named for it; empty: neither
     vectors: str
     #: the last committed line
     line: int

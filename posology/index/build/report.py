@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from posology.corpus.files import Skipped
+from posology.corpus.folders import Skipped
 from posology.errors import BadFile, BadRecord
 from posology.index.build.progress import Mark
 

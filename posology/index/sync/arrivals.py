@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from posology.corpus import checksums
-from posology.corpus.files import expand
+from posology.corpus.folders import expand
 from posology.corpus.items import sentence
 from posology.errors import BadFile
 from posology.index.build.report import Tally

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from posology.corpus import jsonl
-from posology.corpus.files import expand
+from posology.corpus.folders import expand
 from posology.corpus.items import Record
 from posology.corpus.jsonl import count_rows, read
 from posology.errors import BadFile, BadRecord

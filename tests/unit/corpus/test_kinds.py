@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from posology.corpus.files import count_rows, expand, kind_of, read, root_of
+from posology.corpus.files import count_rows, kind_of, read, root_of
+from posology.corpus.folders import expand
 from posology.errors import BadFile
 
 SET = b"<PubmedArticleSet></PubmedArticleSet>"

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from posology.corpus.items import Item, Record
 from posology.corpus.references import tables
-from posology.corpus.references.tables import header_of, read
-from posology.errors import BadFile, BadRecord
+from posology.corpus.references.columns import Columns, header_of
+from posology.corpus.references.tables import read
+from posology.errors import BadFile, BadRecord, InputError
 from posology.types import Passage
 
 
@@ -237,3 +238,51 @@ def _bare(text: str) -> str:
     import unicodedata
 
     return "".join(c for c in unicodedata.normalize("NFC", text) if c.isalnum())
+
+
+NAMED = "Article,Summary of it,Id,When\nSalt,Salt helped.,77,2012\n"
+
+
+def test_columns_are_named_beside_the_guesses(tmp_path: Path) -> None:
+    path = write(tmp_path, NAMED)
+    assert "--column text=NAME" in bad(path).reason
+    assert "Article, Summary of it, Id, When" in bad(path).reason
+    columns = Columns.of(["title=Article", "abstract=Summary of it", "pmid=id", "year = When"])
+    (passage,) = passages(list(read(path, columns=columns)))
+    assert (passage.title, passage.text) == ("Salt", "Salt helped.")
+    assert (passage.pmid, passage.year) == ("77", 2012)
+    assert tables.count(path, columns=columns) == 1
+    assert tables.count(path) == 0
+
+
+def test_a_named_column_is_taken_instead_of_the_guess(tmp_path: Path) -> None:
+    path = write(tmp_path, "abstract;Abstract;title\nNo.;Yes.;Salt\n")
+    assert passages(list(read(path)))[0].text == "No."
+    columns = Columns.of(["text=Abstract"])
+    (passage,) = passages(list(read(path, columns=columns)))
+    assert (passage.text, passage.title) == ("Yes.", "Salt")
+
+
+def test_a_named_column_that_is_not_there_is_not_guessed(tmp_path: Path) -> None:
+    path = write(tmp_path, "title,abstract\nSalt,Helped.\n")
+    (only,) = read(path, columns=Columns.of(["text=Sumary"]))
+    assert isinstance(only, BadFile)
+    assert "has no column 'Sumary' (columns: title, abstract)" in only.reason
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["Summary"], "FIELD=NAME"),
+        (["text="], "FIELD=NAME"),
+        (["titel=Article"], "unknown field 'titel': fields are key, text, title"),
+        (["text=A", "abstract=B"], "named twice"),
+    ],
+)
+def test_what_names_no_column_is_an_error(given: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Columns.of(given)
+
+
+def test_a_table_of_pmids_says_how_to_get_the_records(tmp_path: Path) -> None:
+    assert "Format PubMed" in bad(write(tmp_path, "PMID\n31000001\n")).reason

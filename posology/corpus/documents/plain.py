@@ -25,12 +25,35 @@ _BLOCK = 65_536
 _GZIP = b"\x1f\x8b"
 #: Blank lines and form feeds; a line of a file may end as on any system.
 _BORDER = re.compile(r"(?:\r\n|\n|\r)(?:[ \t\xa0]*(?:\r\n|\n|\r))+|\f")
-#: bytes by which a list of PMIDs is known
+#: bytes by which a list of identifiers is known
 _START = 65_536
-_PMIDS = re.compile(
-    rb"\s*(?:PMIDs?:?\s+)?(?:(?:PMID:?\s*)?[1-9][0-9]{3,8}(?:[\s,;]+|\Z))+", re.IGNORECASE
+#: of a list: the rest of a line that is a comment
+_COMMENT = re.compile(rb"(?:^|(?<=[ \t\r]))(?:#|//)[^\r\n]*", re.MULTILINE)
+_ADDRESS = rb"(?:https?://[a-z.]{1,40}/(?:pubmed/|(?:pmc/)?articles/)?)?"
+#: forms of identifiers, in small letters, with what they are called
+_LISTED = {
+    "PMIDs": re.compile(_ADDRESS + rb"(?:pmid:?)?[0-9]{1,9}/?"),
+    "PMCIDs": re.compile(_ADDRESS + rb"(?:pmcid:?)?pmc[0-9]{1,9}/?"),
+    "DOIs": re.compile(_ADDRESS + rb"(?:doi:?)?10\.[0-9]{4,9}/[!-~]+"),
+}
+#: digits from which a number may be a PMID; a file with "12" is a text
+_LONG = re.compile(rb"[0-9]{4}")
+_HEADS = frozenset(
+    {
+        b"pmid",
+        b"pmids",
+        b"pmid:",
+        b"pmids:",
+        b"pmcid",
+        b"pmcids",
+        b"pmcid:",
+        b"doi",
+        b"dois",
+        b"doi:",
+        b"id",
+        b"ids",
+    }
 )
-_PMID = re.compile(rb"[1-9][0-9]{3,8}")
 _OTHERS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -43,7 +66,7 @@ def read(path: Path, *, after: int = 0) -> Iterator[Item]:
     """Return the passages of one text, in constant memory; see :mod:`posology.corpus.items`.
 
     Its id is :func:`~posology.corpus.drafts.file_id` and its title the file's name. Paragraphs are parted by blank lines
-    or form feeds; their characters are kept as they are, line ends among them. A list of PMIDs is a
+    or form feeds; their characters are kept as they are, line ends among them. A list of PMIDs, PMCIDs or DOIs is a
     :class:`~posology.errors.BadFile` that says how to get the records.
     """
     return placed(_drafts(path), path=path, after=after)
@@ -77,17 +100,21 @@ def _drafts(path: Path) -> Iterator[Draft]:
 
 
 def _no_prose(path: Path) -> str | None:
-    """Return how to get the records of a list of PMIDs; ``None``: the text is not such a list."""
+    """Return how to get the records of a list of identifiers; ``None``: the text is not such a list."""
     start = beginning(path, _START)
-    if len(start) >= _START:
-        start = start.rpartition(b"\n")[0]  # its last number may be cut off
-    if _PMIDS.fullmatch(start) is None:
-        return None
-    some = "more than " if len(start) >= _START // 2 else ""
-    return (
-        f"a list of {some}{len(_PMID.findall(start)):,} PMIDs, without abstracts: search PubMed for them, choose Save, "
-        "Format PubMed, and ingest that file"
-    )
+    whole = len(start) < _START
+    if not whole:
+        start = start.rpartition(b"\n")[0]  # its last one may be cut off
+    words = _COMMENT.sub(b"", start).lower().replace(b",", b" ").replace(b";", b" ").split()
+    listed = [word for word in words if word not in _HEADS]
+    for name, form in _LISTED.items():
+        if all(map(form.fullmatch, listed)) and any(map(_LONG.search, listed)):
+            some = "" if whole else "more than "
+            return (
+                f"a list of {some}{len(listed):,} {name}, without abstracts: search PubMed for them, choose Save, Format "
+                "PubMed, and ingest that file"
+            )
+    return None
 
 
 def _paragraphs(path: Path, broken: list[Broken]) -> Iterator[Piece]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from posology.corpus import plain
+from posology.corpus.documents import plain
+from posology.corpus.documents.plain import read
 from posology.corpus.items import Parts, Record
-from posology.corpus.plain import read
 from posology.errors import BadFile
 from posology.types import Passage
 from tests.support.literature import words
@@ -149,6 +149,12 @@ def test_long_names_make_ids_that_fit(tmp_path: Path) -> None:
         ("31000001, 31000002;31000003", 3),
         ("\ufeffPMID\r\n31000001\r\n\r\n", 1),
         ("PMID: 31000001\nPMID: 31000002", 2),
+        ("# of the search of May\n31000001  # Smith\n\n// others\n12\n", 2),
+        ("31000001, 31000002; 31000003", 3),
+        (
+            "https://pubmed.ncbi.nlm.nih.gov/31000001/\nhttps://www.ncbi.nlm.nih.gov/pubmed/31000002",
+            2,
+        ),
     ],
 )
 def test_a_list_of_pmids_is_no_prose_and_says_how_to_get_the_records(
@@ -160,6 +166,23 @@ def test_a_list_of_pmids_is_no_prose_and_says_how_to_get_the_records(
     assert isinstance(bad, BadFile)
     assert f"{count} PMIDs" in bad.reason
     assert "Format PubMed" in bad.reason
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("PMC3395386\nPMCID: PMC3395387\n", "2 PMCIDs"),
+        ("10.1056/NEJMoa1200303\nhttps://doi.org/10.1000/a(1)2\n", "2 DOIs"),
+    ],
+)
+def test_lists_of_other_identifiers_are_no_prose_either(
+    tmp_path: Path, content: str, what: str
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(content, encoding="utf-8")
+    (bad,) = read(path)
+    assert isinstance(bad, BadFile)
+    assert what in bad.reason
 
 
 @pytest.mark.parametrize(

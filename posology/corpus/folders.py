@@ -1,0 +1,183 @@
+"""Paths that a user gives: their files, what is not read and why, and whether anything can be read at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from posology.corpus import checksums
+from posology.corpus.files import (
+    by_beginning,
+    by_name,
+    kind_of,
+    known_suffixes,
+    read,
+    unknown,
+    unread,
+)
+from posology.corpus.items import sentence
+from posology.corpus.references.columns import GUESSED, Columns
+from posology.errors import BadFile, BadRecord, InputError
+
+#: prefixes and ends of file names that are skipped in a folder, since they are not literature; such a file is read if
+#: it is named
+ABOUT = ("readme", "license", "licence", "copying", "changelog", "oa_file_list", "manifest")
+ABOUT_ENDS = (".filelist.txt", ".filelist.csv", "_stats.html")
+#: the same for files of the system, with the reason
+SYSTEM = {"._": "metadata of macOS", "~$": "a lock file of Office"}
+
+#: files that a message names
+_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skipped:
+    """A file of a folder that is not read."""
+
+    path: Path
+    reason: str
+
+
+def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
+    """Yield the files of ``paths``, in order; of a folder, its files of known formats, sorted.
+
+    Files of a folder with a prefix of :data:`ABOUT` or :data:`SYSTEM` are skipped. A file named twice is yielded once; a
+    missing or unreadable one is a ``BadFile``.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        try:
+            files = [(file, file.resolve()) for file in _named(path)]
+        except BadFile as bad:
+            yield bad
+            continue
+        except OSError as error:
+            yield BadFile(sentence(error.strerror or str(error)), path=str(path))
+            continue
+        for file, identity in files:
+            if identity not in seen:
+                seen.add(identity)
+                yield file
+
+
+def check(paths: Iterable[Path], *, columns: Columns = GUESSED) -> None:
+    """Check given paths before anything is written: all are there, and a record of one of them can be read.
+
+    Faults of other files and records are found when they are read.
+
+    Raises:
+        BadFile: a path is missing or cannot be read, a folder holds no literature, a file is of no known format, or none
+            of its records can be read.
+        BadRecord: it is the only fault of a file without a readable record.
+        InputError: this holds for several paths; the message and :attr:`paths` name them.
+        ReaderUnavailable: the package that reads one of the files is not installed.
+    """
+    found = list(expand(paths))
+    files = [one for one in found if isinstance(one, Path)]
+    bad: list[BadFile | BadRecord] = [one for one in found if isinstance(one, BadFile)]
+    if not bad:
+        for kind in {one.name: one for one in map(kind_of, files) if one is not None}.values():
+            if kind.require is not None:
+                kind.require()
+        for file in files:
+            first: BadFile | BadRecord | None = None
+            for item in read(file, columns=columns):
+                if not isinstance(item, BadFile | BadRecord):
+                    return
+                first = first or item
+            bad.append(first or BadFile("holds no record", path=str(file)))
+    if len(bad) > 1:
+        raise _several(bad)
+    if bad:
+        raise bad[0]
+
+
+def _several(bad: Sequence[BadFile | BadRecord]) -> InputError:
+    shown = "; ".join(map(str, bad[:_SHOWN]))
+    more = f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else ""
+    return InputError(
+        f"{len(bad)} inputs cannot be read: {shown}{more}", paths=tuple(one.path for one in bad)
+    )
+
+
+def skipped(paths: Iterable[Path]) -> Iterator[Skipped]:
+    """Yield the files and folders in the folders among ``paths`` that are not read, in order, with the reason.
+
+    Checksums of files beside them are left out: they are checked.
+    """
+    given = list(paths)
+    named = set(map(_resolved, given))
+    for folder in filter(Path.is_dir, given):
+        try:
+            inside = sorted(folder.iterdir())
+        except OSError:
+            continue  # `expand` reports it
+        for path in inside:
+            if _resolved(path) not in named and (reason := _left_out(path)):
+                yield Skipped(path=path, reason=reason)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        # a link that leads to itself
+        return path.absolute()
+
+
+def _left_out(path: Path) -> str | None:
+    """Return why a file or folder in a folder is not read; ``None``: it is read."""
+    if path.is_dir():
+        return "a subfolder: pass it, too, to read it"
+    if not path.is_file():
+        return "a link that leads nowhere" if path.is_symlink() else "not a file"
+    if path.name.endswith(checksums.SUFFIX) and path.with_suffix("").is_file():
+        return None
+    if system := _of_system(path):
+        return f"{system}, not literature"
+    if not by_name(path):
+        return unread(path)
+    if _about(path):
+        return "about the folder, by its name: pass it, too, to read it"
+    return unknown(path) if kind_of(path) is None else None
+
+
+def _of_system(path: Path) -> str | None:
+    return next((what for start, what in SYSTEM.items() if path.name.startswith(start)), None)
+
+
+def _about(path: Path) -> bool:
+    name = path.name.lower()
+    return name.startswith(ABOUT) or name.endswith(ABOUT_ENDS)
+
+
+def _named(path: Path) -> list[Path]:
+    if path.is_dir():
+        files = [
+            file
+            for file in sorted(path.iterdir())
+            if file.is_file()
+            and not _about(file)
+            and not _of_system(file)
+            and kind_of(file) is not None
+        ]
+        if not files:
+            raise BadFile(_no_literature(path), path=str(path))
+        return files
+    if not path.exists():
+        raise BadFile("no such file or folder", path=str(path))
+    path.open("rb").close()
+    if kind_of(path) is None and by_beginning(path) is None:
+        raise BadFile(unknown(path), path=str(path))
+    return [path]
+
+
+def _no_literature(folder: Path) -> str:
+    known = ", ".join(known_suffixes())
+    first = [f"{one.path.name}: {one.reason}" for one in islice(skipped([folder]), _SHOWN)]
+    why = f" ({'; '.join(first)})" if first else ", it is empty"
+    return (
+        f"no literature in the folder{why}: files must be {known} (XML: with a known root element)"
+    )
