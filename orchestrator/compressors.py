@@ -123,6 +123,11 @@ def make_compressors(
     return Compressors(settings.compressor, parts)
 
 
+def memory_file(settings: Settings) -> Path:
+    """Return the file that keeps what compressors compute: as configured, or in the data folder."""
+    return Path(settings.memory or Path(settings.home) / _MEMORY)
+
+
 def make_memory(settings: Settings) -> Memory:
     """Open the file that keeps what compressors compute: as configured, or in the data folder.
 
@@ -131,7 +136,7 @@ def make_memory(settings: Settings) -> Memory:
     """
     from posology.store.memory import SqliteMemory
 
-    place = Path(settings.memory or Path(settings.home) / _MEMORY)
+    place = memory_file(settings)
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -200,6 +200,11 @@ SECTIONS = (
                 target="orchestrator.cli.logs:logs",
             ),
             Entry(
+                name="backup",
+                help="Copy a running service: Redis, the ledger as rows, the index and the memory.",
+                target="orchestrator.cli.setup.backup:backup",
+            ),
+            Entry(
                 name="tenants",
                 help="Manage tenants, their limits and their API keys.",
                 target="orchestrator.cli.money.tenants:app",

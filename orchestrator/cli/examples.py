@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "up": "up --index ./index --workers 2",
         "api": "api --port 8000",
         "logs": "logs --follow --job ID",
+        "backup": "backup ./backups --keep 14 --every 24",
         "tenants create": "tenants create acme --day 5 --job 0.10",
         "tenants list": "tenants list",
         "tenants show": "tenants show acme",

@@ -23,6 +23,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.uploads.folder import Room, Uploads
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings, load_settings
 from orchestrator.stack.redis_server import find_server
@@ -277,6 +278,60 @@ def test_a_tool_is_the_command_of_that_name(name: str, compose: dict[str, Any]) 
     assert f"posology {name}" in done.stdout
 
 
+def test_uploads_are_ingested_by_a_service_of_their_own(
+    compose: dict[str, Any], redis: str, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    command, environment = _service(compose, "ingest-uploads", redis, tmp_path / "index")
+    known = {"REDIS_PASSWORD": PASSWORD, "POSOLOGY_UPLOADS": "/uploads"}
+    for name in ("api", "ingest-uploads"):
+        service = compose["services"][name]
+        assert _environment(service, **known)["POSOLOGY_UPLOADS"] == "/uploads"
+        assert "uploads:/uploads" in service["volumes"]
+    environment |= {
+        "POSOLOGY_UPLOADS": str(tmp_path / "uploads"),
+        "POSOLOGY_EMBEDDER": str(tiny_encoder),
+    }
+    uploads = Uploads(tmp_path / "uploads")
+    with uploads.arriving("acme", "note.txt", Room(size=1_000)) as arrival:
+        arrival.write(b"Aspirin lowered the risk of stroke.")
+        made, _ = uploads.complete(arrival)
+    log = tmp_path / "log"
+    with _running(command, environment, log) as process:
+        _until(lambda: uploads.get(made.id, tenant="acme").over, process, log)
+        process.terminate()
+        assert process.wait(90) == 0, log.read_text(errors="replace")
+    assert uploads.get(made.id, tenant="acme").written == 1
+
+
+def test_a_backup_is_made_and_the_service_waits_for_the_next_one(
+    compose: dict[str, Any], redis: str, tmp_path: Path
+) -> None:
+    service = compose["services"]["backup"]
+    defaults = {match[1]: match[2] for match in re.finditer(r"\$\{(\w+):-(\d+)\}", str(service))}
+    command = [
+        re.sub(r"\$\{(\w+):-\d+\}", lambda match: defaults[match[1]], part)
+        for part in [*service["entrypoint"], *service["command"]]
+    ]
+    assert command[2:] == ["/backups", "--keep", "7", "--every", "24"]
+    assert "./backups:/backups" in service["volumes"]
+    environment = _environment(service, REDIS_PASSWORD=PASSWORD) | {
+        "POSOLOGY_REDIS_URL": redis,
+        "POSOLOGY_INDEX": str(tmp_path / "index"),
+        "POSOLOGY_MEMORY": str(tmp_path / "memory.sqlite"),
+    }
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "file").touch()
+    command[2] = str(tmp_path / "backups")
+    with _running(command, environment, tmp_path / "log") as process:
+        _until(lambda: any(tmp_path.glob("backups/*Z/backup.json")), process, tmp_path / "log")
+        process.terminate()
+        assert process.wait(90) == 0, (tmp_path / "log").read_text(errors="replace")
+    (made,) = tmp_path.glob("backups/*Z")
+    assert {path.name for path in made.iterdir()} == {
+        "backup.json", "index", "ledger.jsonl", "redis.rdb",
+    }  # fmt: skip
+
+
 def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, Any]) -> None:
     services = compose["services"]
     assert set(services) == {
@@ -287,6 +342,7 @@ def test_every_service_is_bounded_checked_and_unprivileged(compose: dict[str, An
         "worker-ingest",
         "ingest-uploads",
         "flower",
+        "backup",
         "tenants",
         "ingest",
         "sync",

@@ -19,13 +19,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: services by what they do
 EVERYONE = {"api", "worker-jobs", "worker-calls", "worker-ingest", "flower", "tenants", "ingest", "sync", "ask",
-            "demo-notes", "demo", "ingest-uploads"}  # fmt: skip
+            "demo-notes", "demo", "ingest-uploads", "backup"}  # fmt: skip
 WRITERS = {"ingest", "sync", "demo-notes", "ingest-uploads"}
-INDEXED = {"api", "worker-jobs", "worker-ingest", *WRITERS}
+INDEXED = {"api", "worker-jobs", "worker-ingest", "backup", *WRITERS}
+#: services that read the index and write none
+READERS = {"api", "worker-jobs", "backup"}
 CALLERS = {"worker-jobs", "worker-calls", *WRITERS}
 SUBMITTERS = {"api", "ask", "demo"}
 DECIDERS = {"api", "worker-jobs"}
-ENCODERS = INDEXED | {"worker-calls"}
+ENCODERS = (INDEXED | {"worker-calls"}) - {"backup"}
 ASKERS = CALLERS | {"api"}
 LEASERS = CALLERS | {"worker-ingest"}
 API = {"api"}
@@ -113,7 +115,7 @@ def test_what_a_service_reads_is_mounted(services: dict[str, Any]) -> None:
     # only those that write it may
     for name in INDEXED:
         (mount,) = [one for one in services[name]["volumes"] if one.startswith("index:")]
-        assert mount.endswith(":ro") == (name in DECIDERS), name
+        assert mount.endswith(":ro") == (name in READERS), name
 
 
 def test_redis_is_full_before_its_container_is(services: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Backups of a running service."""

@@ -1,0 +1,204 @@
+"""Backups of Redis, the ledger, the index and the memory: complete folders, of which the newest are kept."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+
+from orchestrator.backup.snapshot import snapshot
+from posology import __version__
+from posology.budget.books.export import Wanted, export
+from posology.budget.books.reader import spenders
+from posology.errors import IndexLocked
+from posology.store.connection import connect
+
+#: names of complete backups, which sort by time
+_NAME = re.compile(r"\d{8}T\d{6}Z")
+_PARTIAL = "partial"
+REDIS, LEDGER, INDEX, MEMORY, ABOUT = (
+    "redis.rdb", "ledger.jsonl", "index", "memory.sqlite", "backup.json"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sources:
+    """Places of what is backed up."""
+
+    #: address of Redis
+    redis: str
+    #: folder of the index; ``None``: it is not copied
+    index: Path | None = None
+    #: file of the memory; ``None``: it is not copied
+    memory: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backup:
+    """A complete backup."""
+
+    folder: Path
+    #: size of the snapshot of Redis
+    redis_bytes: int
+    #: attempts in the ledger's export
+    attempts: int
+    #: files of the index, and of these, files that are shared with the backup before (hard links)
+    index_files: int
+    shared: int
+    #: why the index is not in it; ``None``: it is, or there is none
+    without: str | None
+
+
+async def back_up(sources: Sources, folder: Path, *, keep: int) -> Backup:
+    """Make a backup, and remove all but the newest ones. One that is interrupted leaves no folder of a backup.
+
+    The index is copied last: what jobs name is then in it.
+
+    Args:
+        sources: what to copy.
+        folder: of all backups.
+        keep: number of backups to keep, this one included.
+
+    Raises:
+        StoreUnavailable: Redis does not answer, or gives no snapshot.
+        LedgerBusy: a ledger is being archived.
+        OSError: the folder cannot be written.
+    """
+    partial = folder / _PARTIAL
+    earlier = await to_thread.run_sync(_begin, folder, partial)
+    taken = await to_thread.run_sync(snapshot, sources.redis, partial / REDIS)
+    attempts = await _ledger(sources.redis, partial / LEDGER)
+    if sources.memory is not None and sources.memory.is_file():
+        await to_thread.run_sync(_memory, sources.memory, partial / MEMORY)
+    files = shared = 0
+    without = None
+    if sources.index is not None:
+        before = earlier[-1] / INDEX if earlier else None
+        try:
+            files, shared = await to_thread.run_sync(_index, sources.index, partial / INDEX, before)
+        except IndexLocked as error:
+            without = error.message
+    made = datetime.now(UTC)
+    done = folder / made.strftime("%Y%m%dT%H%M%SZ")
+    about: dict[str, Any] = {
+        "made": made.isoformat(timespec="seconds"),
+        "posology": __version__,
+        "redis": {"file": REDIS, "bytes": taken.bytes, "sha256": taken.sha256},
+        "ledger": {"file": LEDGER, "attempts": attempts},
+        "index": {"files": files} if files else None,
+    }
+    await to_thread.run_sync(_publish, partial, done, about, keep)
+    return Backup(
+        folder=done,
+        redis_bytes=taken.bytes,
+        attempts=attempts,
+        index_files=files,
+        shared=shared,
+        without=without,
+    )
+
+
+def backups(folder: Path) -> list[Path]:
+    """Return the complete backups of a folder, oldest first."""
+    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+
+
+def _begin(folder: Path, partial: Path) -> list[Path]:
+    """Make an empty folder for a backup, and return the complete ones."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o700)
+    return backups(folder)
+
+
+async def _ledger(url: str, path: Path) -> int:
+    redis = connect(url)
+    try:
+        return await export(redis, url, path, await spenders(redis, url), Wanted())
+    finally:
+        await redis.aclose()
+
+
+def _memory(source: Path, to: Path) -> None:
+    with closing(sqlite3.connect(source)) as opened, closing(sqlite3.connect(to)) as copy:
+        opened.backup(copy)
+
+
+def _index(source: Path, to: Path, before: Path | None) -> tuple[int, int]:
+    """Copy an index while no process writes it; files that the backup before has are linked, since they never change."""
+    files = shared = 0
+    with _unwritten(source):
+        for path in sorted(source.rglob("*")):
+            own = to / path.relative_to(source)
+            if path.is_dir():
+                own.mkdir(parents=True, exist_ok=True)
+                continue
+            own.parent.mkdir(parents=True, exist_ok=True)
+            files += 1
+            known = None if before is None else before / path.relative_to(source)
+            if known is not None and _same(path, known):
+                os.link(known, own)
+                shared += 1
+            else:
+                shutil.copy2(path, own)
+    return files, shared
+
+
+@contextmanager
+def _unwritten(index: Path) -> Iterator[None]:
+    """Keep writers out during the block; the index may be mounted read-only.
+
+    Raises:
+        IndexLocked: a process is writing it.
+    """
+    try:
+        lock = os.open(index / "writer.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        # no process has written it on this machine
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise IndexLocked(
+                f"a process is writing {index}: the backup is without the index", index=str(index)
+            ) from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def _same(path: Path, known: Path) -> bool:
+    with suppress(FileNotFoundError):
+        one, other = path.stat(), known.stat()
+        return (one.st_size, one.st_mtime_ns) == (other.st_size, other.st_mtime_ns)
+    return False
+
+
+def _publish(partial: Path, done: Path, about: dict[str, Any], keep: int) -> None:
+    """Give a complete backup its name, and remove the oldest ones."""
+    (partial / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+    for path in partial.iterdir():
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    partial.rename(done)
+    folder = os.open(done.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    for old in backups(done.parent)[:-keep]:
+        shutil.rmtree(old)

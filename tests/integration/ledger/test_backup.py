@@ -1,0 +1,231 @@
+"""``posology backup``: a snapshot over the network, taken while calls are made, and restored as the docs describe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+import pytest
+from anyio import to_thread
+from redis import Redis as SyncRedis
+from typer.testing import CliRunner
+
+from orchestrator.backup.backup import Sources, back_up, backups
+from orchestrator.backup.snapshot import snapshot
+from orchestrator.cli.app import app
+from posology.budget.books.audit import Auditor
+from posology.budget.ledger.redis import RedisLedger
+from posology.errors import BudgetExhausted, StoreUnavailable
+from posology.index.locking.lock import WriteLock
+from posology.store import keys
+from posology.store.connection import connect
+from posology.types import Limits
+from tests.integration.ledger.helpers import (
+    asked,
+    ended,
+    lasting_redis,
+    stream,
+    write_limits,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_backup_restores_the_books(tmp_path: Path, tenant: str) -> None:
+    old, new, folder = tmp_path / "old", tmp_path / "new", tmp_path / "backups"
+    old.mkdir()
+    with lasting_redis(old, "always") as server:
+        redis = connect(server.url)
+        await redis.sadd(keys.SPENDERS, tenant)
+        ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
+        await write_limits(redis, tenant, Limits(total=Decimal(4)))
+        for attempt in ("a", "b", "held"):
+            await ledger.reserve(asked(attempt))
+        await ledger.settle(ended("a", "0.25"))
+        await ledger.settle(ended("b", "0.75"))
+        before = await stream(redis, tenant)
+        made = await back_up(Sources(redis=server.url), folder, keep=3)
+        await ledger.reserve(asked("late"))
+        await redis.aclose()
+    shutil.rmtree(old)
+
+    about = json.loads((made.folder / "backup.json").read_text())
+    rdb = (made.folder / "redis.rdb").read_bytes()
+    assert about["redis"]["sha256"] == hashlib.sha256(rdb).hexdigest()
+    assert about["redis"]["bytes"] == len(rdb) == made.redis_bytes
+    rows = [json.loads(line) for line in (made.folder / "ledger.jsonl").read_text().splitlines()]
+    assert len(rows) == made.attempts == about["ledger"]["attempts"] > 0
+    assert made.folder.stat().st_mode & 0o077 == 0
+
+    # as docs/how-to/backup.md describes it: an append-only file may begin with a snapshot
+    new.mkdir()
+    shutil.copy(made.folder / "redis.rdb", new / "appendonly.aof")
+    with lasting_redis(new, "always") as server:
+        redis = connect(server.url)
+        try:
+            assert await stream(redis, tenant) == before
+            assert (await Auditor(redis, server.url, tenant).verify()).right
+            ledger = RedisLedger(redis, server.url, tenant=tenant, lease=600.0)
+            await ledger.settle(ended("held", "0.5"))
+            for attempt in ("c", "d"):
+                await ledger.reserve(asked(attempt))
+                await ledger.settle(ended(attempt, "1"))
+            with pytest.raises(BudgetExhausted):
+                await ledger.reserve(asked("e"))
+            assert (await Auditor(redis, server.url, tenant).verify()).right
+        finally:
+            await redis.aclose()
+
+
+async def test_a_snapshot_is_of_one_moment_while_others_write(
+    redis_url: str, tenant: str, tmp_path: Path
+) -> None:
+    """Two counters that one transaction raises are equal in every snapshot."""
+    stop = threading.Event()
+    one, other = (f"posology:{{{tenant}}}:{name}" for name in ("one", "other"))
+
+    def write() -> None:
+        with SyncRedis.from_url(redis_url) as client:
+            while not stop.is_set():
+                with client.pipeline(transaction=True) as pipe:
+                    pipe.incr(one)
+                    pipe.incr(other)
+                    pipe.execute()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for n in range(3):
+            await to_thread.run_sync(snapshot, redis_url, tmp_path / f"{n}.rdb")
+    finally:
+        stop.set()
+        writer.join(90)
+    for n in range(3):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        shutil.copy(tmp_path / f"{n}.rdb", folder / "appendonly.aof")
+        with lasting_redis(folder, "no") as server:
+            client = connect(server.url)
+            values = await client.mget(one, other)
+            assert values[0] == values[1]
+            assert values[0] is None or int(values[0]) > 0
+            await client.aclose()
+
+
+async def test_the_newest_are_kept_and_unchanged_files_are_shared(
+    redis_url: str, tmp_path: Path
+) -> None:
+    index, folder, memory = tmp_path / "index", tmp_path / "backups", tmp_path / "memory.sqlite"
+    (index / "data").mkdir(parents=True)
+    (index / "data" / "1.lance").write_bytes(b"x" * 100)
+    with sqlite3.connect(memory) as opened:
+        opened.execute("create table t (a)")
+        opened.execute("insert into t values (7)")
+    sources = Sources(redis=redis_url, index=index, memory=memory)
+    first = await back_up(sources, folder, keep=2)
+    assert (first.index_files, first.shared) == (1, 0)
+    # backups have names of seconds
+    first.folder.rename(folder / "20260101T000000Z")
+    (index / "data" / "2.lance").write_bytes(b"y")
+    second = await back_up(sources, folder, keep=2)
+    assert (second.index_files, second.shared) == (2, 1)
+    assert (second.folder / "index" / "data" / "1.lance").stat().st_nlink == 2
+    with sqlite3.connect(second.folder / "memory.sqlite") as copy:
+        assert copy.execute("select a from t").fetchall() == [(7,)]
+    second.folder.rename(folder / "20260102T000000Z")
+    (folder / "notes.txt").touch()
+    third = await back_up(sources, folder, keep=2)
+    assert backups(folder) == [folder / "20260102T000000Z", third.folder]
+    assert (folder / "notes.txt").exists()
+    # what is removed takes nothing from the others
+    assert (third.folder / "index" / "data" / "1.lance").read_bytes() == b"x" * 100
+
+
+async def test_an_index_that_is_written_is_left_out(redis_url: str, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.mkdir()
+    (index / "a").touch()
+    with WriteLock(index):
+        made = await back_up(Sources(redis=redis_url, index=index), tmp_path / "b", keep=1)
+    assert made.without is not None
+    assert not (made.folder / "index").exists()
+    assert json.loads((made.folder / "backup.json").read_text())["index"] is None
+
+
+async def test_a_failure_leaves_the_backups_as_they_were(redis_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    made = await back_up(Sources(redis=redis_url), folder, keep=1)
+    made.folder.rename(folder / "20260101T000000Z")
+    with pytest.raises(StoreUnavailable):
+        await back_up(Sources(redis="redis://127.0.0.1:1/0"), folder, keep=1)
+    assert [path.name for path in backups(folder)] == ["20260101T000000Z"]
+
+
+@contextmanager
+def _answering(*replies: bytes) -> Iterator[str]:
+    """A server that says these things, whatever it hears, and hangs up."""
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            for reply in replies:
+                self.request.recv(1024)
+                self.wfile.write(reply)
+
+    class Server(ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"redis://127.0.0.1:{server.server_address[1]}/0"
+        finally:
+            server.shutdown()
+            thread.join(90)
+
+
+_MARK = b"m" * 40
+_RDB = b"REDIS0009" + b"\xff" + b"c" * 8
+
+
+@pytest.mark.parametrize(
+    ("reply", "content"),
+    [(b"\n\n$18\r\n" + _RDB, _RDB), (b"$EOF:" + _MARK + b"\r\n" + _RDB + _MARK, _RDB)],
+    ids=["length", "mark"],
+)  # fmt: skip
+def test_both_ways_to_end_a_snapshot_are_read(reply: bytes, content: bytes, tmp_path: Path) -> None:
+    with _answering(b"+OK\r\n", reply) as url:
+        taken = snapshot(url, tmp_path / "a.rdb")
+    assert (tmp_path / "a.rdb").read_bytes() == content
+    assert taken.bytes == len(content)
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [(b"-NOAUTH Authentication required.\r\n",), (b"+OK\r\n", b"-NOPERM no\r\n"), (b"+OK\r\n", b"$100\r\n" + _RDB),
+     (b"+OK\r\n", b"$EOF:" + _MARK + b"\r\n" + _RDB), (b"+OK\r\n", b"$18\r\n" + b"x" * 18),
+     (b"+OK\r\n", b"$9\r\nREDIS0009"), (b"+OK\r\n", b"")],
+)  # fmt: skip
+def test_what_is_no_whole_snapshot_is_refused(replies: tuple[bytes, ...], tmp_path: Path) -> None:
+    with _answering(*replies) as url, pytest.raises(StoreUnavailable):
+        snapshot(url, tmp_path / "a.rdb")
+
+
+def test_the_command_says_what_it_copied(redis_url: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app,
+        ["backup", str(tmp_path / "backups"), "--no-index"],
+        env={**os.environ, "POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_HOME": str(tmp_path)},
+    )
+    assert done.exit_code == 0, done.output
+    assert "attempts in the ledger" in done.stdout
+    assert len(backups(tmp_path / "backups")) == 1
