@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.settings import Settings
+from orchestrator.settings import LogFormat, Settings
 from orchestrator.stack.folder import read_stack
 from posology.errors import ConfigurationError
 
@@ -61,11 +61,23 @@ async def open_jobs(settings: Settings, *, patience: int | None = None) -> Async
     from orchestrator.prices import price_book
     from posology.store.connection import FEW_TRIES
 
-    async with open_store(
-        url,
-        retention=settings.retention,
-        patience=FEW_TRIES if patience is None else patience,
-        prices=price_book(settings),
-        room=room(settings),
-    ) as store:
-        yield store
+    with _logged(settings):
+        async with open_store(
+            url,
+            retention=settings.retention,
+            patience=FEW_TRIES if patience is None else patience,
+            prices=price_book(settings),
+            room=room(settings),
+        ) as store:
+            yield store
+
+
+def _logged(settings: Settings) -> AbstractContextManager[None]:
+    """Return a block whose events are logged: with the stack's, or on standard error if JSON is asked for."""
+    from orchestrator.logs.commands import logged
+
+    if settings.redis_url is None:
+        return logged(settings.log_level.value, Path(settings.home) / "log")
+    if settings.log_format is LogFormat.JSON:
+        return logged(settings.log_level.value, None)
+    return nullcontext()

@@ -209,6 +209,59 @@ def test_another_tenants_jobs_are_not_seen(cli: Cli) -> None:
     assert cli("jobs", "show", job, "--tenant", "somebody").exit_code == 8
 
 
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def test_what_commands_submit_is_logged_with_the_stack(
+    redis_url: str, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / ".posology"
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "Is it?"}\n{"question": "Does it?"}\n', encoding="utf-8")
+    info = StackInfo(pid=1, redis_url=redis_url, api_url=None, started="", version="")
+    env = {"POSOLOGY_TENANT": tenant}
+    with own_folder(home):
+        write_stack(home, info)
+        # without a folder of logs there is nothing to write to, and the job is submitted all the same
+        assert RUNNER.invoke(app, ["submit", "Can it?"], env=env).exit_code == 0
+        (home / "log").mkdir()
+        made = RUNNER.invoke(app, ["submit", "zyxomab?"], env=env)
+        assert made.exit_code == 0, made.output
+        assert made.stderr == ""
+        job = made.stdout.strip()
+        assert RUNNER.invoke(app, ["jobs", "cancel", job], env=env).exit_code == 0
+        sent = RUNNER.invoke(app, ["batch", "rows.jsonl", "--no-watch"], env=env)
+        assert sent.exit_code == 0, sent.output
+    path = home / "log" / "commands.log"
+    assert path.stat().st_mode & 0o777 == 0o600
+    text = path.read_text(encoding="utf-8")
+    assert "zyxomab" not in text
+    found = lines(text)
+    assert len(found) == len(text.splitlines())
+    submitted = [line for line in found if line["event"] == "job submitted"]
+    assert [line.get("job") == job for line in submitted] == [True, False, False]
+    assert {line["tenant"] for line in submitted} == {tenant}
+    assert len({line["batch"] for line in submitted[1:]}) == 1
+    assert [line["row"] for line in submitted[1:]] == [0, 1]
+    assert any(line["event"] == "job cancellation requested" for line in found)
+    shown = RUNNER.invoke(app, ["logs", "--job", job], env=env)
+    assert "commands" in shown.stdout
+    assert "job submitted" in shown.stdout
+
+
+def test_with_another_machines_redis_json_on_standard_error_is_asked_for(cli: Cli) -> None:
+    assert cli("submit", "Is it?").stderr == ""
+    made = cli("submit", "Does it?", POSOLOGY_LOG_FORMAT="json")
+    (line,) = lines(made.stderr)
+    assert (line["event"], line["job"]) == ("job submitted", made.stdout.strip())
+    assert (
+        cli("submit", "Can it?", POSOLOGY_LOG_FORMAT="json", POSOLOGY_LOG_LEVEL="error").stderr
+        == ""
+    )
+
+
 def test_the_stack_of_this_folder_is_found(
     cli: Cli, redis_url: str, tmp_path: Path, tenant: str
 ) -> None:
