@@ -12,7 +12,7 @@ from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
 from posology.llm.calls import Caller
-from posology.llm.models import parse
+from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build

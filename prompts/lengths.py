@@ -10,7 +10,7 @@ from posology.types import Stage
 
 #: Tokens of a whole reply, its JSON included: a quarter more than the 99th percentile of replies that
 #: ``python -m evals.replies`` puts together, in steps of 256. Tight, since a call is paid for in advance
-#: at its most. Reasoning counts, too: a model that reasons at length needs a bound of its own.
+#: at its most. Reasoning before the reply comes on top.
 REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
     {
         Stage.ANSWER: 1_536,
@@ -24,14 +24,15 @@ REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
 )
 
 
-def reply_tokens(stage: Stage, asked: int | None = None) -> int:
+def reply_tokens(stage: Stage, asked: int | None = None, *, reasoning: int = 0) -> int:
     """Return the bound on output tokens of a call.
 
     Args:
         stage: stage of the call.
-        asked: bound of the question; ``None``: the stage's own.
+        asked: bound of the question, for reasoning and reply together; ``None``: the stage's own.
+        reasoning: tokens that the model may reason before it replies, added to the stage's own bound.
     """
-    return REPLY_TOKENS[stage] if asked is None else asked
+    return REPLY_TOKENS[stage] + reasoning if asked is None else asked
 
 
 #: Tokens of a reply's text for each word that was asked for: abstracts have 1.6 by the tokenizer that needs the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
+from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.seams import Complete, Guess
 from posology.text.refusals import is_refusal
 from posology.types import (
@@ -69,6 +70,7 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
     if not excerpts:
         return None
     rendered = render_answer(task.query, excerpts)
+    effort = effort_of(task.model, Stage.ANSWER, task.effort)
     return Call(
         stage=Stage.ANSWER,
         model=task.model,
@@ -78,7 +80,10 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
         prompt=rendered.prompt,
         schema=reply_schema(task.query),
         strategy=strategy,
-        max_tokens=reply_tokens(Stage.ANSWER, task.max_tokens),
+        effort=effort,
+        max_tokens=reply_tokens(
+            Stage.ANSWER, task.max_tokens, reasoning=reasoning_tokens(task.model, effort)
+        ),
     )
 
 

@@ -73,7 +73,7 @@ class PaymentOptions(Group):
 class AskingOptions(RequestOptions):
     """How all questions of a run are asked."""
 
-    names = ("model", "k", "mode", "max_tokens")
+    names = ("model", "k", "mode", "max_tokens", "effort")
 
 
 def check_request(

@@ -189,6 +189,7 @@ def task_of(request: Request, retrieval: Retrieval) -> Task:
         retrieval=retrieval,
         model=request.model,
         max_tokens=request.max_tokens,
+        effort=request.effort,
     )
 
 

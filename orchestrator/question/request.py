@@ -26,7 +26,8 @@ from orchestrator.settings import DEFAULT_POLICY, MAX_TOKENS, MIN_TOKENS, Settin
 from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
-from posology.llm.models import model_forms, parse
+from posology.llm.models.effort import check_effort
+from posology.llm.models.names import model_forms, parse
 from posology.published.base import dollars_text
 from posology.query import make_query
 from posology.types import Filters, Form, Mode, Query
@@ -46,6 +47,8 @@ MAX_COMMENT = 2_000
 MAX_COMPRESSOR = 100
 #: maximum length of a policy's name and settings, characters
 MAX_POLICY = 200
+#: maximum length of an effort, with a level for each stage, characters
+MAX_EFFORT = 100
 #: characters of an unknown field's name that an error repeats
 _LONGEST_NAME = 100
 
@@ -68,6 +71,8 @@ class Request:
     index_version: int | None = None
     #: maximum output tokens of one call; ``None``: the bound of each stage
     max_tokens: int | None = None
+    #: effort as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: the default of each stage
+    effort: str | None = None
     #: ``None``: the policy decides
     strategy: str | None = None
     #: share of sentences to keep, for the strategy compressed; ``None``: the compressor's own
@@ -224,6 +229,9 @@ class AskRequest(_Sent):
     """Number of the index version to read, e.g. 17 for index@17. Default: the newest."""
     max_tokens: int | None = Field(default=None, ge=MIN_TOKENS, le=MAX_TOKENS)
     """Maximum output tokens of one call, 64 to 200000. Default: POSOLOGY_MAX_TOKENS, else the bound of each stage."""
+    effort: Annotated[Text, Field(max_length=MAX_EFFORT)] | None = None
+    """Reasoning effort: none, minimal, low, medium, high, xhigh or max, as far as the model has them; or by stage, e.g.
+    answer=medium,extract=none. Default: POSOLOGY_EFFORT, else low to answer and the model's lowest to extract."""
     strategy: Text | None = None
     """Strategy: direct, compressed or briefcontext. Default: the policy decides."""
     keep: float | None = Field(default=None, ge=0, le=1)
@@ -260,22 +268,28 @@ class AskRequest(_Sent):
         return self._request(
             self.model or settings.model,
             self.max_tokens or settings.max_tokens,
+            self.effort or settings.effort,
             self.policy or settings.policy,
         )
 
-    def _request(self, model: str, max_tokens: int | None, policy: str | None) -> Request:
+    def _request(
+        self, model: str, max_tokens: int | None, effort: str | None, policy: str | None
+    ) -> Request:
         self._check_strategy()
         _check_compressor(self.compressor, "compressor")
         _check_policy(policy)
+        name = str(parse(model))
+        check_effort(name, effort)
         return Request(
             query=make_query(self.question, form=self.form, options=self.options),
-            model=str(parse(model)),
+            model=name,
             k=self.k,
             mode=self.mode,
             retracted=self.retracted,
             filters=self.filters.to_filters() if self.filters else NONE,
             index_version=self.index_version,
             max_tokens=max_tokens,
+            effort=effort,
             strategy=self.strategy,
             keep=self.keep,
             compressor=self.compressor,
@@ -347,6 +361,7 @@ class JobRequest(AskRequest):
             update={
                 "model": request.model,
                 "max_tokens": request.max_tokens,
+                "effort": request.effort,
                 "policy": request.policy,
             }
         )
@@ -360,7 +375,7 @@ class JobRequest(AskRequest):
         """
         if self.model is None:
             raise ValueError("a job's record must name its model")
-        return self._request(self.model, self.max_tokens, self.policy)
+        return self._request(self.model, self.max_tokens, self.effort, self.policy)
 
 
 #: fields that only a row of a batch has; all others may have defaults for the whole batch

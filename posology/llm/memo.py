@@ -31,6 +31,8 @@ def call_key(call: Call) -> str:
         str(call.max_tokens),
         str(call.temperature),
     ]
+    if call.effort is not None:
+        parts.append(f"effort {call.effort}")
     if call.dimensions is not None:
         parts.append(str(call.dimensions))
     for message in call.messages:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pydantic import BaseModel, ValidationError
 
 from posology.errors import SchemaViolation, TruncatedReply, UnusableReply
-from posology.llm.models import parse
+from posology.llm.models.names import parse
 from posology.seams import Complete
 from posology.types import Call, Completion, Finish, Message, Role
 

@@ -22,9 +22,11 @@ from posology.types.answers import (
     Task,
 )
 from posology.types.calls import (
+    EFFORTS,
     Attempt,
     Call,
     Completion,
+    Effort,
     Finish,
     Message,
     Opening,
@@ -66,6 +68,7 @@ from posology.types.partitions import Extract, Extraction, Failure, Finding, Par
 
 __all__ = [
     "DECLINE",
+    "EFFORTS",
     "MODES",
     "TRANSITIONS",
     "Answer",
@@ -81,6 +84,7 @@ __all__ = [
     "Coverage",
     "Decision",
     "Dose",
+    "Effort",
     "Encoded",
     "EncodedQuery",
     "Excerpt",

@@ -168,3 +168,5 @@ class Task:
     model: str
     #: maximum output tokens of one call; ``None``: the stage's default
     max_tokens: int | None
+    #: effort that the question asks for, as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: defaults
+    effort: str | None = None

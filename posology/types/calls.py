@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from posology.types.literature import Excerpt, Query
 
@@ -23,6 +23,12 @@ class Stage(StrEnum):
     LABEL = "label"
     #: vectors of the messages' texts, without a reply in words
     EMBED = "embed"
+
+
+#: how much a model may reason before it replies
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+#: the levels of effort, lowest first
+EFFORTS: Final[tuple[Effort, ...]] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 class Role(StrEnum):
@@ -71,8 +77,10 @@ class Call:
     schema: type[BaseModel] | None = None
     #: bound on output tokens, reasoning included
     max_tokens: int
-    #: not sent when ``None``: several current models refuse the parameter
+    #: ``None``: 0 where the model takes the parameter, else not sent
     temperature: float | None = None
+    #: level of reasoning to ask for; ``None``: none is sent, and the model's own default holds
+    effort: Effort | None = None
     #: name of the strategy that makes the call; empty: none
     strategy: str = ""
     #: length of the vectors that an ``EMBED`` call asks for; ``None``: the model's own

@@ -43,6 +43,8 @@ class Extract:
     model: str
     #: maximum output tokens of the call; ``None``: the stage's default
     max_tokens: int | None
+    #: effort that the question asks for, as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: defaults
+    effort: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,3 +93,5 @@ class Reduction:
     model: str
     #: maximum output tokens of the call; ``None``: the stage's default
     max_tokens: int | None
+    #: effort that the question asks for, as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: defaults
+    effort: str | None = None

@@ -18,6 +18,7 @@ from posology.errors import (
     JobCancelled,
     ProviderError,
 )
+from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.seams import Complete, Guess
 from posology.types import (
     Answer,
@@ -94,6 +95,7 @@ def extract_call(asked: Extract) -> Call:
     """Render the call that reads one partition."""
     excerpts = asked.partition.excerpts
     rendered = render_extract(asked.query, excerpts)
+    effort = effort_of(asked.model, Stage.EXTRACT, asked.effort)
     return Call(
         stage=Stage.EXTRACT,
         model=asked.model,
@@ -103,7 +105,10 @@ def extract_call(asked: Extract) -> Call:
         prompt=rendered.prompt,
         schema=ExtractReply,
         strategy=NAME,
-        max_tokens=reply_tokens(Stage.EXTRACT, asked.max_tokens),
+        effort=effort,
+        max_tokens=reply_tokens(
+            Stage.EXTRACT, asked.max_tokens, reasoning=reasoning_tokens(asked.model, effort)
+        ),
     )
 
 
@@ -233,7 +238,13 @@ class BriefContext:
 
 
 def _asked(task: Task, part: Partition) -> Extract:
-    return Extract(query=task.query, partition=part, model=task.model, max_tokens=task.max_tokens)
+    return Extract(
+        query=task.query,
+        partition=part,
+        model=task.model,
+        max_tokens=task.max_tokens,
+        effort=task.effort,
+    )
 
 
 def _reduction(
@@ -245,11 +256,13 @@ def _reduction(
         extractions=extractions,
         model=task.model,
         max_tokens=task.max_tokens,
+        effort=task.effort,
     )
 
 
 def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
     rendered = render_reduce(asked.query, read.findings, read.unread)
+    effort = effort_of(asked.model, Stage.REDUCE, asked.effort)
     return Call(
         stage=Stage.REDUCE,
         model=asked.model,
@@ -259,7 +272,10 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
         prompt=rendered.prompt,
         schema=reduce_schema(asked.query.choices),
         strategy=NAME,
-        max_tokens=reply_tokens(Stage.REDUCE, asked.max_tokens),
+        effort=effort,
+        max_tokens=reply_tokens(
+            Stage.REDUCE, asked.max_tokens, reasoning=reasoning_tokens(asked.model, effort)
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BudgetExhausted, MissingKey, ProviderOverloaded, UnknownModel
 from posology.llm.accounting import Account
 from posology.llm.calls import Caller
-from posology.llm.models import model_forms, parse
+from posology.llm.models.names import model_forms, parse
 from posology.llm.providers.table import PROVIDERS, Provider, ProviderOptions
 from posology.query import make_query
 from posology.types import Answer, Call, Completion, Finish, Outcome, Passage, Usage

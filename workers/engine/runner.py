@@ -318,6 +318,7 @@ class Runner:
             partition=part,
             model=request.model,
             max_tokens=request.max_tokens,
+            effort=request.effort,
         )
         kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
         late = Extraction(
@@ -339,6 +340,7 @@ class Runner:
                 extractions=extractions,
                 model=request.model,
                 max_tokens=request.max_tokens,
+                effort=request.effort,
             ),
             self._complete(claimed, request.model)[0],
         )

@@ -130,7 +130,7 @@ class ShorteningOptions(Group):
                 f"--tolerance must be less than --share (got {self.tolerance:g} and {self.share:g})"
             )
 
-    def shortener(self, model: str, max_tokens: int | None) -> Shortener:
+    def shortener(self, model: str, max_tokens: int | None, effort: str | None) -> Shortener:
         """Return the conversation with a model."""
         from orchestrator.training.summaries.shortener import Shortener
 
@@ -140,13 +140,14 @@ class ShorteningOptions(Group):
             tolerance=self.tolerance,
             rounds=self.rounds,
             max_tokens=max_tokens,
+            effort=effort,
         )
 
 
 class WritingOptions(RequestOptions):
     """The model that writes summaries."""
 
-    names = ("model", "max_tokens")
+    names = ("model", "max_tokens", "effort")
 
 
 @grouped
@@ -178,7 +179,7 @@ def dataset(
         wanted = Wanted(
             drawn=sample.draw(),
             wish=sample.wish(),
-            shortener=shortening.shortener(request.model, request.max_tokens),
+            shortener=shortening.shortener(request.model, request.max_tokens, request.effort),
         )
         done = _make(wanted, payment.terms(settings, cap), payment, out, as_json=as_json)
         if as_json:

@@ -90,7 +90,7 @@ def _label(
     from orchestrator.training.pruner.labels import conclude
     from orchestrator.training.pruner.rows import open_labels
     from orchestrator.training.qtable.run import training_estimate
-    from posology.llm.models import parse
+    from posology.llm.models.names import parse
 
     model = wanted.request.model
     if not wanted.examples.good:

@@ -49,6 +49,8 @@ class _Wanted:
     def content(self) -> str:
         """Stands for these questions, asked in this way."""
         settled = [self.settings.model, self.settings.max_tokens]
+        if self.settings.effort is not None:
+            settled.append(self.settings.effort)
         asked = json.dumps(
             [self.questions.digest, {**_HASHED, **self.defaults}, settled], sort_keys=True
         )

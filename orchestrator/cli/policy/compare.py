@@ -65,6 +65,7 @@ class CompareOptions(RequestOptions):
         "k",
         "mode",
         "max_tokens",
+        "effort",
         "compressor",
         "partition_size",
         "retracted",

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from posology.hub import DEFAULT, PACKAGED
-from posology.llm.models import parse
+from posology.llm.models.names import parse
 from posology.llm.schema import response_schema
 from posology.seams import TokenCounter
 from posology.text.tokens import approximate, wordpiece_counter

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.question.estimates.tokens import Counting
 from posology.budget.spending.periods import period
-from posology.llm.models import parse
+from posology.llm.models.names import parse
 from posology.seams import Bound
 from posology.types import Call, Message, Role, Stage
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.types import Call, Excerpt, Query, Retrieved, Sentence, Stage
 from prompts.label import render_label
 from prompts.lengths import reply_tokens
@@ -73,7 +74,12 @@ def chunk(retrieved: Retrieved, *, question: str, seed: int) -> Excerpt | None:
 
 
 def label_call(
-    query: Query, excerpt: Excerpt, *, model: str, max_tokens: int | None = None
+    query: Query,
+    excerpt: Excerpt,
+    *,
+    model: str,
+    max_tokens: int | None = None,
+    effort: str | None = None,
 ) -> Call:
     """Return the call that labels some sentences of a passage.
 
@@ -82,8 +88,10 @@ def label_call(
         excerpt: the sentences.
         model: ``provider:name``.
         max_tokens: limit on output tokens; ``None``: the stage's default.
+        effort: as :func:`~posology.llm.models.effort.parse_effort` takes it.
     """
     rendered = render_label(query, excerpt.passage.title, lines(excerpt))
+    level = effort_of(model, Stage.LABEL, effort)
     return Call(
         stage=Stage.LABEL,
         model=model,
@@ -92,7 +100,8 @@ def label_call(
         messages=rendered.messages,
         prompt=rendered.prompt,
         strategy=STRATEGY,
-        max_tokens=reply_tokens(Stage.LABEL, max_tokens),
+        effort=level,
+        max_tokens=reply_tokens(Stage.LABEL, max_tokens, reasoning=reasoning_tokens(model, level)),
     )
 
 

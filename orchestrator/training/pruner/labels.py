@@ -50,7 +50,11 @@ class Pair:
     def call(self, request: Request) -> Call:
         """Return the call that labels the pair."""
         return label_call(
-            self.query, self.excerpt, model=request.model, max_tokens=request.max_tokens
+            self.query,
+            self.excerpt,
+            model=request.model,
+            max_tokens=request.max_tokens,
+            effort=request.effort,
         )
 
 

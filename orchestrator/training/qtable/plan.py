@@ -67,6 +67,8 @@ class Actions:
     model: str
     #: limit on output tokens of one call; ``None``: the stage's default
     max_tokens: int | None
+    #: as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: the default of the stage
+    effort: str | None = None
 
     def task(self, retrieval: Retrieval) -> Task:
         """Return the task of a strategy."""
@@ -75,6 +77,7 @@ class Actions:
             retrieval=retrieval,
             model=self.model,
             max_tokens=self.max_tokens,
+            effort=self.effort,
         )
 
     def strategy(self, keep: float) -> Direct | CompressedRag:

@@ -155,6 +155,7 @@ class Wanted:
             compressor=make_compressor(settings),
             model=request.model,
             max_tokens=request.max_tokens,
+            effort=request.effort,
         )
         index = await to_thread.run_sync(Index.open, index_place(settings, self.index))
         retriever = await make_retriever(settings, terms.models, index)

@@ -24,7 +24,7 @@ from orchestrator.training.summaries.sample import Drawn, Wish, lot
 from orchestrator.training.summaries.shortener import Ending, Shortened, Shortener
 from posology.errors import ConfigurationError
 from posology.llm.memo import call_key
-from posology.llm.models import parse
+from posology.llm.models.names import parse
 from posology.text.sentences import split
 from posology.types import Call, Completion, Passage
 from prompts.template import digests

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.query import make_query
 from posology.seams import Complete
 from posology.text.refusals import is_refusal
@@ -61,6 +62,8 @@ class Shortener:
     rounds: int = ROUNDS
     #: limit on output tokens of one call; ``None``: derived from the target length
     max_tokens: int | None = None
+    #: as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: the model's lowest level
+    effort: str | None = None
 
     async def __call__(self, passage: Passage, complete: Complete) -> Shortened:
         """Request summaries until one fits or the maximum number of replies is reached.
@@ -97,7 +100,9 @@ class Shortener:
         return Length(words=len(passage.text.split()), share=self.share, tolerance=self.tolerance)
 
     def _call(self, passage: Passage, rendered: Rendered) -> Call:
+        effort = effort_of(self.model, Stage.COMPRESS, self.effort)
         most = TOKENS_A_WORD * self.length(passage).most + TOKENS_BESIDES
+        most += reasoning_tokens(self.model, effort)
         return Call(
             stage=Stage.COMPRESS,
             model=self.model,
@@ -105,6 +110,7 @@ class Shortener:
             excerpts=(_excerpt(passage),),
             messages=rendered.messages,
             prompt=rendered.prompt,
+            effort=effort,
             max_tokens=most if self.max_tokens is None else self.max_tokens,
             strategy=STRATEGY,
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 from posology.budget.ledger.base import MAX_CAP, NANO, dollars, nano
 from posology.errors import InvalidLimit, UnknownModel
-from posology.llm.models import parse
+from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS
 from posology.types import Limits
 

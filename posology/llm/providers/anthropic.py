@@ -10,6 +10,7 @@ import anthropic
 import httpx2
 
 from posology.errors import AuthenticationFailed, ProviderUnreachable
+from posology.llm.models.families import capabilities
 from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter
@@ -96,10 +97,21 @@ class AnthropicAdapter(SdkAdapter):
         system = [m.content for m in call.messages if m.role is Role.SYSTEM]
         if system:
             body["system"] = "\n\n".join(system)
+        family = capabilities(call.model)
         if call.temperature is not None:
             body["temperature"] = call.temperature
+        elif family.takes_temperature(call.effort):
+            body["temperature"] = 0
+        config: dict[str, Any] = {}
+        if call.effort is not None:
+            # the provider has no level for no reasoning: that is said apart, at the level of least effort
+            config["effort"] = "low" if call.effort == "none" else call.effort
+        if call.effort == "none" and family.off:
+            body["thinking"] = {"type": family.off}
         if call.schema is not None and self._native_schema:
-            body["output_config"] = _output_config(call.schema)
+            config |= _output_format(call.schema)
+        if config:
+            body["output_config"] = config
         return body
 
     def _answer(self, reply: Reply, call: Call) -> Completion:
@@ -125,7 +137,7 @@ class AnthropicAdapter(SdkAdapter):
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)
-def _output_config(schema: type[BaseModel]) -> dict[str, Any]:
+def _output_format(schema: type[BaseModel]) -> dict[str, Any]:
     """Return the schema's form in a request, cached: pydantic would write it for every call."""
     return {"format": {"type": "json_schema", "schema": anthropic.transform_schema(schema)}}
 

@@ -15,6 +15,7 @@ from posology.errors import (
     TruncatedReply,
     UnusableReply,
 )
+from posology.llm.models.families import capabilities
 from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
@@ -85,6 +86,8 @@ class OpenAIAdapter(SdkAdapter):
         )
         self._legacy_max_tokens = legacy_max_tokens
         self._native_schema = native_schema
+        #: whether another server answers, whose models this table does not know
+        self._compatible = base_url is not None and base_url.rstrip("/") != VENDOR.base_url
         # the SDK fills these from the environment, which only our settings may read
         self._sdk.admin_api_key = None
         self._sdk.organization = None
@@ -107,8 +110,16 @@ class OpenAIAdapter(SdkAdapter):
             "messages": [{"role": str(m.role), "content": m.content} for m in call.messages],
             "max_tokens" if self._legacy_max_tokens else "max_completion_tokens": call.max_tokens,
         }
+        family = capabilities(call.model)
         if call.temperature is not None:
             body["temperature"] = call.temperature
+        elif family.takes_temperature(call.effort) or (self._compatible and not family.known):
+            body["temperature"] = 0
+        if call.effort is not None:
+            body["reasoning_effort"] = call.effort
+        if family.cache == "declined":
+            # explicit breakpoints only, of which there are none: no write is billed for a prompt that is sent once
+            body["prompt_cache_options"] = {"mode": "explicit"}
         if call.schema is not None and self._native_schema:
             body["response_format"] = _response_format(call.schema)
         return body

@@ -11,6 +11,7 @@ import anyio.to_thread
 from pydantic import BaseModel
 
 from posology.errors import UnusableReply
+from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.seams import Complete
 from posology.text.quotes import Span, locate
 from posology.text.sentences import split
@@ -128,10 +129,12 @@ class PassageRewriter(ABC):
             return ()
         excerpts = whole(passages)
         words = [max(1, round(share * _words(one))) for one in passages]
-        bound = text_tokens(sum(words), len(words))
+        effort = effort_of(task.model, Stage.COMPRESS, task.effort)
+        reasoning = reasoning_tokens(task.model, effort)
+        bound = text_tokens(sum(words), len(words)) + reasoning
         if task.max_tokens is not None and task.max_tokens < bound:
             bound = task.max_tokens
-            fits = text_words(bound, len(words)) / sum(words)
+            fits = text_words(bound - reasoning, len(words)) / sum(words)
             words = [max(1, int(fits * n)) for n in words]
         rendered = self.render(task.query, excerpts, words)
         return (
@@ -144,6 +147,7 @@ class PassageRewriter(ABC):
                 prompt=rendered.prompt,
                 schema=self.schema,
                 strategy=self.name,
+                effort=effort,
                 max_tokens=bound,
             ),
         )

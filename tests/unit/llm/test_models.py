@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from posology.errors import ConfigurationError, MissingKey, UnknownModel
-from posology.llm import models
+from posology.llm.models import names as models
 from posology.llm.providers import table
 
 

@@ -1,0 +1,117 @@
+"""What a model can do, and how a request to it must look: one row a family, from a data file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache, lru_cache
+from importlib import resources
+from typing import Any, Final, Literal
+
+from posology.types import EFFORTS, Effort
+
+#: ``none``: it never reasons on our requests. ``optional``: it does unless it is told not to. ``always``. ``unknown``
+Reasoning = Literal["none", "optional", "always", "unknown"]
+#: when a request may set the sampling temperature
+Temperature = Literal["always", "without reasoning", "never"]
+#: Who writes prompts to a cache that bills writes. ``free``: writes cost nothing. ``asked``: only a request with
+#: breakpoints. ``declined``: every request that does not decline. ``unknown``
+Caching = Literal["free", "asked", "declined", "unknown"]
+#: how the input's tokens are bounded, see :mod:`posology.budget.bounds.calls`
+Tokenizer = Literal["openai", "claude", "claude-4.7", "open", "unknown"]
+
+#: days before its retirement from which a model is reported
+WARNING_DAYS: Final = 90
+#: the date of a release, at the end of a name
+_RELEASE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+#: number of cached names; names come from requests
+_KEPT = 1_024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """A family of models. The defaults are those of a model that nothing is known of."""
+
+    provider: str
+    #: pattern of its models' names; empty: the model is unknown
+    match: str = ""
+    reasoning: Reasoning = "unknown"
+    #: levels of effort that a request may ask for, lowest first; empty: it has no such parameter, or it is unknown
+    efforts: tuple[Effort, ...] = ()
+    #: level without a request for one; ``None``: none, or unknown
+    default_effort: Effort | None = None
+    #: Anthropic's type of ``thinking`` that means none; empty: a request without ``thinking`` has none
+    off: str = ""
+    temperature: Temperature = "never"
+    #: tokens of input and output together; ``None``: unknown
+    context: int | None = None
+    #: most output tokens of a reply; ``None``: unknown
+    output: int | None = None
+    tokenizer: Tokenizer = "unknown"
+    cache: Caching = "unknown"
+    #: service tiers that it is sold in
+    tiers: tuple[str, ...] = ("standard",)
+    #: whether the provider's batch endpoint takes it
+    batch: bool = False
+    #: names without their release, or whole, to the dates on which the provider switches them off
+    retires: Mapping[str, date] = field(default_factory=dict)
+    #: where this is from
+    source: str = ""
+    #: when it was last compared with its source; ``None``: never
+    checked: date | None = None
+    #: what is uncertain; empty: nothing
+    note: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether the table has the model."""
+        return bool(self.match)
+
+    def reasons(self, effort: Effort | None) -> bool:
+        """Whether a reply may hold reasoning, at a level of effort; ``None``: none is sent."""
+        if self.reasoning == "optional":
+            return effort != "none"
+        return self.reasoning in ("always", "unknown")
+
+    def takes_temperature(self, effort: Effort | None) -> bool:
+        """Whether a request may set the temperature, at a level of effort; ``None``: none is sent."""
+        if self.temperature == "without reasoning":
+            return (effort or self.default_effort) == "none"
+        return self.temperature == "always"
+
+    def retirement(self, name: str) -> date | None:
+        """Return the day on which the provider switches a model off; ``None``: none is announced."""
+        return self.retires.get(name) or self.retires.get(_RELEASE.sub("", name))
+
+
+@lru_cache(maxsize=_KEPT)
+def capabilities(model: str) -> Capabilities:
+    """Return what a model can do; of an unknown one, what is safe.
+
+    Args:
+        model: ``provider:name``. Of a gateway's name such as ``openai/gpt-6-luna`` the last part counts.
+    """
+    provider, _, name = model.strip().lower().partition(":")
+    name = name.rpartition("/")[2]
+    plain = _RELEASE.sub("", name)
+    for family in families():
+        if family.provider == provider and re.fullmatch(family.match, plain):
+            return family
+    return Capabilities(provider=provider)
+
+
+@cache
+def families() -> tuple[Capabilities, ...]:
+    """Return all rows of the table."""
+    text = (resources.files(__package__) / "families.toml").read_text(encoding="utf-8")
+    return tuple(_family(row) for row in tomllib.loads(text)["family"])
+
+
+def _family(row: Mapping[str, Any]) -> Capabilities:
+    lists = {name: tuple(row[name]) for name in ("efforts", "tiers") if name in row}
+    family = Capabilities(**{**row, **lists})
+    assert list(family.efforts) == [one for one in EFFORTS if one in family.efforts], family.match
+    return family
