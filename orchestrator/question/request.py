@@ -256,7 +256,7 @@ class AskRequest(_Sent):
 
         Raises:
             InvalidQuery: the question, its form and its options do not fit together, the strategy, policy or
-                compressor is unknown, or both a strategy and a policy are given.
+                compressor is unknown, the model lacks the effort, or both a strategy and a policy are given.
             UnknownModel: the provider is unknown, or the name has no provider.
         """
         if self.strategy is not None and self.policy is not None:
@@ -265,8 +265,10 @@ class AskRequest(_Sent):
                 "chooses the strategy",
                 field="policy",
             )
+        model = self.model or settings.model
+        check_effort(model, self.effort)
         return self._request(
-            self.model or settings.model,
+            model,
             self.max_tokens or settings.max_tokens,
             self.effort or settings.effort,
             self.policy or settings.policy,
@@ -278,11 +280,9 @@ class AskRequest(_Sent):
         self._check_strategy()
         _check_compressor(self.compressor, "compressor")
         _check_policy(policy)
-        name = str(parse(model))
-        check_effort(name, effort)
         return Request(
             query=make_query(self.question, form=self.form, options=self.options),
-            model=name,
+            model=str(parse(model)),
             k=self.k,
             mode=self.mode,
             retracted=self.retracted,

@@ -17,6 +17,7 @@ from orchestrator.settings.values import (
     Auth,
     LogFormat,
     LogLevel,
+    an_effort,
     known_policy,
     lower,
     named_models,
@@ -155,7 +156,9 @@ class Fields(BaseSettings):
         default=None, ge=MIN_TOKENS, le=MAX_TOKENS, alias="POSOLOGY_MAX_TOKENS"
     )
     """Maximum output tokens of one call, reasoning included. Default: the bound of each stage."""
-    effort: str | None = Field(default=None, max_length=100, alias="POSOLOGY_EFFORT")
+    effort: Annotated[str | None, AfterValidator(an_effort)] = Field(
+        default=None, max_length=100, alias="POSOLOGY_EFFORT"
+    )
     """Reasoning effort, as far as the model has levels: none, minimal, low, medium, high, xhigh or max; or by stage, such
     as `answer=medium,extract=none`. Default: low to answer and reduce, the model's lowest level to extract and rewrite."""
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")

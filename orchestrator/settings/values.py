@@ -70,6 +70,22 @@ def known_policy(policy: str) -> str:
     return policy
 
 
+def an_effort(asked: str | None) -> str | None:
+    """Return an effort that :func:`~posology.llm.models.effort.parse_effort` takes; ``None``: none is set.
+
+    Raises:
+        PydanticCustomError: a level or a stage is unknown.
+    """
+    if asked is not None:
+        from posology.llm.models.effort import parse_effort
+
+        try:
+            parse_effort(asked)
+        except InvalidQuery as error:
+            raise PydanticCustomError("effort", "{said}", {"said": error.message}) from None
+    return asked
+
+
 def named_models(text: str) -> str:
     """Return a text that :func:`models` can read.
 

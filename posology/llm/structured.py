@@ -9,7 +9,14 @@ from functools import lru_cache
 
 from pydantic import BaseModel, ValidationError
 
-from posology.errors import SchemaViolation, TruncatedReply, UnusableReply
+from posology.errors import (
+    BudgetError,
+    HeadroomReserved,
+    SchemaViolation,
+    TruncatedReply,
+    UnusableReply,
+)
+from posology.llm.models.effort import larger_bound
 from posology.llm.models.names import parse
 from posology.seams import Complete
 from posology.types import Call, Completion, Finish, Message, Role
@@ -28,12 +35,13 @@ class BadStructure(ValueError):
 class Structured:
     """Fills :attr:`~posology.types.Completion.parsed` for calls that have a schema.
 
-    A reply that does not validate is sent back to the model once, with the errors. A reply of the
+    A reply that does not validate leads to one more call at most. If its bound cut it because the model reasoned, the
+    call is made again with a larger bound; else the reply is sent back to the model with the errors. A reply of the
     provider's safety system is returned unparsed: it is a refusal, and a second call would only cost.
 
     Raises:
-        TruncatedReply: cut at ``max_tokens``, where a repair would be cut as well.
-        SchemaViolation: it does not match the schema after the repair either; ``usage`` is the repair's.
+        TruncatedReply: cut at ``max_tokens``, and a second call was cut as well, would be, or cannot be paid.
+        SchemaViolation: the second reply does not match the schema either; ``usage`` is that reply's.
     """
 
     def __init__(self, inner: Complete) -> None:
@@ -48,17 +56,28 @@ class Structured:
             return replace(completion, parsed=read(completion.text, call.schema))
         except BadStructure as error:
             complaint = str(error)
-        _refuse_cut(call, completion)
-        repair = replace(call, messages=repair_messages(call, completion.text, complaint))
-        completion = await self._inner(repair)
+        if (second := _with_room(call, completion)) is not None:
+            how = "with a larger bound"
+            try:
+                completion = await self._inner(second)
+            except HeadroomReserved:
+                # there will be room: the caller waits, and this reply is replayed
+                raise
+            except BudgetError as error:
+                raise _cut(call, completion, f"a larger bound was refused ({error})") from error
+        else:
+            _refuse_cut(call, completion)
+            how = "after a repair"
+            second = replace(call, messages=repair_messages(call, completion.text, complaint))
+            completion = await self._inner(second)
         if completion.finish is Finish.FILTERED:
             return completion
         try:
             return replace(completion, parsed=read(completion.text, call.schema))
         except BadStructure as error:
             complaint = str(error)
-        _refuse_cut(call, completion)
-        raise _unusable(SchemaViolation, call, completion, f"even after a repair: {complaint}")
+        _refuse_cut(second, completion)
+        raise _unusable(SchemaViolation, call, completion, f"even {how}: {complaint}")
 
 
 def read(text: str, schema: type[BaseModel]) -> BaseModel:
@@ -156,15 +175,31 @@ def _place(parts: tuple[int | str, ...], *, unknown: bool) -> str:
     return f"an unknown field of {place}" if unknown else place
 
 
+def _with_room(call: Call, completion: Completion) -> Call | None:
+    """Return the call with a larger bound if reasoning used the bound up; ``None``: that is not the reason."""
+    reasoned = completion.usage is not None and completion.usage.reasoning > 0
+    if completion.finish is not Finish.LENGTH or not (reasoned or not completion.text.strip()):
+        return None
+    larger = larger_bound(call)
+    return None if larger is None else replace(call, max_tokens=larger)
+
+
 def _refuse_cut(call: Call, completion: Completion) -> None:
     if completion.finish is Finish.LENGTH:
-        raise _unusable(
-            TruncatedReply,
-            call,
-            completion,
-            f"truncated at {call.max_tokens} output tokens, reasoning included: raise max_tokens or "
-            "POSOLOGY_MAX_TOKENS",
-        )
+        raise _cut(call, completion)
+
+
+def _cut(call: Call, completion: Completion, more: str = "") -> UnusableReply:
+    reasoning = 0 if completion.usage is None else completion.usage.reasoning
+    spent = f", {reasoning} of them for reasoning" if reasoning else ", reasoning included"
+    advice = "lower POSOLOGY_EFFORT, or raise" if reasoning else "raise"
+    return _unusable(
+        TruncatedReply,
+        call,
+        completion,
+        f"truncated at {call.max_tokens} output tokens{spent}{more and '; ' + more}: {advice} max_tokens or "
+        "POSOLOGY_MAX_TOKENS",
+    )
 
 
 def _unusable(

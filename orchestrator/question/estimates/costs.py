@@ -16,6 +16,7 @@ from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import LOW, Guessing, Typical
 from orchestrator.settings import DEFAULT_COMPRESSOR, Settings
 from posology.errors import UnpricedModel
+from posology.llm.models.effort import larger_bound
 from posology.llm.structured import MAX_COMPLAINT, repair_messages
 from posology.seams import Bound, Prices
 from posology.types import Call, Dose, PlannedCall, Task, Usage
@@ -226,15 +227,23 @@ class Estimator:
         return min(round(planned.output), planned.call.max_tokens)
 
     def _worst(self, planned: PlannedCall) -> tuple[Decimal, int]:
-        """Return the dollars reserved for a call and its repair, and the bound of the call's own input."""
+        """Return the dollars reserved for a call and a second one, and the bound of the call's own input."""
         most, longest = Decimal(0), 0
         for call in planned.worst_cases or (planned.call,):
             bound = self._guess.bound(call)
             dollars = self._reserved(call, bound)
             if call.schema is not None:
-                dollars += self._reserved(call, bound + self._complained(call))
+                dollars += self._second(call, bound)
             most, longest = max(most, dollars), max(longest, bound)
         return most, longest
+
+    def _second(self, call: Call, bound: int) -> Decimal:
+        """Return the dollars reserved for the call after an unusable reply: a repair, or one with room to reason."""
+        repair = self._reserved(call, bound + self._complained(call))
+        larger = larger_bound(call)
+        if larger is None:
+            return repair
+        return max(repair, self._reserved(replace(call, max_tokens=larger), bound))
 
     def _complained(self, call: Call) -> int:
         """Return the most input tokens of a repair beyond its call: the reply, and the complaint about it."""

@@ -14,6 +14,7 @@ from posology.budget.prices.file import PriceFile
 from posology.budget.prices.rates import Rates
 from posology.budget.prices.table import Listed
 from posology.errors import BadPrices, UnpricedModel
+from posology.llm.models.families import capabilities
 from posology.llm.providers.table import PROVIDERS
 from posology.types import Usage
 
@@ -81,9 +82,10 @@ class PriceBook:
     def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
         """Return the maximum cost of one call: an upper bound of :meth:`cost` for all usages within the bounds.
 
-        It holds whichever buckets the tokens fall into (writing to a cache is dearer than reading),
-        whichever step of a price their number chooses, and for prices that start, or hours that
-        begin, while the call is under way (:data:`~posology.budget.prices.table.HORIZON`).
+        It holds whichever buckets the tokens fall into, whichever step of a price their number chooses, and for prices
+        that start, or hours that begin, while the call is under way (:data:`~posology.budget.prices.table.HORIZON`).
+        Writing to a prompt cache counts only for models of unknown caching: no request asks the others to
+        (:attr:`~posology.llm.models.families.Capabilities.cache`).
 
         Raises:
             UnpricedModel: a price that the call may be billed at is unknown.
@@ -94,9 +96,11 @@ class PriceBook:
         billed = self._billed(model)
         if self._is_free(billed):
             return Decimal(0)
-        most = Decimal(0)
+        most, writes = Decimal(0), capabilities(model).cache == "unknown"
         for rates in self._possible(billed):
-            cost = None if rates is None else rates.worst(input_tokens, output_tokens)
+            cost = (
+                None if rates is None else rates.worst(input_tokens, output_tokens, writes=writes)
+            )
             if cost is None:
                 raise UnpricedModel(model=model)
             most = max(most, cost)

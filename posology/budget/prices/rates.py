@@ -28,10 +28,14 @@ class Step:
     #: ``None``: unknown
     reasoning: Decimal | None
 
-    @property
-    def dearest_input(self) -> Decimal:
-        """Maximum price of an input token, cached or not."""
-        return max(self.input, self.cache_read, self.cache_write_5m, self.cache_write_1h)
+    def dearest_input(self, *, writes: bool) -> Decimal:
+        """Return the maximum price of an input token, read from a cache or not.
+
+        Args:
+            writes: whether it may be written to a cache, too.
+        """
+        written = (self.cache_write_5m, self.cache_write_1h) if writes else ()
+        return max(self.input, self.cache_read, *written)
 
     @property
     def dearest_output(self) -> Decimal | None:
@@ -71,12 +75,19 @@ class Rates:
             total = _EXACT.add(total, _EXACT.multiply(price, tokens))
         return _EXACT.add(self.request, _EXACT.divide(total, MILLION))
 
-    def worst(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+    def worst(
+        self, input_tokens: int, output_tokens: int, *, writes: bool = True
+    ) -> Decimal | None:
         """Return the maximum cost of a usage within the two bounds; ``None``: unknown.
 
         Within a step, cost grows with every token, so its most is at the longest input that the step
         holds for, all of it in the dearest bucket. A longer input may be cheaper, so every step that
         can be reached is looked at.
+
+        Args:
+            input_tokens: bound of the input.
+            output_tokens: bound of the output.
+            writes: whether input may be written to a prompt cache.
         """
         most = Decimal(0)
         for step, following in zip(self.steps, (*self.steps[1:], None), strict=True):
@@ -86,7 +97,7 @@ class Rates:
             said = step.dearest_output if output_tokens else Decimal(0)
             if said is None:
                 return None
-            read = _EXACT.multiply(step.dearest_input, longest)
+            read = _EXACT.multiply(step.dearest_input(writes=writes), longest)
             most = max(most, _EXACT.add(read, _EXACT.multiply(said, output_tokens)))
         return _EXACT.add(self.request, _EXACT.divide(most, MILLION))
 

@@ -9,12 +9,16 @@ from typing import Final
 
 from posology.errors import InvalidQuery
 from posology.llm.models.families import Capabilities, capabilities
-from posology.types import EFFORTS, Effort, Stage
+from posology.types import EFFORTS, Call, Effort, Stage
 
 #: stages whose default is ``low``: they weigh evidence. The others copy, shorten or sort, at the lowest level there is
 _WEIGHING: Final = frozenset({Stage.ANSWER, Stage.REDUCE})
 #: stages whose calls have an effort
 STAGES: Final = (Stage.ANSWER, Stage.EXTRACT, Stage.REDUCE, Stage.COMPRESS, Stage.LABEL)
+#: how many times larger the bound of a second call is
+_LARGER: Final = 4
+#: maximum bound on the output tokens of a call to a model whose own is unknown
+MAX_OUTPUT: Final = 131_072
 #: Output tokens that reasoning may take, added to a reply's bound. Estimates: with room, gpt-5 at ``medium`` reasoned
 #: for 1,408 tokens before an answer of 120, and gpt-5-nano for 1,152 (covan-ai/covan#112).
 _ROOM: Mapping[Effort, int] = MappingProxyType(
@@ -66,17 +70,21 @@ def check_effort(model: str, asked: str | None) -> None:
         return
     family = capabilities(model)
     for level in parse_effort(asked).values():
-        if family.known and family.efforts and level not in family.efforts and level != "none":
-            raise InvalidQuery(
-                f"{model} has no effort {level!r}: use {', '.join(family.efforts)}", field="effort"
-            )
+        # a model without reasoning does none anyway; one that always reasons takes its lowest level
+        if not family.known or level in (*family.efforts, "none"):
+            continue
+        if not family.efforts:
+            raise InvalidQuery(f"{model} takes no effort (got {asked!r})", field="effort")
+        raise InvalidQuery(
+            f"{model} has no effort {level!r}: use {', '.join(family.efforts)}", field="effort"
+        )
 
 
 def effort_of(model: str, stage: Stage, asked: str | None = None) -> Effort | None:
     """Return the level of effort of a call; ``None``: none is sent.
 
     Without a request, extracts, rewrites and labels have the lowest level of their model, answers and reductions
-    ``low``. A model that cannot be kept from reasoning takes its lowest level for ``none``.
+    ``low``. For a level that the model lacks it gets the next lower one, or its lowest.
 
     Args:
         model: ``provider:name``.
@@ -88,11 +96,10 @@ def effort_of(model: str, stage: Stage, asked: str | None = None) -> Effort | No
     if not family.efforts:
         # a model of a known family without the parameter would refuse the request
         return None if family.known else wanted
-    if wanted in family.efforts:
-        return wanted
-    if wanted is None and stage in _WEIGHING and "low" in family.efforts:
-        return "low"
-    return family.efforts[0]
+    if wanted is None:
+        wanted = "low" if stage in _WEIGHING else "none"
+    upto = EFFORTS[: EFFORTS.index(wanted) + 1]
+    return next((one for one in reversed(family.efforts) if one in upto), family.efforts[0])
 
 
 def reasoning_tokens(model: str, effort: Effort | None) -> int:
@@ -106,6 +113,19 @@ def reasoning_tokens(model: str, effort: Effort | None) -> int:
     if effort is None or not family.reasons(effort):
         return 0
     return _bounded(_ROOM[effort], family)
+
+
+def larger_bound(call: Call) -> int | None:
+    """Return the bound on output tokens of a second call, where reasoning may have used up the first call's.
+
+    Returns:
+        Tokens; ``None``: the model does not reason, or takes no larger bound.
+    """
+    family = capabilities(call.model)
+    if not family.reasons(call.effort):
+        return None
+    larger = min(_LARGER * call.max_tokens, family.output or MAX_OUTPUT)
+    return larger if larger > call.max_tokens else None
 
 
 def _bounded(tokens: int, family: Capabilities) -> int:

@@ -20,8 +20,9 @@ Temperature = Literal["always", "without reasoning", "never"]
 #: Who writes prompts to a cache that bills writes. ``free``: writes cost nothing. ``asked``: only a request with
 #: breakpoints. ``declined``: every request that does not decline. ``unknown``
 Caching = Literal["free", "asked", "declined", "unknown"]
-#: how the input's tokens are bounded, see :mod:`posology.budget.bounds.calls`
-Tokenizer = Literal["openai", "claude", "claude-4.7", "open", "unknown"]
+#: How the input's tokens are bounded, see :mod:`posology.budget.bounds.calls`. ``openai``: published as ``tiktoken``.
+#: ``newer``: unpublished ones of 2026, which count up to 1.35 times as much. ``open``: of open weights
+Tokenizer = Literal["openai", "claude", "newer", "open", "unknown"]
 
 #: days before its retirement from which a model is reported
 WARNING_DAYS: Final = 90

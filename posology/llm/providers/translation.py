@@ -49,12 +49,18 @@ _QUOTA_CODES = (
     "linked_organization_spend_limit_reached",
 )
 _QUOTA_WORDS = ("credit balance is too low",)
-_LENGTH_CODES = ("context_length_exceeded",)
+#: OpenAI and vLLM; llama.cpp's server
+_LENGTH_CODES = ("context_length_exceeded", "exceed_context_size_error")
+#: Anthropic; OpenAI and vLLM; llama.cpp; Ollama; LM Studio
 _LENGTH_WORDS = (
     "prompt is too long",
     "maximum context length",
     "exceed context limit",
     "exceeds the context window",
+    "exceeds the available context size",
+    "exceeds the context length",
+    "greater than the context length",
+    "when context the overflows",
 )
 _ADVICE: dict[type[ProviderError], str] = {
     AuthenticationFailed: "check the API key",

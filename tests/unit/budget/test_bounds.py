@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import math
 import re
 import time
 import unicodedata
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
 from posology.budget.bounds import openai_tokens
-from posology.budget.bounds.calls import PER_CALL, PER_MESSAGE, CallBound
+from posology.budget.bounds.calls import NEWER, PER_CALL, PER_MESSAGE, CallBound
 from posology.budget.bounds.openai_tokens import EncodingFile
 from posology.corpus import sample
 from posology.hub import DEFAULT, PACKAGED
@@ -207,7 +208,7 @@ def _call(model: str = "anthropic:claude-sonnet-4-5", *contents: str) -> Call:
 def test_a_call_is_its_messages_and_what_is_set_around_them() -> None:
     bound = CallBound()
     texts = ("the patients were treated", "the dose of warfarin")
-    call = _call("anthropic:x", *texts)
+    call = _call("anthropic:claude-sonnet-4-5", *texts)
     assert bound(call) == sum(map(words_bound, texts)) + 2 * PER_MESSAGE + PER_CALL
 
 
@@ -220,10 +221,21 @@ def test_a_structured_reply_s_form_is_input_too() -> None:
 
 
 def test_a_model_may_be_bounded_by_bytes() -> None:
-    bound = CallBound(strict={"openai:x"})
+    bound = CallBound(strict={"openai:gpt-4o"})
     text = "the patients were treated"
-    assert bound(_call("openai:X ", text)) == len(text) + PER_MESSAGE + PER_CALL
-    assert bound(_call("openai:y", text)) < len(text) / 2 + PER_MESSAGE + PER_CALL
+    assert bound(_call("openai:GPT-4o ", text)) == len(text) + PER_MESSAGE + PER_CALL
+    assert bound(_call("openai:unheard-of", text)) == len(text) + PER_MESSAGE + PER_CALL
+    assert bound(_call("openai:gpt-4.1", text)) < len(text) / 2 + PER_MESSAGE + PER_CALL
+
+
+@given(anything)
+@examples(50)
+def test_a_newer_tokenizer_may_count_a_third_more(text: str) -> None:
+    older, newer = (
+        CallBound()(_call(model, text)) - PER_MESSAGE - PER_CALL
+        for model in ("anthropic:claude-sonnet-4-5", "anthropic:claude-haiku-5-5")
+    )
+    assert newer == min(bytes_bound(text), math.ceil(NEWER * older))
 
 
 @given(st.lists(anything, max_size=3))
@@ -308,7 +320,7 @@ def test_models_have_their_encodings(name: str, encoding: str | None) -> None:
 def test_without_the_file_openai_s_models_are_bounded_like_others(tmp_path: Path) -> None:
     text = "the patients were treated"
     bound = CallBound(openai_files=tmp_path)
-    assert bound(_call("openai:gpt-4o", text)) == bound(_call("anthropic:x", text))
+    assert bound(_call("openai:gpt-4o", text)) == bound(_call("anthropic:claude-sonnet-4-5", text))
 
 
 def test_with_the_file_openai_s_models_are_counted(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from posology import errors
+from posology.llm.models.effort import larger_bound
 from posology.llm.structured import MAX_COMPLAINT, BadStructure, Structured, read
 from posology.testing import ScriptedModel
-from posology.types import Call, Completion, Finish, Message, Role, Usage
+from posology.types import Call, Completion, Effort, Finish, Message, Role, Scope, Usage
 from prompts.answer import AnswerReply
 
 pytestmark = pytest.mark.anyio
@@ -131,6 +133,85 @@ async def test_a_reply_that_is_bad_twice_is_a_violation_with_its_usage(make_call
     assert len(model.calls) == 2
     assert caught.value.usage == Usage(input=7, output=3)
     assert (caught.value.provider, caught.value.request_id) == ("openai", "r")
+
+
+REASONED = Usage(input=7, output=0, reasoning=200)
+THINKS = "openai:gpt-6-luna"
+
+
+def cut_by_reasoning() -> Completion:
+    return replace(completion(""), finish=Finish.LENGTH, usage=REASONED)
+
+
+async def test_a_reply_that_reasoning_cut_is_asked_for_again_with_a_larger_bound(
+    make_call: MakeCall,
+) -> None:
+    model = ScriptedModel([cut_by_reasoning(), completion(GOOD)])
+    call = make_call(schema=Verdict, model=THINKS, effort="low")
+    found = await Structured(model)(call)
+    assert isinstance(found.parsed, Verdict)
+    assert model.calls == [call, replace(call, max_tokens=larger_bound(call))]
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        (cut_by_reasoning(), errors.TruncatedReply),
+        (completion("no JSON"), errors.SchemaViolation),
+    ],
+)
+async def test_and_never_twice(
+    make_call: MakeCall, last: Completion, error: type[errors.UnusableReply]
+) -> None:
+    model = ScriptedModel([cut_by_reasoning(), last, completion(GOOD)])
+    with pytest.raises(error) as caught:
+        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
+    assert len(model.calls) == 2
+    assert caught.value.usage == last.usage
+
+
+@pytest.mark.parametrize(
+    ("model", "effort"), [("openai:gpt-4o", None), (THINKS, "none"), ("openai:gpt-4o", "low")]
+)
+async def test_a_reply_of_a_model_without_reasoning_is_not_asked_for_again(
+    make_call: MakeCall, model: str, effort: Effort | None
+) -> None:
+    scripted = ScriptedModel([replace(completion(""), finish=Finish.LENGTH), completion(GOOD)])
+    with pytest.raises(errors.TruncatedReply):
+        await Structured(scripted)(make_call(schema=Verdict, model=model, effort=effort))
+    assert len(scripted.calls) == 1
+
+
+async def test_without_money_for_the_larger_bound_the_first_reply_s_fault_is_told(
+    make_call: MakeCall,
+) -> None:
+    refusal = errors.CallTooLarge("too large", model=THINKS, tokens=9, limit=1)
+    calls: list[Call] = []
+
+    async def inner(call: Call) -> Completion:
+        calls.append(call)
+        if len(calls) == 1:
+            return cut_by_reasoning()
+        raise refusal
+
+    with pytest.raises(errors.TruncatedReply, match="POSOLOGY_EFFORT") as caught:
+        await Structured(inner)(make_call(schema=Verdict, model=THINKS, effort="low"))
+    assert caught.value.__cause__ is refusal
+    assert caught.value.usage == REASONED
+
+
+async def test_while_other_calls_have_reserved_the_rest_the_caller_waits(
+    make_call: MakeCall,
+) -> None:
+    replies = iter([cut_by_reasoning()])
+
+    async def inner(_: Call) -> Completion:
+        for reply in replies:
+            return reply
+        raise errors.HeadroomReserved("wait", scope=Scope.TOTAL, asked=None, place=0)
+
+    with pytest.raises(errors.HeadroomReserved):
+        await Structured(inner)(make_call(schema=Verdict, model=THINKS, effort="low"))
 
 
 async def test_an_empty_reply_is_not_sent_back_empty(make_call: MakeCall) -> None:

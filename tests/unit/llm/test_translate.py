@@ -210,6 +210,32 @@ def status_error(name: str, status: int, body: Any, **headers: str) -> errors.Pr
             {"message": "This model's maximum context length is 8192 tokens.", "code": None},
             errors.ContextTooLong,
         ),
+        # llama.cpp's server, Ollama, LM Studio
+        (
+            "openai",
+            400,
+            {
+                "code": 400,
+                "type": "exceed_context_size_error",
+                "message": "the request exceeds the available context size, try increasing it",
+            },
+            errors.ContextTooLong,
+        ),
+        (
+            "openai",
+            400,
+            {"message": "the input length exceeds the context length", "type": "api_error"},
+            errors.ContextTooLong,
+        ),
+        (
+            "openai",
+            400,
+            {
+                "message": "Trying to keep the first 5120 tokens when context the overflows. However, the model is "
+                "loaded with context length of only 4096 tokens"
+            },
+            errors.ContextTooLong,
+        ),
         ("openai", 400, {"code": "invalid_value"}, errors.RequestRejected),
         (
             "anthropic",

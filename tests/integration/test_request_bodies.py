@@ -1,0 +1,157 @@
+"""Bodies of requests to current models: effort, caching, temperature and schema, as the SDKs' own types accept them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
+from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming
+from pydantic import BaseModel, TypeAdapter
+
+from posology.llm.models.effort import effort_of
+from posology.llm.providers.anthropic import AnthropicAdapter
+from posology.llm.providers.openai import OpenAIAdapter
+from posology.query import make_query
+from posology.testing import Reply, StubProvider
+from posology.types import Call, Message, PromptId, Role, Stage
+
+pytestmark = pytest.mark.anyio
+
+
+class Verdict(BaseModel):
+    verdict: Literal["yes", "no"]
+
+
+SCHEMA: dict[str, Any] = {
+    "title": "Verdict",
+    "type": "object",
+    "properties": {"verdict": {"title": "Verdict", "enum": ["yes", "no"]}},
+    "additionalProperties": False,
+    "required": ["verdict"],
+}
+TYPED = SCHEMA | {"properties": {"verdict": SCHEMA["properties"]["verdict"] | {"type": "string"}}}
+NO_CACHE = {"prompt_cache_options": {"mode": "explicit"}}
+OFF, BETWEEN = {"thinking": {"type": "disabled"}}, {"thinking": {"type": "between_tools"}}
+Body = dict[str, Any]
+#: what distinguishes the bodies of an answer and of an extract: an effort in the provider's own field, and more
+GOLDEN: dict[str, tuple[Body, Body]] = {
+    "openai:gpt-4o-mini": ({"temperature": 0}, {"temperature": 0}),
+    "openai:gpt-5-mini": ({"reasoning_effort": "low"}, {"reasoning_effort": "minimal"}),
+    "openai:gpt-5.4-mini": (
+        {"reasoning_effort": "low"},
+        {"reasoning_effort": "none", "temperature": 0},
+    ),
+    "openai:gpt-5.5": ({"reasoning_effort": "low"}, {"reasoning_effort": "none", "temperature": 0}),
+    "openai:gpt-5.6-luna": (
+        {"reasoning_effort": "low", **NO_CACHE},
+        {"reasoning_effort": "none", "temperature": 0, **NO_CACHE},
+    ),
+    "openai:gpt-6-luna": (
+        {"reasoning_effort": "low", **NO_CACHE},
+        {"reasoning_effort": "none", **NO_CACHE},
+    ),
+    "openai:gpt-6.1-sol": (
+        {"reasoning_effort": "low", **NO_CACHE},
+        {"reasoning_effort": "none", **NO_CACHE},
+    ),
+    "anthropic:claude-haiku-4-5": ({"temperature": 0}, {"temperature": 0}),
+    "anthropic:claude-sonnet-4-6": (
+        {"output_config": {"effort": "low"}, "temperature": 0},
+        {"output_config": {"effort": "low"}, "temperature": 0},
+    ),
+    "anthropic:claude-opus-4-8": (
+        {"output_config": {"effort": "low"}},
+        {"output_config": {"effort": "low"}},
+    ),
+    "anthropic:claude-haiku-5-5": (
+        {"output_config": {"effort": "low"}},
+        {"output_config": {"effort": "low"}, **OFF},
+    ),
+    "anthropic:claude-sonnet-5-5": (
+        {"output_config": {"effort": "low"}},
+        {"output_config": {"effort": "low"}, **BETWEEN},
+    ),
+    "anthropic:claude-opus-5-5": (
+        {"output_config": {"effort": "low"}},
+        {"output_config": {"effort": "low"}},
+    ),
+    # nothing is known of it: nothing is sent that it could refuse
+    "openai:gpt-7": ({}, {}),
+    "anthropic:claude-novella-7": ({}, {}),
+}
+#: dropped by the SDK's types from 5 on, and taken by the API for the models before
+OLD_FIELDS = {"temperature"}
+
+
+def call_to(model: str, stage: Stage, **changes: Any) -> Call:
+    return Call(
+        stage=stage,
+        model=model,
+        query=make_query("Does aspirin prevent stroke?"),
+        excerpts=(),
+        messages=(
+            Message(role=Role.SYSTEM, content="Answer from the passages."),
+            Message(role=Role.USER, content="Does aspirin prevent stroke?"),
+        ),
+        prompt=PromptId(name="answer", digest="0" * 16),
+        max_tokens=321,
+        effort=effort_of(model, stage),
+        schema=Verdict,
+        **changes,
+    )
+
+
+async def sent(call: Call, **options: Any) -> Body:
+    """The body that a provider receives."""
+    with StubProvider([Reply(text='{"verdict": "yes"}')]) as stub:
+        adapter: OpenAIAdapter | AnthropicAdapter
+        if call.model.startswith("openai:"):
+            # as OpenAI's own address: what other servers get more is tested apart
+            adapter = OpenAIAdapter(api_key="key", base_url=stub.openai_url, **options)
+        else:
+            adapter = AnthropicAdapter(api_key="key", base_url=stub.anthropic_url, **options)
+        try:
+            await adapter(call)
+        finally:
+            await adapter.aclose()
+        return dict(stub.requests[-1].json)
+
+
+def common(model: str) -> Body:
+    provider, _, name = model.partition(":")
+    user = {"role": "user", "content": "Does aspirin prevent stroke?"}
+    if provider == "openai":
+        schema = {"name": "Verdict", "schema": TYPED, "strict": True}
+        return {
+            "model": name,
+            "messages": [{"role": "system", "content": "Answer from the passages."}, user],
+            "max_completion_tokens": 321,
+            "response_format": {"type": "json_schema", "json_schema": schema},
+        }
+    return {
+        "model": name,
+        "messages": [user],
+        "system": "Answer from the passages.",
+        "max_tokens": 321,
+        "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
+    }
+
+
+@pytest.mark.parametrize("model", GOLDEN)
+@pytest.mark.parametrize("stage", [Stage.ANSWER, Stage.EXTRACT])
+async def test_the_body_is_the_one_that_the_model_takes(model: str, stage: Stage) -> None:
+    body = await sent(call_to(model, stage))
+    expected = common(model)
+    more = dict(GOLDEN[model][stage is Stage.EXTRACT])
+    if "output_config" in more:
+        more["output_config"] = {**expected["output_config"], **more["output_config"]}
+    if model == "openai:gpt-7":
+        # the stub is another server than OpenAI's, so a model that the table lacks is a local one
+        more["temperature"] = 0
+    assert body == {**expected, **more}
+    if model.startswith("openai:"):
+        TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(body, strict=True)
+    else:
+        known = {key: value for key, value in body.items() if key not in OLD_FIELDS}
+        TypeAdapter(MessageCreateParamsNonStreaming).validate_python(known, strict=True)
