@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
@@ -12,11 +14,14 @@ from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
 from posology.llm.calls import Caller
+from posology.llm.models.families import retirement_warning
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send
+
+logger = logging.getLogger(__name__)
 
 
 class Connections:
@@ -48,6 +53,7 @@ class Connections:
         self._adapters: dict[str, Send] = {}
         self._remote: list[Adapter] = []
         self._limits: dict[str, anyio.CapacityLimiter] = {}
+        self._used: set[str] = set()
 
     def complete(
         self,
@@ -68,6 +74,7 @@ class Connections:
         """
         settings = self._settings
         provider = parse(model).provider
+        self._warn(model)
         if provider not in self._adapters:
             self._adapters[provider] = self._connect(PROVIDERS[provider])
             self._limits[provider] = anyio.CapacityLimiter(settings.concurrency)
@@ -87,6 +94,14 @@ class Connections:
             while self._remote:
                 await self._remote.pop().aclose()
         self._adapters.clear()
+
+    def _warn(self, model: str) -> None:
+        """Log once that a model will be switched off."""
+        if model not in self._used:
+            self._used.add(model)
+            warning = retirement_warning(model, datetime.now(tz=UTC).date())
+            if warning:
+                logger.warning("model retires model=%s: %s", model, warning)
 
     def _connect(self, provider: Provider) -> Send:
         if provider.connect is None:

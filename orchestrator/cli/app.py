@@ -178,8 +178,13 @@ SECTIONS = (
                 target="orchestrator.cli.setup.keys:app",
             ),
             Entry(
+                name="models",
+                help="Show what language models can do and cost.",
+                target="orchestrator.cli.models.commands:app",
+            ),
+            Entry(
                 name="doctor",
-                help="Check Python, configuration, Redis, disk, memory, encoder, index, keys and ports, each with its remedy.",
+                help="Check Python, configuration, Redis, disk, memory, encoder, index, keys, model and ports, each with its remedy.",
                 target="orchestrator.cli.setup.doctor:doctor",
             ),
             Entry(

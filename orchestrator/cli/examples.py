@@ -27,6 +27,8 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "jobs watch": "jobs watch ID",
         "jobs cancel": "jobs cancel ID",
         "jobs retry": "jobs retry --all-failed",
+        "models list": "models list",
+        "models show": "models show openai:gpt-6-luna",
         "estimate": "estimate questions.jsonl --index ./index --model openai:gpt-4o-mini",
         "spend": "spend --by model --since 2026-01-01 --format csv",
         "ledger verify": "ledger verify --all",

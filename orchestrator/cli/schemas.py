@@ -19,6 +19,7 @@ from orchestrator.cli.index.forms import (
     SyncOutput,
     VersionsOutput,
 )
+from orchestrator.cli.models.forms import ModelList, ModelOutput
 from orchestrator.cli.money.ledger_form import (
     ArchiveOutput,
     ExportOutput,
@@ -59,6 +60,8 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "versions": VersionsOutput,
         "config": ConfigOutput,
         "doctor": DoctorOutput,
+        "model": ModelOutput,
+        "models": ModelList,
         "error": ErrorOutput,
         "job": JobOutput,
         "jobs": JobPage,

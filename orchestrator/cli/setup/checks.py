@@ -170,6 +170,17 @@ def _keys(machine: Machine) -> CheckOutput:
     return _good("keys", found)
 
 
+def _model(machine: Machine) -> CheckOutput:
+    from datetime import UTC, datetime
+
+    from posology.llm.models.families import retirement_warning
+
+    model = machine.settings.model
+    if warning := retirement_warning(model, datetime.now(tz=UTC).date()):
+        return _remark("model", f"{model}: {warning}", "Choose another: posology models list")
+    return _good("model", model)
+
+
 def _ports(machine: Machine) -> CheckOutput:
     from orchestrator.stack.folder import read_stack
     from orchestrator.stack.ports import port_is_free
@@ -206,5 +217,6 @@ _CHECKS: Mapping[str, Callable[[Machine], CheckOutput]] = {
     "encoder": _encoder,
     "index": _index,
     "keys": _keys,
+    "model": _model,
     "ports": _ports,
 }

@@ -14,7 +14,7 @@ _MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("bad", "red")
 
 
 def doctor(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
-    """Check Python, configuration, Redis, disk, memory, encoder, index, keys and ports, each with its remedy.
+    """Check Python, configuration, Redis, disk, memory, encoder, index, keys, model and ports, each with its remedy.
 
     Exit status 4: something is wrong. No model is called, and nothing is changed.
     """

@@ -90,6 +90,15 @@ def find(provider: str, name: str) -> Listed | None:
     return Listed(model=model, bounding=_names(model, name.lower()) and not fees)
 
 
+def listed_names(provider: str) -> tuple[str, ...]:
+    """Return the ids of a provider's models in the table, in its order; none for an unknown provider."""
+    from genai_prices.data import providers
+    from genai_prices.data_snapshot import find_provider_by_id
+
+    listed = find_provider_by_id(providers, provider)
+    return () if listed is None else tuple(model.id for model in listed.models)
+
+
 def _names(model: ModelInfo, name: str) -> bool:
     """Whether a name is one of the model's own: the table matches many names by their beginning alone."""
     from genai_prices import types

@@ -1,4 +1,4 @@
-"""What a model can do, and how a request to it must look: one row a family, from a data file."""
+"""Capabilities of models and the form of requests to them: one row a family, from a data file."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, Literal
 
 from posology.types import EFFORTS, Effort
 
-#: ``none``: it never reasons on our requests. ``optional``: it does unless it is told not to. ``always``. ``unknown``
+#: ``none``: it never reasons on our requests. ``optional``: it does unless the request turns it off. ``always``. ``unknown``
 Reasoning = Literal["none", "optional", "always", "unknown"]
 #: when a request may set the sampling temperature
 Temperature = Literal["always", "without reasoning", "never"]
@@ -102,6 +102,16 @@ def capabilities(model: str) -> Capabilities:
         if family.provider == provider and re.fullmatch(family.match, plain):
             return family
     return Capabilities(provider=provider)
+
+
+def retirement_warning(model: str, today: date) -> str | None:
+    """Return a sentence on a model's end; ``None``: it is more than :data:`WARNING_DAYS` away, or not announced."""
+    retires = capabilities(model).retirement(model.strip().lower().partition(":")[2])
+    if retires is None or retires - today > timedelta(days=WARNING_DAYS):
+        return None
+    if retires <= today:
+        return f"its provider switched it off on {retires}"
+    return f"its provider switches it off on {retires}, in {(retires - today).days} days"
 
 
 @cache

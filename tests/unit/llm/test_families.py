@@ -13,7 +13,7 @@ from anthropic.types.model_param import ModelParam
 from openai.types.shared import chat_model
 from openai.types.shared.chat_model import ChatModel
 
-from posology.llm.models.families import Capabilities, capabilities, families
+from posology.llm.models.families import Capabilities, capabilities, families, retirement_warning
 from posology.types import EFFORTS
 
 #: OpenAI's models that answer no medical question in one chat completion, or are switched off by the end of 2026
@@ -113,3 +113,18 @@ def test_temperature_is_taken_where_nothing_is_reasoned() -> None:
     assert not older.takes_temperature("low")
     assert capabilities("openai:gpt-4o").takes_temperature(None)
     assert not capabilities("anthropic:claude-opus-4-7").takes_temperature(None)
+
+
+@pytest.mark.parametrize(
+    ("day", "words"),
+    [
+        (date(2026, 8, 1), None),
+        (date(2026, 9, 1), "in 90 days"),
+        (date(2026, 11, 29), "in 1 days"),
+        (date(2026, 11, 30), "switched it off"),
+    ],
+)
+def test_a_model_s_end_is_announced_ninety_days_before(day: date, words: str | None) -> None:
+    warning = retirement_warning("anthropic:claude-sonnet-4-5-20250929", day)
+    assert (warning is None) if words is None else (warning is not None and words in warning)
+    assert retirement_warning("openai:gpt-6-luna", day) is None

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from posology import errors
-from posology.llm.models.effort import larger_bound
 from posology.llm.structured import MAX_COMPLAINT, BadStructure, Structured, read
 from posology.testing import ScriptedModel
 from posology.types import Call, Completion, Effort, Finish, Message, Role, Scope, Usage
@@ -150,7 +149,7 @@ async def test_a_reply_that_reasoning_cut_is_asked_for_again_with_a_larger_bound
     call = make_call(schema=Verdict, model=THINKS, effort="low")
     found = await Structured(model)(call)
     assert isinstance(found.parsed, Verdict)
-    assert model.calls == [call, replace(call, max_tokens=larger_bound(call))]
+    assert model.calls == [call, replace(call, max_tokens=4 * call.max_tokens)]
 
 
 @pytest.mark.parametrize(
@@ -186,16 +185,9 @@ async def test_without_money_for_the_larger_bound_the_first_reply_s_fault_is_tol
     make_call: MakeCall,
 ) -> None:
     refusal = errors.CallTooLarge("too large", model=THINKS, tokens=9, limit=1)
-    calls: list[Call] = []
-
-    async def inner(call: Call) -> Completion:
-        calls.append(call)
-        if len(calls) == 1:
-            return cut_by_reasoning()
-        raise refusal
-
+    model = ScriptedModel([cut_by_reasoning(), refusal])
     with pytest.raises(errors.TruncatedReply, match="POSOLOGY_EFFORT") as caught:
-        await Structured(inner)(make_call(schema=Verdict, model=THINKS, effort="low"))
+        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
     assert caught.value.__cause__ is refusal
     assert caught.value.usage == REASONED
 
@@ -203,15 +195,10 @@ async def test_without_money_for_the_larger_bound_the_first_reply_s_fault_is_tol
 async def test_while_other_calls_have_reserved_the_rest_the_caller_waits(
     make_call: MakeCall,
 ) -> None:
-    replies = iter([cut_by_reasoning()])
-
-    async def inner(_: Call) -> Completion:
-        for reply in replies:
-            return reply
-        raise errors.HeadroomReserved("wait", scope=Scope.TOTAL, asked=None, place=0)
-
+    full = errors.HeadroomReserved("wait", scope=Scope.TOTAL, asked=None, place=0)
+    model = ScriptedModel([cut_by_reasoning(), full])
     with pytest.raises(errors.HeadroomReserved):
-        await Structured(inner)(make_call(schema=Verdict, model=THINKS, effort="low"))
+        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
 
 
 async def test_an_empty_reply_is_not_sent_back_empty(make_call: MakeCall) -> None:

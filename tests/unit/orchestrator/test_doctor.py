@@ -35,7 +35,7 @@ def test_a_machine_without_anything_is_fine_with_remarks() -> None:
     status, found = doctor()
     assert status == 0
     assert list(found) == [
-        "python", "configuration", "redis", "disk", "memory", "encoder", "index", "keys", "ports",
+        "python", "configuration", "redis", "disk", "memory", "encoder", "index", "keys", "model", "ports",
     ]  # fmt: skip
     assert (found["encoder"]["ok"], found["redis"]["ok"]) == (True, True)
     assert (found["index"]["ok"], found["keys"]["ok"]) == (None, None)

@@ -1,0 +1,1 @@
+"""Commands about language models: what each can do, and what it costs."""

@@ -1,0 +1,162 @@
+"""Published form and terminal view of models."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+from rich.console import Console
+from rich.text import Text
+
+from orchestrator.cli.models.forms import ModelOutput
+from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.words import safe
+from orchestrator.settings import Settings
+from posology.budget.prices.book import PriceBook
+from posology.errors import UnpricedModel
+from posology.llm.models.effort import STAGES, effort_of, reasoning_tokens
+from posology.llm.models.families import capabilities, retirement_warning
+from posology.llm.models.names import ModelName
+from posology.types import Usage
+from prompts.lengths import reply_tokens
+
+_NONE = "–"
+#: tokens whose cost is that of a short prompt's
+_SHORT = 1_000
+_TEMPERATURE = {
+    "always": "0 is sent",
+    "without reasoning": "0 is sent at effort none",
+    "never": "none is sent",
+}
+_TOKENIZER = {
+    "openai": "published",
+    "claude": "bounded by words",
+    "newer": "bounded by words, times 1.35",
+    "open": "bounded by words",
+    "unknown": "unknown: bounded by bytes",
+}
+_CACHE = {
+    "free": "writes cost nothing",
+    "asked": "never asked for",
+    "declined": "declined in every request",
+    "unknown": "unknown: reserved at the highest price",
+}
+
+
+def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> ModelOutput:
+    """Return the published form of a model."""
+    name = str(model)
+    family = capabilities(name)
+    levels = {stage: effort_of(name, stage, settings.effort) for stage in STAGES}
+    read, said = (prices.cost(name, usage) for usage in (Usage(input=_SHORT), Usage(output=_SHORT)))
+    try:
+        prices.check(name)
+        priced = True
+    except UnpricedModel:
+        priced = False
+    return ModelOutput(
+        model=name,
+        known=family.known,
+        reasoning=family.reasoning,
+        efforts=family.efforts,
+        default_effort=family.default_effort,
+        stages={str(stage): level for stage, level in levels.items()},
+        reply_tokens={
+            str(stage): reply_tokens(
+                stage, settings.max_tokens, reasoning=reasoning_tokens(name, level)
+            )
+            for stage, level in levels.items()
+        },
+        temperature=family.temperature,
+        context=family.context,
+        output=family.output,
+        tokenizer=family.tokenizer,
+        cache=family.cache,
+        tiers=family.tiers,
+        batch=family.batch,
+        retires=family.retirement(model.name),
+        input_usd_per_million=_million(read),
+        output_usd_per_million=_million(said),
+        priced=priced,
+        source=family.source,
+        checked=family.checked,
+        note=family.note,
+    )
+
+
+def print_models(console: Console, models: tuple[ModelOutput, ...], today: date) -> None:
+    """Print models as a table, one a row."""
+    table = plain_table(
+        "model",
+        "context",
+        "$/M in",
+        "$/M out",
+        "effort",
+        "half price",
+        "retires",
+        left=("model", "effort", "half price"),
+    )
+    for one in models:
+        lanes = [*(["batch"] if one.batch else []), *(["flex"] if "flex" in one.tiers else [])]
+        retires = Text(_NONE if one.retires is None else str(one.retires))
+        if retirement_warning(one.model, today):
+            retires.stylize("yellow")
+        table.add_row(
+            safe(one.model),
+            _tokens(one.context),
+            _price(one.input_usd_per_million),
+            _price(one.output_usd_per_million),
+            f"{one.efforts[0]}…{one.efforts[-1]}" if one.efforts else _NONE,
+            ", ".join(lanes) or _NONE,
+            retires,
+        )
+    print_table(console, table)
+
+
+def print_model(console: Console, one: ModelOutput, today: date) -> None:
+    """Print all that is known of a model."""
+    if not one.known:
+        console.print(
+            Text("No family of models has this name: safe defaults hold.", style="yellow")
+        )
+    if warning := retirement_warning(one.model, today):
+        console.print(Text(f"{one.model}: {warning}.", style="yellow"))
+    table = plain_table("", "", left=("",))
+    table.show_header = False
+    table.columns[0].style = "bold"
+    table.columns[1].no_wrap = False
+    rows = {
+        "model": one.model,
+        "price": f"{_price(one.input_usd_per_million)} in, {_price(one.output_usd_per_million)} out, $ per million tokens"
+        if one.priced
+        else "unknown: set POSOLOGY_PRICES; no call is made without a price",
+        "context": f"{_tokens(one.context)} tokens, {_tokens(one.output)} of them output",
+        "reasoning": one.reasoning,
+        "effort levels": ", ".join(one.efforts) or _NONE,
+        **{
+            f"effort, {stage}": f"{level or 'none sent'}, replies of up to {one.reply_tokens[stage]:,} tokens"
+            for stage, level in one.stages.items()
+        },
+        "temperature": _TEMPERATURE[one.temperature],
+        "tokens": _TOKENIZER[one.tokenizer],
+        "cache writes": _CACHE[one.cache],
+        "tiers": ", ".join([*one.tiers, *(["batch"] if one.batch else [])]),
+        "retires": _NONE if one.retires is None else str(one.retires),
+        "source": f"{one.source} (checked {one.checked})" if one.checked else _NONE,
+        "uncertain": one.note or _NONE,
+    }
+    for name, value in rows.items():
+        table.add_row(name, safe(value))
+    print_table(console, table)
+
+
+def _million(cost: Decimal | None) -> Decimal | None:
+    return None if cost is None else cost * 1_000_000 / _SHORT
+
+
+def _price(dollars: Decimal | None) -> str:
+    return _NONE if dollars is None else f"{dollars.normalize():f}"
+
+
+def _tokens(count: int | None) -> str:
+    return _NONE if count is None else f"{count:,}"
