@@ -236,8 +236,8 @@ EXHAUSTED = errors.BudgetExhausted(
     resets=datetime(2026, 1, 16, tzinfo=UTC),
 )
 NOT_ALLOWED = errors.ModelNotAllowed(
-    "the tenant acme may not use openai:gpt-4o: choose an allowed model, or have it allowed",
-    model="openai:gpt-4o",
+    "the tenant acme may not use openai:gpt-6-sol: choose an allowed model, or have it allowed",
+    model="openai:gpt-6-sol",
 )
 FULL = errors.QueueFull(
     "199,990 of 200,000 jobs of acme wait, and this submission has 100: wait for jobs to end, send fewer, or ask "

@@ -29,7 +29,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "jobs retry": "jobs retry --all-failed",
         "models list": "models list",
         "models show": "models show openai:gpt-6-luna",
-        "estimate": "estimate questions.jsonl --index ./index --model openai:gpt-4o-mini",
+        "estimate": "estimate questions.jsonl --index ./index --model openai:gpt-6-luna",
         "spend": "spend --by model --since 2026-01-01 --format csv",
         "ledger verify": "ledger verify --all",
         "ledger rebuild": "ledger rebuild --tenant acme",

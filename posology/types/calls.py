@@ -65,7 +65,7 @@ class Call:
     """
 
     stage: Stage
-    #: ``provider:name``, e.g. ``openai:gpt-4o-mini``
+    #: ``provider:name``, e.g. ``openai:gpt-6-luna``
     model: str
     query: Query
     #: excerpts in the messages, in order, labelled ``P1``, ``P2``, …. A ``REDUCE`` call has one for

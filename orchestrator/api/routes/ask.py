@@ -41,7 +41,7 @@ _WAIT = 50.0
             *REFUSED,
             errors.JobCancelled(f"job {JOB} was cancelled", job=JOB),
             errors.ProviderUnreachable(
-                "the provider cannot be reached: try again", provider="openai", model="gpt-4o-mini"
+                "the provider cannot be reached: try again", provider="openai", model="gpt-6-luna"
             ),
             errors.JobExpired(f"job {JOB} did not end within 900 s", seconds=900.0),
         ),

@@ -49,7 +49,7 @@ _EXAMPLE: dict[str, Any] = {
             "row": 0,
             "id": None,
             "question": REQUEST["question"],
-            "model": "openai:gpt-4o-mini",
+            "model": "openai:gpt-6-luna",
             "free": False,
             "passages": 8,
             "decided": "direct",

@@ -52,7 +52,7 @@ _EXAMPLE: dict[str, Any] = {
     "by": "model",
     "since": "2026-01-01",
     "until": "2026-01-15",
-    "groups": [{**_AMOUNTS, "name": "openai:gpt-4o-mini"}],
+    "groups": [{**_AMOUNTS, "name": "openai:gpt-6-luna"}],
     "total": _AMOUNTS,
     "balances": [
         {

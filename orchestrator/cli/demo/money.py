@@ -21,7 +21,7 @@ from posology.published.jobs import JobOutput
 from posology.types import Grouping, Limits
 
 #: the offline reader and the model whose prices it is billed at
-SHADOW = ("offline:extractive", "openai:gpt-4o-mini")
+SHADOW = ("offline:extractive", "openai:gpt-6-luna")
 #: dollars per day for the demonstration
 DAY = Decimal(1)
 #: dollars that no paid call fits into
