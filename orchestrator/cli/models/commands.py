@@ -21,27 +21,21 @@ def list_models(*, as_json: JsonOption = False) -> None:
     from orchestrator.cli.models.view import model_output, print_models
     from orchestrator.prices import price_book
     from orchestrator.settings import load_settings
-    from posology.budget.prices.table import listed_names
+    from posology.budget.prices.book import listed_models
     from posology.llm.models.families import capabilities
     from posology.llm.models.names import parse
-    from posology.llm.providers.table import PROVIDERS
 
     with errors(as_json=as_json):
         settings = load_settings()
         prices, today = price_book(settings), datetime.now(tz=UTC).date()
         found = []
-        for provider in PROVIDERS.values():
-            for name in listed_names(provider.name) if provider.remote else provider.models:
-                if ":" in name:
-                    # fine-tuned models and variants have names of their own
-                    continue
-                model = parse(f"{provider.name}:{name}")
-                family = capabilities(str(model))
-                off = family.retirement(model.name)
-                # a list of what can answer: embedding models write nothing, open weights are named by their servers
-                if family.output is None or (off is not None and off <= today):
-                    continue
-                found.append(model_output(model, settings, prices))
+        for model in map(parse, listed_models()):
+            family = capabilities(str(model))
+            off = family.retirement(model.name)
+            # a list of what can answer: embedding models write nothing, and variants have names of their own
+            if family.output is None or ":" in model.name or (off is not None and off <= today):
+                continue
+            found.append(model_output(model, settings, prices))
         found.sort(key=lambda one: (one.model.partition(":")[0], one.input_usd_per_million or 0))
         if as_json:
             print_json(ModelList(models=tuple(found)))

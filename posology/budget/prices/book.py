@@ -148,6 +148,14 @@ class PriceBook:
         return listed.possible(self._clock())
 
 
+def listed_models() -> tuple[str, ...]:
+    """Return the models of the packaged table whose providers can be called, as ``provider:name``."""
+    remote = (row.name for row in PROVIDERS.values() if row.remote)
+    return tuple(
+        f"{provider}:{name}" for provider in remote for name in table.listed_names(provider)
+    )
+
+
 @functools.cache
 def packaged() -> PriceBook:
     """Return the packaged table alone."""
