@@ -64,6 +64,7 @@ def up(
     from orchestrator.logs.events import note
     from orchestrator.logs.notices import Notices
     from orchestrator.service import index_place
+    from orchestrator.stack.answers import digest
     from orchestrator.stack.options import StackOptions
     from orchestrator.stack.output import PrivateFile
     from orchestrator.stack.up import run_stack
@@ -115,6 +116,7 @@ def up(
             host=host,
             port=port,
             index=str(place),
+            answers=digest(settings, str(place)),
             uploads=uploads or settings.uploads is not None,
             overrides={"POSOLOGY_LOG_FORMAT": LogFormat.JSON.value, **takes},
             # the worker's own timeout, then time to requeue

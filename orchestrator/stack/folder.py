@@ -33,6 +33,9 @@ class StackInfo:
     started: str
     #: version of Posology
     version: str
+    #: digest of what its answers depend on, see :func:`~orchestrator.stack.answers.digest`; ``None``: commands cannot
+    #: use its API
+    answers: str | None = None
 
 
 def write_private(path: Path, text: str) -> None:

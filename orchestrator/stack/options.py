@@ -56,6 +56,8 @@ class StackOptions:
     port: int = 8000
     #: ``None``: by the environment
     index: str | None = None
+    #: digest for :attr:`StackInfo.answers`
+    answers: str | None = None
     #: added to the environment
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: seconds until each part must be ready; workers load their models first

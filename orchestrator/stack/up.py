@@ -139,6 +139,7 @@ async def running_stack(
                 api_url=api_url,
                 started=datetime.now(UTC).isoformat(timespec="seconds"),
                 version=__version__,
+                answers=options.answers,
             )
             workers_ready = options.workers_ready or workers_announced
             api_ready = options.api_ready or api_answers

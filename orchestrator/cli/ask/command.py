@@ -12,6 +12,8 @@ import anyio
 import typer
 from rich.console import Console
 
+from orchestrator.cli.ask.outcome import write_explained, write_job
+from orchestrator.cli.ask.stack import ask_stack, search_stack
 from orchestrator.cli.common import IndexOption, errors, fail
 from orchestrator.cli.index.options import ColumnOptions
 from orchestrator.cli.option_groups import grouped
@@ -22,6 +24,14 @@ from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from posology.corpus.references.columns import Columns
+
+LocalOption = Annotated[
+    bool,
+    typer.Option(
+        "--local",
+        help="Answer in this process, not through a stack that runs with the same settings. Default: false.",
+    ),
+]
 
 
 @grouped
@@ -41,13 +51,15 @@ def ask(
     why: Annotated[
         bool, typer.Option("--why", help="Also explain the decision, step by step.")
     ] = False,
+    local: LocalOption = False,
     output: OutputOptions,
 ) -> None:
     """Answer a question from the index, with verified quotes, or refuse.
 
     With PATH, the files are indexed first; the next question to the same files is answered at once.
+
+    A stack that runs here with the same settings answers as a job, much sooner; see --local.
     """
-    from orchestrator.models import Models
     from orchestrator.question.request import AskRequest
     from posology.llm.accounting import Account
 
@@ -62,13 +74,17 @@ def ask(
             index = _indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
         elif columns.column:
             raise typer.BadParameter("--column needs PATH: it names the columns of files")
+        elif not local and (job := ask_stack(settings, asked, index)) is not None:
+            write_job(job, form, why=why)
+            return
+
+        from orchestrator.models import Models
+
         models = Models(settings.embedder, settings.embedding)
         models.load_ahead()
 
         # while the encoder loads
         from orchestrator.budget import open_budget
-        from orchestrator.cli.ask.explanation import why_answer
-        from orchestrator.cli.output.write import write_answer
         from orchestrator.question.report import ask_output
         from orchestrator.service import open_service
         from posology.budget.ledger.journal import LedgerJournal
@@ -89,9 +105,7 @@ def ask(
                         remaining=budget.remaining(account, asked.max_cost_usd),
                     )
                 )
-            write_answer(out, form)
-            if why and form is Format.TEXT:
-                why_answer(Console(), out)
+            write_explained(out, form, why=why)
 
         anyio.run(run)
 
@@ -126,15 +140,17 @@ def search(
     *,
     index: IndexOption = None,
     options: SearchOptions,
+    local: LocalOption = False,
     output: OutputOptions,
 ) -> None:
     """Show the passages that a question would be answered from, with their places in every ranking.
 
-    No model is called, except a paid embedder of the index.
+    No model is called, except a paid embedder of the index. A stack that runs here with the same settings searches
+    sooner; see --local.
     """
-    from orchestrator.models import Models
+    from orchestrator.cli.output.write import write_search
     from orchestrator.question.report import language_remark
-    from orchestrator.question.request import AskRequest
+    from orchestrator.question.request import AskRequest, SearchRequest
     from posology.text.languages import foreign
 
     form = output.chosen()
@@ -143,12 +159,19 @@ def search(
         request = AskRequest.parse({"question": query, **options.given()}).to_request(settings)
         if language := foreign(request.query.text):
             fail(language_remark(language))
+        if not local:
+            asked = SearchRequest.parse({"query": query, **options.given()})
+            if (found := search_stack(settings, asked, index)) is not None:
+                write_search(found, form)
+                return
+
+        from orchestrator.models import Models
+
         models = Models(settings.embedder, settings.embedding)
         models.load_ahead()
 
         # while the encoder loads
         from orchestrator.budget import open_budget
-        from orchestrator.cli.output.write import write_search
         from orchestrator.question.report import search_output
         from orchestrator.service import open_service
         from posology.budget.ledger.journal import LedgerJournal
