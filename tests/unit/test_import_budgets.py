@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from orchestrator.api.examples import ANSWER, QUEUED
+from tests.support.stub_stack import SEARCH, stub_stack
 
 OURS = ("workers", "orchestrator", "strategies", "policies", "prompts", "posology")
 STORE = "import orchestrator.jobs.store"
@@ -90,4 +94,44 @@ def test_what_a_command_does_not_need_is_not_imported(program: str, unwanted: se
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\n{report}"], capture_output=True, text=True, check=True
     )
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+THROUGH = """
+from orchestrator.environment import prepare_libraries
+prepare_libraries()
+from orchestrator.cli.app import app
+app({arguments}, standalone_mode=False)
+"""
+
+
+@pytest.mark.parametrize("command", ["ask", "search"])
+def test_what_goes_through_a_stack_imports_no_model(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in os.environ:
+        if name.startswith("POSOLOGY_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("POSOLOGY_CONFIG", "off")
+    unwanted = HEAVY | CLIENTS | {"numpy", "onnxruntime", "tokenizers", "pyarrow", "lance"}
+    report = f"import sys; sys.stderr.write(repr(sorted({unwanted!r} & set(sys.modules))))"
+    arguments = [command, "Why?", "--index", "papers"]
+    with stub_stack(tmp_path / ".posology", "papers") as stack:
+        found = {**SEARCH, "query": "Why?"}
+        job = {**QUEUED, "state": "succeeded", "result": ANSWER}
+        stack.replies |= {
+            "GET /healthz": (200, {}),
+            "GET /readyz": (200, {}),
+            "POST /v1/search": (200, found),
+            "POST /v1/jobs": (200, job),
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", f"{THROUGH.format(arguments=arguments)}\n{report}"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
+    assert len(stack.sent) == 2
     assert done.stderr.splitlines()[-1] == "[]"
