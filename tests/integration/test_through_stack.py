@@ -124,7 +124,7 @@ def unchanging(text: str) -> str:
         ["search", QUESTION, "--k", "4", "--since", "1990"],
         ["ask", QUESTION],
         ["ask", QUESTION, "--strategy", "direct", "--form", "yes_no_maybe", "--k", "5"],
-        ["ask", "Why is the sky blue over Neptune?"],
+        ["ask", "Why is the sky blue over Neptune?", "--strategy", "direct"],
     ],
     ids=["search", "ask", "direct", "refused"],
 )

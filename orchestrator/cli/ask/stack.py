@@ -160,6 +160,7 @@ def ask_stack(settings: Settings, asked: AskRequest, index: str | None) -> JobOu
     key = uuid.uuid4().hex
     try:
         # before anything is submitted
+        door.request("GET", "/healthz", seconds=_ALIVE)
         door.request("GET", "/readyz")
         try:
             job = _submitted(door, body, key, _TAKEN)

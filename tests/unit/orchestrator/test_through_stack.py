@@ -34,6 +34,8 @@ QUEUED_JOB = {**QUEUED, "question": QUESTION}
 RUNNING = {**QUEUED_JOB, "state": "running", "started": QUEUED["created"]}
 DONE = {**RUNNING, "state": "succeeded", "result": {**ANSWER, "question": QUESTION}}
 CANCELLED = {**QUEUED_JOB, "state": "cancelled"}
+#: what is asked before a question is submitted
+ALIVE = ["GET /healthz", "GET /readyz"]
 READY = (200, {"status": "ok", "workers": 1})
 ERROR = {
     "type": "ProviderUnreachable", "message": "the provider cannot be reached", "exit_code": 6,
@@ -91,8 +93,8 @@ def test_a_question_is_one_job(stack: StubStack) -> None:
     done = cli("ask", QUESTION, "--json", "--max-cost", "0.5", "--strategy", "direct")
     assert done.exit_code == 0, done.output
     assert AskOutput.model_validate_json(done.stdout) == AskOutput.model_validate(DONE["result"])
-    assert [path.partition("?")[0] for path in stack.paths()] == ["GET /readyz", *["POST /v1/jobs"] * 3]  # fmt: skip
-    first, *others = stack.sent[1:]
+    assert [path.partition("?")[0] for path in stack.paths()] == [*ALIVE, *["POST /v1/jobs"] * 3]  # fmt: skip
+    first, *others = stack.sent[2:]
     assert first.body == {
         "question": QUESTION, "max_cost_usd": "0.5", "strategy": "direct", "retracted": False,
         "deadline_seconds": 86_400.0,
@@ -177,7 +179,7 @@ def test_what_the_stack_does_not_answer_the_command_does(stack: StubStack, reply
 def test_nothing_is_submitted_to_a_stack_without_workers(stack: StubStack, reply: Reply) -> None:
     stack.replies["GET /readyz"] = reply
     assert cli("ask", QUESTION).exit_code == ITSELF
-    assert stack.paths() == ["GET /readyz"]
+    assert stack.paths() == ALIVE
 
 
 def test_a_stack_that_hangs_is_left_after_a_second(
