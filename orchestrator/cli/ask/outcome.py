@@ -33,7 +33,7 @@ def write_job(job: JobOutput, form: Format, *, why: bool) -> None:
 
     Raises:
         Exit: the job has failed, with the status of its error.
-        JobCancelled: somebody has cancelled it.
+        JobCancelled: it was cancelled elsewhere.
     """
     if job.result is not None:
         write_explained(job.result, form, why=why)

@@ -171,7 +171,7 @@ def ask_stack(settings: Settings, asked: AskRequest, index: str | None) -> JobOu
             while not job.state.over:
                 job = _submitted(door, body, key, _HOLD)
         except BaseException:
-            # nobody waits for it any more
+            # its answer would not be read
             with suppress(Unanswered, StoreUnavailable):
                 _withdrawn(door, body, key)
             raise
