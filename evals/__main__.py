@@ -31,6 +31,7 @@ EXPERIMENTS = (
     Experiment(name="overshoot", data=False),
     Experiment(name="estimates", data=False),
     Experiment(name="fuzz_corpus", data=False),
+    Experiment(name="pdf", data=False),
     Experiment(name="sentences"),
     Experiment(name="encoding"),
     Experiment(name="conflicts"),

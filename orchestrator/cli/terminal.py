@@ -22,6 +22,7 @@ from orchestrator.cli.output.sources import (
     facts,
     link,
     outcome,
+    pages,
     warning,
 )
 from orchestrator.cli.output.tables import print_table
@@ -150,7 +151,7 @@ def show_attempts(console: Console, spent: Spending) -> None:
 
 def _cited(one: Cited) -> RenderableType:
     parts: list[RenderableType] = [
-        Text.assemble((f"[{one.number}] ", "bold"), _reference(one.source))
+        Text.assemble((f"[{one.number}] ", "bold"), _reference(one.source, paged=False))
     ]
     for item in one.evidence:
         start = item.start - item.context_start
@@ -159,6 +160,7 @@ def _cited(one: Cited) -> RenderableType:
             safe(item.context[:start]),
             (safe(item.context[start:end]), "bold black on bright_yellow"),
             safe(item.context[end:]),
+            (f"  {pages(item)}" if pages(item) else "", "dim"),
         )
         parts.append(Padding(words, (0, 0, 0, 4)))
     where = ", ".join(f"{item.start}–{item.end}" for item in one.evidence)
@@ -192,9 +194,9 @@ def _position(word: str, position: Position) -> RenderableType:
     return Group(head, *quotes)
 
 
-def _reference(source: Source) -> Text:
+def _reference(source: Source, *, paged: bool = True) -> Text:
     text = Text(safe(source.title) or "(no title)", style="italic")
-    if known := facts(source):
+    if known := facts(source, paged=paged):
         text.append(f"  ({safe(known)})", style="not italic dim")
     if marked := warning(source):
         text.append(f"  {marked}", style="bold red" if source.retracted else "bold yellow")

@@ -317,6 +317,8 @@ def _disagreement(conflict: Conflict, excerpts: Mapping[str, Excerpt]) -> Disagr
 
 def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
     start, end = context(citation, excerpt.sentences)
+    pages = excerpt.passage.pages
+    first, last = (None, None) if pages is None else pages.span(citation.start, citation.end)
     return Evidence(
         passage=source(excerpt.passage),
         start=citation.start,
@@ -324,4 +326,6 @@ def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
         quote=citation.quote,
         context_start=start,
         context=excerpt.passage.text[start:end],
+        page=first,
+        last_page=last,
     )

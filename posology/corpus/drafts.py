@@ -81,13 +81,18 @@ def parts(pieces: Iterable[Piece], *, of: Passage) -> Iterator[Draft]:
 
     Args:
         pieces: texts of the passages, in order.
-        of: the article. Its id becomes the parent; the parts take its other fields, except text and section.
+        of: the article. Its id becomes the parent; the parts take its other fields, except text, section and pages.
     """
     count = 0
     for piece in pieces:
         count += 1
         yield replace(
-            of, id=part_id(of.id, count), text=piece.text, section=piece.section, parent=of.id
+            of,
+            id=part_id(of.id, count),
+            text=piece.text,
+            section=piece.section,
+            pages=piece.pages,
+            parent=of.id,
         )
     if count:
         yield Whole(id=of.id, count=count)

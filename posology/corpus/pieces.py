@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from posology.text.sentences import split
+from posology.types import Pages
 
 #: Words of a passage that is cut from a longer text. The packaged embedder reads 256 tokens of title and text; a word
 #: of a full text is 1.49 tokens (3,482 sections of 298 trial reports) and a title 26 (median): 153 words remain. Of
@@ -23,8 +24,15 @@ class Piece:
     """A text with its section."""
 
     text: str
-    #: path of headings, or a page; ``None``: unknown
+    #: path of headings; ``None``: unknown
     section: str | None = None
+    #: where its pages begin; ``None``: unknown
+    pages: Pages | None = None
+
+    def part(self, start: int, end: int) -> Piece:
+        """Return a part of it, from code point ``start`` to before ``end``."""
+        pages = None if self.pages is None else self.pages.cut(start, end)
+        return replace(self, text=self.text[start:end], pages=pages)
 
 
 def words(text: str) -> int:
@@ -42,39 +50,54 @@ def pack(paragraphs: Iterable[Piece], *, limit: int = WORDS) -> Iterator[Piece]:
         paragraphs: in order; blank ones are passed over.
         limit: words of a passage, 1 or more.
     """
-    held: list[str] = []
+    held: list[Piece] = []
     length = 0
-    section: str | None = None
     for paragraph in paragraphs:
-        for part in _parts(paragraph.text, limit):
-            size = words(part)
-            if held and (paragraph.section != section or length + size > limit):
-                yield Piece(text=BREAK.join(held), section=section)
+        for part in _parts(paragraph, limit):
+            size = words(part.text)
+            if held and (part.section != held[0].section or length + size > limit):
+                yield _joined(held)
                 held, length = [], 0
             held.append(part)
             length += size
-            section = paragraph.section
     if held:
-        yield Piece(text=BREAK.join(held), section=section)
+        yield _joined(held)
 
 
-def _parts(paragraph: str, limit: int) -> Iterator[str]:
+def _joined(pieces: Sequence[Piece]) -> Piece:
+    """Return neighbouring pieces of one section as one."""
+    stretches: list[tuple[int, int]] = []
+    start = 0
+    for piece in pieces:
+        if piece.pages is not None:
+            at = zip(piece.pages.numbers, piece.pages.starts, strict=True)
+            stretches += ((number, start + place) for number, place in at)
+        start += len(piece.text) + len(BREAK)
+    return Piece(
+        text=BREAK.join(piece.text for piece in pieces),
+        section=pieces[0].section,
+        pages=Pages.of(stretches),
+    )
+
+
+def _parts(paragraph: Piece, limit: int) -> Iterator[Piece]:
     """Yield a paragraph, or its sentences in groups of at most ``limit`` words."""
-    total = words(paragraph)
+    text = paragraph.text
+    total = words(text)
     if total <= limit:
         if total:
-            yield paragraph.strip()
+            yield paragraph.part(len(text) - len(text.lstrip()), len(text.rstrip()))
         return
-    sentences = split(paragraph)
+    sentences = split(text)
     aim = total / -(-total // limit)
     start = end = sentences[0].start
     length = 0
     for sentence in sentences:
-        size = words(sentence.of(paragraph))
+        size = words(sentence.of(text))
         # a sentence goes to the part that it brings nearer to an equal share
         if length and (length + size > limit or length + size / 2 > aim):
-            yield paragraph[start:end]
+            yield paragraph.part(start, end)
             start, length = sentence.start, 0
         end = sentence.end
         length += size
-    yield paragraph[start:end]
+    yield paragraph.part(start, end)

@@ -19,7 +19,7 @@ from posology.corpus.items import NoticeKind
 from posology.index import phrases, tokens
 from posology.index.search import filters
 from posology.text.abbreviations import abbreviations
-from posology.types import Encoded, Passage, Phrases, Retrieved, Sentence
+from posology.types import Encoded, Pages, Passage, Phrases, Retrieved, Sentence
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ TABLE = "passages"
 STORED = (
     "id", "title", "document", "pmid", "journal", "year", "publication_types", "mesh",
     "retracted", "source", "concern", "doi", "pmcid", "published", "languages", "trials", "same_work",
-    "parent", "section", "authors", "vector", "starts", "ends", "sentence_vectors",
+    "parent", "section", "authors", "pages", "vector", "starts", "ends", "sentence_vectors",
     "phrases", "tokens",
 )  # fmt: skip
 
@@ -45,7 +45,7 @@ _AS_IS = (
     "published", "languages", "trials", "same_work", "parent", "section", "authors",
 )  # fmt: skip
 #: columns that indices of earlier versions lack; there, these fields have their defaults
-ADDED = ("authors",)
+ADDED = ("authors", "pages")
 
 #: minimum number of letters and digits of two passages that are considered copies if all of them agree
 SHORTEST_COPY = 200
@@ -139,6 +139,8 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("parent", pa.string()),
         pa.field("section", pa.string()),
         pa.field("authors", strings),
+        # see `Pages.flat`
+        pa.field("pages", pa.list_(pa.int32())),
         pa.field("vector", pa.list_(pa.float32(), meta.dim), nullable=False),
         pa.field("starts", pa.list_(pa.int32())),
         pa.field("ends", pa.list_(pa.int32())),
@@ -212,6 +214,7 @@ def to_arrow(
             for p, found in zip(passages, kinds, strict=True)
         ],
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors), dim),
+        "pages": [None if p.pages is None else p.pages.flat for p in passages],
         "starts": [[s.start for s in row.sentences] for row in rows],
         "ends": [[s.end for s in row.sentences] for row in rows],
         "sentence_vectors": [quantise(row.encoded.sentence_vectors).tobytes() for row in rows],
@@ -247,6 +250,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
         if name not in ("vector", "sentence_vectors", "phrases", "tokens")
     }
     given = {name: plain[name] for name in _AS_IS if name in plain}
+    pages = plain.get("pages", [None] * table.num_rows)
     annotated = phrases.decode(column["phrases"])
     coded = tokens.decode(column["tokens"])
     rows = []
@@ -256,6 +260,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
             id=plain["id"][i],
             text=plain["document"][i][len(plain["title"][i]) + 1 :],
             title=plain["title"][i],
+            pages=Pages.read(pages[i]),
             **{
                 name: _value(values[i])
                 for name, values in given.items()

@@ -96,6 +96,10 @@ class Source(Published):
     """Heading of that part; null: none."""
     authors: tuple[str, ...] = ()
     """Authors, as `Family, Given` or the name of a group; at most 100, then `et al.`. Empty: unknown."""
+    page: int | None = None
+    """First page of the passage in its file, counted from 1 as viewers do; null: unknown, as of all formats but PDF."""
+    last_page: int | None = None
+    """Its last page; null: unknown."""
 
 
 class PassageOutput(Published):
@@ -130,6 +134,11 @@ class Evidence(Published):
     """First code point of the sentences around the quote."""
     context: str
     """Whole sentences around the quote, so that nothing near it is hidden."""
+    page: int | None = None
+    """Page of the file on which the quote begins, counted from 1 as viewers do; null: unknown, as of all formats but
+    PDF."""
+    last_page: int | None = None
+    """Page on which the quote ends; null: unknown."""
 
 
 class Position(Published):

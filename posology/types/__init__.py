@@ -64,6 +64,7 @@ from posology.types.literature import (
     TokenVectors,
 )
 from posology.types.money import Balance, Grouping, Limits, Reservation, Scope, Taken
+from posology.types.pages import Pages
 from posology.types.partitions import Extract, Extraction, Failure, Finding, Partition, Reduction
 
 __all__ = [
@@ -108,6 +109,7 @@ __all__ = [
     "Opening",
     "Option",
     "Outcome",
+    "Pages",
     "Partition",
     "Passage",
     "Phrases",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from posology.types.pages import Pages
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -103,6 +105,18 @@ class Passage:
     section: str | None = None
     #: ``Family, Given``, or the name of a group, see :mod:`posology.text.names`; empty: unknown
     authors: tuple[str, ...] = ()
+    #: where the pages of its file begin in :attr:`text`; ``None``: unknown, as of all formats but PDF
+    pages: Pages | None = None
+
+    @property
+    def page(self) -> int | None:
+        """Return the first page of its text; ``None``: unknown."""
+        return None if self.pages is None else min(self.pages.numbers)
+
+    @property
+    def last_page(self) -> int | None:
+        """Return the last page of its text; ``None``: unknown."""
+        return None if self.pages is None else max(self.pages.numbers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

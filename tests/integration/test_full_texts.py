@@ -12,7 +12,7 @@ from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder
 from posology.text.quotes import Claimed, verify
-from posology.types import Passage
+from posology.types import Pages, Passage
 from tests.support import pubmed_files
 from tests.support.literature import SAMPLES, jats
 from tests.support.pubmed_files import Citation
@@ -121,10 +121,12 @@ def test_every_format_of_a_folder_is_read_and_its_quotes_verify(
     found = passages(index)
     assert {p.source for p in found} >= {"pmc", "text", "pdf"}
     assert not any("No literature" in p.text for p in found)
-    by_section = {p.section: p for p in found}
+    (leaflet,) = (p for p in found if p.source == "pdf")
     told = verify(
-        [Claimed(passage_id=by_section["page 1"].id, quote="helped in this trial")],
+        [Claimed(passage_id=leaflet.id, quote="helped in this trial")],
         {p.id: p.text for p in found},
     )
     assert not told.dropped
-    assert [one.passage_id for one in told.citations] == [by_section["page 1"].id]
+    assert [one.passage_id for one in told.citations] == [leaflet.id]
+    # as it was stored
+    assert leaflet.pages == Pages(numbers=(1,), starts=(0,))

@@ -71,7 +71,7 @@ FIELDS: dict[str, object] = {
     "shard": "0f3a",
     "tries": 3,
     "queue": "posology.ingest",
-    "package": "pypdf",
+    "package": "pypdfium2",
 }
 
 

@@ -1,7 +1,8 @@
 """Citations for reference managers: RIS, BibTeX and CSL JSON.
 
 Only articles that were quoted (of an answer) or listed (of a search) are cited, each once. What their source did not say is
-left out; PMID and DOI let a reference manager complete it.
+left out; PMID and DOI let a reference manager complete it. The formats' own fields of pages are those of the article in its
+journal: pages of a file that quotes stand on are in the note.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 from orchestrator.cli.output.formats import Format
-from orchestrator.cli.output.sources import articles, link, warning
+from orchestrator.cli.output.sources import articles, link, pages, warning
 from orchestrator.cli.output.words import safe
-from posology.published.answers import Source
+from posology.published.answers import Evidence, Source
 from posology.text.names import MORE, parts_of
 
 _TEX = MappingProxyType(
@@ -34,36 +35,54 @@ _TEX = MappingProxyType(
 )
 
 
-def citations(sources: Iterable[Source], form: Format) -> str:
-    """Return the citations of sources in a format; empty without sources, or an empty list in CSL JSON."""
-    return _FORMS[form](articles(sources))
+_NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
-def ris(sources: Iterable[Source]) -> str:
-    """Return RIS records."""
-    return "\n".join("".join(f"{tag}  - {_line(value)}\n" for tag, value in _ris(one)) for one in sources)  # fmt: skip
+def citations(of: Iterable[Source | Evidence], form: Format) -> str:
+    """Return the citations of passages or quotes in a format; empty without any, or an empty list in CSL JSON.
+
+    The notes of quoted articles name the pages of the quotes, where they are known.
+    """
+    given = list(of)
+    quoted: dict[str, dict[str, None]] = {}
+    for one in given:
+        if isinstance(one, Evidence) and (where := pages(one)):
+            quoted.setdefault(_article(one.passage), {})[where] = None
+    sources = (one.passage if isinstance(one, Evidence) else one for one in given)
+    return _FORMS[form](articles(sources), {name: ", ".join(some) for name, some in quoted.items()})
 
 
-def bibtex(sources: Iterable[Source]) -> str:
-    """Return BibTeX entries; their keys are the passages' ids in letters and digits."""
+def ris(sources: Iterable[Source], quoted: Mapping[str, str] = _NOWHERE) -> str:
+    """Return RIS records.
+
+    Args:
+        sources: the articles.
+        quoted: pages of quotes by the article's id.
+    """
+    return "\n".join("".join(f"{tag}  - {_line(value)}\n" for tag, value in _ris(one, quoted)) for one in sources)  # fmt: skip
+
+
+def bibtex(sources: Iterable[Source], quoted: Mapping[str, str] = _NOWHERE) -> str:
+    """Return BibTeX entries; their keys are the passages' ids in letters and digits. See :func:`ris`."""
     used: dict[str, int] = {}
     entries = []
     for one in sources:
-        key = re.sub(r"[^A-Za-z0-9]+", "_", one.parent or one.id).strip("_") or "passage"
+        key = re.sub(r"[^A-Za-z0-9]+", "_", _article(one)).strip("_") or "passage"
         used[key] = used.get(key, 0) + 1
         if used[key] > 1:
             key = f"{key}_{used[key]}"
-        fields = "".join(f"  {name} = {{{value}}},\n" for name, value in _bibtex(one))
+        fields = "".join(f"  {name} = {{{value}}},\n" for name, value in _bibtex(one, quoted))
         entries.append(f"@{'article' if one.journal else 'misc'}{{{key},\n{fields}}}\n")
     return "\n".join(entries)
 
 
-def csl(sources: Iterable[Source]) -> str:
-    """Return a list in CSL JSON."""
-    return json.dumps([dict(_csl(one)) for one in sources], ensure_ascii=False, indent=2) + "\n"
+def csl(sources: Iterable[Source], quoted: Mapping[str, str] = _NOWHERE) -> str:
+    """Return a list in CSL JSON. See :func:`ris`."""
+    found = [dict(_csl(one, quoted)) for one in sources]
+    return json.dumps(found, ensure_ascii=False, indent=2) + "\n"
 
 
-def _ris(source: Source) -> Iterator[tuple[str, str]]:
+def _ris(source: Source, quoted: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     # the type comes first and the end last, by the format
     yield "TY", "JOUR" if source.journal else "GEN"
     yield from _given(
@@ -76,12 +95,12 @@ def _ris(source: Source) -> Iterator[tuple[str, str]]:
         ("AN", source.pmid),
         ("C2", source.pmcid),
         ("UR", link(source)),
-        ("N1", warning(source)),
+        ("N1", _note(source, quoted)),
     )
     yield "ER", ""
 
 
-def _bibtex(source: Source) -> Iterator[tuple[str, str]]:
+def _bibtex(source: Source, quoted: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     def verbatim(text: str | None) -> str | None:
         # addresses are not typeset, but their braces must balance
         return text and _line(text).replace("{", "%7B").replace("}", "%7D")
@@ -97,7 +116,7 @@ def _bibtex(source: Source) -> Iterator[tuple[str, str]]:
         ("pmid", verbatim(source.pmid)),
         ("pmcid", verbatim(source.pmcid)),
         ("url", verbatim(link(source))),
-        ("note", warning(source)),
+        ("note", _note(source, quoted)),
     )
 
 
@@ -119,8 +138,8 @@ def _tex(text: str) -> str:
     return "".join(_TEX.get(letter, letter) for letter in _line(text))
 
 
-def _csl(source: Source) -> Iterator[tuple[str, Any]]:
-    yield "id", source.parent or source.id
+def _csl(source: Source, quoted: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    yield "id", _article(source)
     yield "type", "article-journal" if source.journal else "document"
     date = source.published or (str(source.year) if source.year is not None else "")
     yield from _given(
@@ -130,13 +149,22 @@ def _csl(source: Source) -> Iterator[tuple[str, Any]]:
         ("PMID", source.pmid),
         ("PMCID", source.pmcid),
         ("URL", link(source)),
-        ("note", warning(source)),
+        ("note", _note(source, quoted)),
     )
     if source.authors:
         yield "author", [_csl_name(name) for name in source.authors]
     parts = [int(part) for part in date.split("-") if part.isdigit()]
     if parts:
         yield "issued", {"date-parts": [parts]}
+
+
+def _article(source: Source) -> str:
+    return source.parent or source.id
+
+
+def _note(source: Source, quoted: Mapping[str, str]) -> str:
+    where = quoted.get(_article(source))
+    return "; ".join(filter(None, (warning(source), where and f"quoted from {where} of the file")))
 
 
 def _given(*fields: tuple[str, str | None]) -> Iterator[tuple[str, str]]:
@@ -147,6 +175,6 @@ def _line(text: str) -> str:
     return " ".join(safe(text).split())
 
 
-_FORMS: Mapping[Format, Callable[[Iterable[Source]], str]] = MappingProxyType(
+_FORMS: Mapping[Format, Callable[[Iterable[Source], Mapping[str, str]], str]] = MappingProxyType(
     {Format.RIS: ris, Format.BIBTEX: bibtex, Format.CSL: csl}
 )

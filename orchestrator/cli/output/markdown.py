@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, warning
+from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, pages, warning
 from orchestrator.cli.output.words import coverage_text, footer, safe
 from posology.published.answers import AskOutput, PassageOutput, Source
 
@@ -50,10 +50,11 @@ def _answer(out: AskOutput) -> Iterator[str]:
         yield re.sub(r"\\\[(\d[^\\\[\]]*)\\\]", r"[\1]", escaped(body))
     for one in cited(out):
         yield ""
-        yield f"{one.number}. {_heading(one.source)}"
+        yield f"{one.number}. {_heading(one.source, paged=False)}"
         for item in one.evidence:
             yield ""
-            yield f"   > {escaped(item.quote)}"
+            where = f" ({pages(item)})" if pages(item) else ""
+            yield f"   > {escaped(item.quote)}{where}"
     for conflict in out.conflicts:
         yield ""
         yield f"**Sources disagree:** {escaped(conflict.claim)} ({escaped(conflict.how)})"
@@ -84,10 +85,10 @@ def _search(out: SearchOutput) -> Iterator[str]:
     yield f"<sub>{escaped(f'{out.mode}, index {out.index}')}</sub>"
 
 
-def _heading(source: Source) -> str:
+def _heading(source: Source, *, paged: bool = True) -> str:
     title = escaped(source.title or "(no title)")
     address = link(source)
     named = f"[{title}](<{address}>)" if address else f"*{title}*"
     marked = f" **{warning(source)}**" if warning(source) else ""
-    known = escaped(facts(source))
+    known = escaped(facts(source, paged=paged))
     return f"{named}{f' ({known})' if known else ''} `{safe(source.id)}`{marked}"

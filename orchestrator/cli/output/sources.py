@@ -79,14 +79,29 @@ def link(source: Source) -> str | None:
     return None
 
 
-def facts(source: Source) -> str:
-    """Return authors, journal, year, identifier, publication types and section, as far as known."""
+def pages(of: Source | Evidence) -> str:
+    """Return the pages of a passage or a quote, ``p. 3`` or ``pp. 3–4``; empty: unknown."""
+    if of.page is None:
+        return ""
+    if of.last_page in (None, of.page):
+        return f"p. {of.page}"
+    return f"pp. {of.page}–{of.last_page}"
+
+
+def facts(source: Source, *, paged: bool = True) -> str:
+    """Return authors, journal, year, identifier, publication types, section and pages, as far as known.
+
+    Args:
+        source: the passage.
+        paged: whether to include the pages; not where each quote names its own.
+    """
     known: list[str] = [
         byline(source.authors),
         " ".join(filter(None, (source.journal, str(source.year) if source.year else ""))),
         f"PMID {source.pmid}" if source.pmid else "",
         *source.publication_types,
         source.section or "",
+        pages(source) if paged else "",
     ]
     return ", ".join(filter(None, known))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, warning
+from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, pages, warning
 from orchestrator.cli.output.words import coverage_text, footer, place, safe
 from posology.index.search.filters import describe
 from posology.published.answers import (
@@ -38,9 +38,9 @@ def passage_as_text(out: PassageOutput) -> str:
     return _joined(_passage(out))
 
 
-def heading(source: Source) -> str:
-    """Return title, facts and warning of a source in one line."""
-    known = facts(source)
+def heading(source: Source, *, paged: bool = True) -> str:
+    """Return title, facts and warning of a source in one line; see :func:`facts`."""
+    known = facts(source, paged=paged)
     return "  ".join(
         filter(None, (source.title or "(no title)", f"({known})" if known else "", warning(source)))
     )
@@ -59,9 +59,10 @@ def _answer(out: AskOutput, title: str | None) -> Iterator[str]:
         yield body
     for one in cited(out):
         yield ""
-        yield f"[{one.number}] {heading(one.source)}"
+        yield f"[{one.number}] {heading(one.source, paged=False)}"
         for item in one.evidence:
-            yield f"{_INDENT}“{_line(item.quote)}”"
+            where = f" ({pages(item)})" if pages(item) else ""
+            yield f"{_INDENT}“{_line(item.quote)}”{where}"
         where = ", ".join(f"{item.start}–{item.end}" for item in one.evidence)
         yield f"{_INDENT}{'  '.join(filter(None, (link(one.source), one.source.id)))}  characters {where}"
     for conflict in out.conflicts:
@@ -90,6 +91,7 @@ def _passage(out: PassageOutput) -> Iterator[str]:
         "PMCID": source.pmcid,
         "published": source.published,
         "part of": source.parent,
+        "pages": pages(source),
         "trials": ", ".join(source.trials),
         "MeSH": "; ".join(out.mesh),
         "languages": ", ".join(out.languages),

@@ -31,7 +31,7 @@ def write_answer(out: AskOutput, form: Format) -> None:
         case _:
             from orchestrator.cli.output.citations import citations
 
-            _write(citations((item.passage for item in out.evidence), form))
+            _write(citations(out.evidence, form))
 
 
 def write_search(out: SearchOutput, form: Format) -> None:

@@ -12,9 +12,9 @@ from typing import IO, Any
 from posology.corpus import decoding
 from posology.corpus.documents.html import Unreadable, article
 from posology.corpus.documents.markup import Page, page_of
-from posology.corpus.drafts import Broken, Draft, counted, placed
-from posology.corpus.items import Item, sentence
-from posology.errors import ReaderUnavailable
+from posology.corpus.drafts import Broken, Draft
+from posology.corpus.items import sentence
+from posology.corpus.optional import OptionalReader
 
 SUFFIXES = (".docx",)
 #: bytes of a file's XML, unpacked, which is held whole; pictures are not read
@@ -37,38 +37,12 @@ _STYLES = "\n".join(
 )
 
 
-def require() -> None:
-    """Check that mammoth is installed.
-
-    Raises:
-        ReaderUnavailable: it is not.
-    """
-    decoding.require("mammoth", package="mammoth", extra="word", files="Word files")
-
-
-def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """Return the passages of one document; see :mod:`posology.corpus.items`.
+def _drafts(path: Path) -> Iterator[Draft]:
+    """Yield the passages of one document as the parts of one article.
 
     Tracked insertions are read and deletions are not; headers, comments and pictures are not read either. A file whose
     XML is larger than :data:`MAX_BYTES`, or declares entities, is a bad file.
-
-    Raises:
-        ReaderUnavailable: mammoth is not installed.
     """
-    require()
-    return placed(_drafts(path), path=path, after=after)
-
-
-def count(path: Path) -> int:
-    """Return the number of passages; 0 if mammoth is not installed."""
-    try:
-        require()
-    except ReaderUnavailable:
-        return 0
-    return counted(_drafts(path))
-
-
-def _drafts(path: Path) -> Iterator[Draft]:
     try:
         with path.open("rb") as stream:
             page = _page(_copied(stream))
@@ -79,6 +53,12 @@ def _drafts(path: Path) -> Iterator[Draft]:
         yield Broken(reason=decoding.message(error))
         return
     yield from article(page, path, source="word", suffixes=SUFFIXES)
+
+
+READER = OptionalReader(
+    drafts=_drafts, module="mammoth", package="mammoth", extra="word", files="Word files"
+)
+read, count, require = READER.read, READER.count, READER.require
 
 
 def _copied(stream: IO[bytes]) -> IO[bytes]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from posology.index.connection import translated
 from posology.index.schema import FORMAT, STORED, Meta, Row, arrow_schema, from_arrow, to_arrow
-from posology.types import Passage, Retrieved
+from posology.types import Pages, Passage, Retrieved
 
 _PREFIX = "shard-"
 _META = b"posology.shard"
@@ -184,4 +184,6 @@ def _rows(name: str) -> str:
 
 def _passage(fields: dict[str, Any]) -> Passage:
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in fields.items()}
+    if pages := values.get("pages"):
+        values["pages"] = Pages(**{name: tuple(places) for name, places in pages.items()})
     return Passage(**values)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
+import resource
 import sys
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -8,10 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evals.pdf import Score, score
+from evals.pdf_samples import NAMES, sample
 from posology.corpus import pdf
 from posology.corpus.items import Item, Parts, Record
-from posology.corpus.lines import joined
+from posology.corpus.pdf import process
+from posology.corpus.pdf.lines import joined, learn
 from posology.errors import BadFile, BadRecord, ReaderUnavailable
+from posology.types import Pages, Passage
 from tests.support.growth import MOST, growth
 from tests.support.literature import pdf as make_pdf
 
@@ -22,73 +29,69 @@ def write(folder: Path, *pages: list[str], title: str = "") -> Path:
     return path
 
 
-def shown(path: Path) -> list[tuple[str | None, str]]:
-    return [
-        (item.passage.section, item.passage.text)
-        for item in pdf.read(path)
-        if isinstance(item, Record)
-    ]
+def passages(path: Path) -> list[Passage]:
+    return [item.passage for item in pdf.read(path) if isinstance(item, Record)]
+
+
+def texts(path: Path) -> list[str]:
+    return [passage.text for passage in passages(path)]
 
 
 def test_pages_become_parts_of_one_article(tmp_path: Path) -> None:
     folder = tmp_path / "leaflets"
     folder.mkdir()
     path = write(folder, ["Salt (plain) helped", "some."], ["It ended."])
-    first, second, last = pdf.read(path)
+    first, last = pdf.read(path)
     assert isinstance(first, Record)
     passage = first.passage
     assert passage.id == "file:leaflets/a_leaflet.pdf#1"
     assert passage.parent == "file:leaflets/a_leaflet.pdf"
-    assert passage.text == "Salt (plain) helped some."
-    assert (passage.title, passage.section, passage.source) == ("a leaflet", "page 1", "pdf")
-    assert isinstance(second, Record)
-    assert second.passage.section == "page 2"
-    assert last == Parts(id=passage.parent, count=2, path=path, line=3)
+    assert passage.text == "Salt (plain) helped some.\n\nIt ended."
+    assert (passage.title, passage.section, passage.source) == ("a leaflet", None, "pdf")
+    assert passage.pages == Pages(numbers=(1, 2), starts=(0, 27))
+    assert (passage.page, passage.last_page) == (1, 2)
+    assert last == Parts(id=passage.parent, count=1, path=path, line=2)
 
 
-def test_a_sentence_over_the_end_of_a_page_is_the_next_pages(tmp_path: Path) -> None:
+def test_a_sentence_goes_on_over_the_end_of_a_page(tmp_path: Path) -> None:
     path = write(tmp_path, ["It began. Half of them"], ["were well. The end."], ["No stop here"])
-    assert shown(path) == [
-        ("page 1", "It began."),
-        ("page 2", "Half of them were well. The end."),
-        ("page 3", "No stop here"),
-    ]
+    (passage,) = passages(path)
+    assert passage.text == "It began. Half of them were well. The end.\n\nNo stop here"
+    assert passage.pages == Pages(numbers=(1, 2, 3), starts=(0, 23, 44))
 
 
 def test_the_title_is_taken_if_the_first_page_shows_it(tmp_path: Path) -> None:
     page = ["The use of salt", "in water", "It helped."]
-    (record, _) = pdf.read(write(tmp_path, page, title="The Use of Salt in Water"))
-    assert isinstance(record, Record)
-    assert record.passage.title == "The Use of Salt in Water"
-    (record, _) = pdf.read(write(tmp_path, page, title="Microsoft Word - draft3.doc"))
-    assert isinstance(record, Record)
-    assert record.passage.title == "a leaflet"
+    (passage,) = passages(write(tmp_path, page, title="The Use of Salt in Water"))
+    assert passage.title == "The Use of Salt in Water"
+    (passage,) = passages(write(tmp_path, page, title="Microsoft Word - draft3.doc"))
+    assert passage.title == "a leaflet"
 
 
 def test_running_heads_and_page_numbers_go(tmp_path: Path) -> None:
     pages = [["Notes on salt 2001", f"Page says {word}.", str(i)] for i, word in enumerate("abcd")]
-    assert shown(write(tmp_path, *pages)) == [
-        (f"page {i}", f"Page says {word}.") for i, word in enumerate("abcd", start=1)
-    ]
+    assert texts(write(tmp_path, *pages)) == ["\n\n".join(f"Page says {word}." for word in "abcd")]
 
 
 def test_what_repeats_on_two_pages_or_within_them_stays(tmp_path: Path) -> None:
     pages = [["Salt helps.", "One.", "Salt helps.", "Two.", "End."] for _ in range(2)]
-    assert shown(write(tmp_path, *pages))[0][1].count("Salt helps.") == 2
+    assert texts(write(tmp_path, *pages))[0].count("Salt helps.") == 4
     middle = [[f"First {w}.", f"Next {w}.", "Same.", f"Near {w}.", f"Last {w}."] for w in "abcde"]
-    assert all("Same." in text for _, text in shown(write(tmp_path, *middle)))
+    assert texts(write(tmp_path, *middle))[0].count("Same.") == 5
 
 
 def test_pages_that_are_all_alike_stay(tmp_path: Path) -> None:
-    assert len(shown(write(tmp_path, *[["Salt helps."]] * 4))) == 4
+    (passage,) = passages(write(tmp_path, *[["Salt helps."]] * 4))
+    assert passage.text.count("Salt helps.") == 4
+    assert passage.pages is not None
+    assert passage.pages.numbers == (1, 2, 3, 4)
 
 
 def test_a_long_page_is_cut_between_sentences(tmp_path: Path) -> None:
     lines = [f"Line {i} says that salt was given to all of them." for i in range(40)]
-    found = shown(write(tmp_path, lines))
+    found = texts(write(tmp_path, lines))
     assert len(found) > 1
-    assert " ".join(text for _, text in found) == " ".join(lines)
-    assert {page for page, _ in found} == {"page 1"}
+    assert " ".join(" ".join(found).split()) == " ".join(lines)
 
 
 def _bad(items: list[Item]) -> BadFile:
@@ -105,7 +108,7 @@ def test_pictures_only_is_a_bad_file(tmp_path: Path) -> None:
 def test_what_is_no_pdf_is_a_bad_file(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
     path.write_bytes(b"hello")
-    assert _bad(list(pdf.read(path))).reason.startswith("damaged: ")
+    assert _bad(list(pdf.read(path))).reason.startswith("damaged")
 
 
 @pytest.mark.parametrize("algorithm", ["RC4-128", "AES-256"])
@@ -121,20 +124,21 @@ def test_a_file_with_a_password_is_a_bad_file_and_one_without_is_read(
         writer.write(tmp_path / name)
     bad = _bad(list(pdf.read(tmp_path / "closed.pdf")))
     assert bad.reason == "encrypted: remove its password"
-    assert shown(tmp_path / "open.pdf") == [("page 1", "Salt helps.")]
+    assert texts(tmp_path / "open.pdf") == ["Salt helps."]
 
 
 def test_a_page_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     path = tmp_path / "a.pdf"
-    first, one, two, three = make_pdf([["One."], ["Two."], ["Three."]]).split(b"/F1 3 0 R")
-    damaged = first.replace(b"3 0 obj\n<< /Type", b"3 0 obj\n< /Type")
-    # of the three pages only the second still has the damaged font
-    path.write_bytes(damaged + b"/F1 7" + one + b"/F1 3 0 R" + two + b"/F1 7" + three)
+    content = make_pdf([["One."], ["Two."], ["Three."]])
+    # the second page, the object after its content, is no dictionary
+    first, middle = content.split(b"\n7 0 obj\n")
+    _, rest = middle.split(b"endobj", 1)
+    path.write_bytes(first + b"\n7 0 obj\n(no page)\nendobj" + rest)
     bad, *records, parts = pdf.read(path)
     assert isinstance(bad, BadRecord)
     assert (bad.record, bad.line) == ("page 2", 1)
     assert bad.reason.startswith("cannot be read: ")
-    assert [r.passage.section for r in records if isinstance(r, Record)] == ["page 1", "page 3"]
+    assert [r.passage.text for r in records if isinstance(r, Record)] == ["One.\n\nThree."]
     assert isinstance(parts, Parts)
 
 
@@ -147,18 +151,78 @@ def test_files_beyond_the_bounds_are_not_read(
         ("MAX_PAGES", 1, "got 2"),
         ("MAX_BYTES", 100, "100 bytes"),
     ):
-        monkeypatch.setattr(pdf, name, value)
-        assert reason in _bad(list(pdf.read(path))).reason
+        with monkeypatch.context() as patch:
+            patch.setattr(process, name, value)
+            assert reason in _bad(list(pdf.read(path))).reason
 
 
-def test_without_pypdf_an_error_says_what_to_install(
+def test_a_page_of_too_many_characters_is_a_bad_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MAX_PAGE", 5)
+    bad, good, _ = pdf.read(write(tmp_path, ["One long page."], ["Two."]))
+    assert isinstance(bad, BadRecord)
+    assert "got 14" in bad.reason
+    assert isinstance(good, Record)
+
+
+def _bomb(tmp_path: Path, size: int) -> Path:
+    """A page whose content is ``size`` MiB when unpacked, and a thousandth of that before."""
+    packer = zlib.compressobj(9)
+    packed = b"".join(packer.compress(b"0 " * (1 << 19)) for _ in range(size)) + packer.flush()
+    page = make_pdf([["One."]])
+    start = page.index(b"<< /Length")
+    head = f"<< /Length {len(packed)} /Filter /FlateDecode >>\nstream\n".encode()
+    path = tmp_path / "bomb.pdf"
+    path.write_bytes(page[:start] + head + packed + page[page.index(b"\nendstream") :])
+    return path
+
+
+def test_what_is_too_large_unpacked_is_a_bad_file_and_this_process_stays_small(
+    tmp_path: Path,
+) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    items = list(pdf.read(_bomb(tmp_path, 1_500)))
+    assert not any(isinstance(item, Record) for item in items)
+    assert isinstance(items[0], BadFile | BadRecord)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [("MAX_SECONDS", 0, "processor time"), ("MAX_MEMORY", 1 << 24, "PDFium")],
+)
+def test_the_process_of_pdfium_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int, reason: str
+) -> None:
+    monkeypatch.setattr(process, name, value)
+    assert reason in _bad(list(pdf.read(write(tmp_path, ["One."] * 40)))).reason
+
+
+def test_a_crash_of_pdfium_is_a_bad_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crashing = tmp_path / "crashing.py"
+    crashing.write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    monkeypatch.setattr(process, "_SCRIPT", crashing)
+    assert "SIGSEGV" in _bad(list(pdf.read(write(tmp_path, ["One."])))).reason
+
+
+def test_a_reading_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
+    path = write(tmp_path, *[["One."] * 40] * 50)
+    found = process.glyphs(path)
+    next(found.pages)
+    found.pages.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_without_pdfium_an_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path, ["One."])
-    monkeypatch.setitem(sys.modules, "pypdf", None)
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(ReaderUnavailable, match=r"pip install 'posology\[pdf\]'") as caught:
         pdf.read(path)
-    assert caught.value.package == "pypdf"
+    assert caught.value.package == "pypdfium2"
     assert pdf.count(path) == 0
 
 
@@ -181,27 +245,45 @@ def test_without_pypdf_an_error_says_what_to_install(
     ],
 )
 def test_divided_words_are_put_together(lines: list[str], text: str) -> None:
-    assert joined(lines, Counter()) == text
+    assert paragraph(lines)[0] == text
+
+
+def paragraph(lines: list[str]) -> tuple[str, list[int]]:
+    known: Counter[str] = Counter()
+    learn(lines, known)
+    return joined(lines, known)
 
 
 @given(st.lists(st.text("abC-. 1", min_size=1, max_size=12).map(str.strip).filter(bool)))
 @settings(deadline=None)
-def test_only_hyphens_are_lost(lines: list[str]) -> None:
+def test_only_hyphens_are_lost_and_lines_are_where_they_begin(lines: list[str]) -> None:
     def bare(text: str) -> str:
         return text.replace("-", "").replace(" ", "")
 
-    assert bare(joined(lines, Counter())) == bare("".join(lines))
+    text, starts = paragraph(lines)
+    assert bare(text) == bare("".join(lines))
+    for line, start in zip(lines, starts, strict=True):
+        assert text[start:].startswith(line.removesuffix("-"))
 
 
 def test_lines_without_end_take_time_in_proportion(tmp_path: Path) -> None:
     def join(characters: int) -> None:
         long = "a" * characters
-        assert joined([long, "b"], Counter()) == f"{long} b"
+        assert paragraph([long, "b"])[0] == f"{long} b"
 
     def look(characters: int) -> None:
         slashes = "1" + "/" * characters + "x"
-        ((_, text),) = shown(write(tmp_path, [slashes]))
-        assert text == slashes
+        assert texts(write(tmp_path, [slashes])) == [slashes]
 
     assert growth(join, 25_000) < MOST
-    assert growth(look, 12_500) < MOST
+    assert growth(look, 8_000) < MOST
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_known_text_is_read(tmp_path: Path, name: str) -> None:
+    made = sample(name)
+    found = score(made, pdf.read, tmp_path / "a_file.pdf")
+    if not made.sentences:
+        assert found.refused
+        return
+    assert found == Score(title=True, sentences=1.0, pages=1.0, refused=None)

@@ -20,7 +20,7 @@ from posology.index.schema import (
 )
 from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
-from posology.types import Passage
+from posology.types import Pages, Passage
 
 META = Meta(format=4, embedder="hash-16", dim=16, splitter=1, created="2026-01-01T00:00:00+00:00")
 
@@ -47,6 +47,7 @@ PASSAGES = st.builds(
     parent=st.none() | WORDS,
     section=st.none() | WORDS,
     authors=st.lists(WORDS, max_size=3).map(tuple),
+    pages=st.none() | st.just(Pages(numbers=(2, 3, 2), starts=(0, 1, 7))),
 )
 
 
@@ -109,6 +110,7 @@ def test_a_digest_changes_with_every_field_and_with_the_vector() -> None:
         replace(passage, parent="x"),
         replace(passage, section="x"),
         replace(passage, authors=("x",)),
+        replace(passage, pages=Pages(numbers=(3,), starts=(0,))),
     ]
     assert len(others) == len(Passage.__dataclass_fields__)
     digests = [digest(passage), digest(passage, b"v"), *map(digest, others)]
@@ -142,3 +144,7 @@ def test_a_passage_without_authors_has_the_digest_that_earlier_versions_stored()
         digest(Passage(id="p:1", text="Salt.", authors=("Doe, A",)))
         != "19a93e5288dd4e669e141782106f522c"
     )
+
+
+def test_a_digest_of_a_passage_without_pages_is_that_of_before_pages_were_known() -> None:
+    assert digest(Passage(id="p:1", text="Salt helps.")) == "414b0d58e753efddbe381d91244a1109"

@@ -21,7 +21,7 @@ from posology.index import store
 from posology.index.schema import TABLE
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder
-from posology.types import Passage
+from posology.types import Pages, Passage
 
 if TYPE_CHECKING:
     from tests.unit.index.conftest import MakeRows
@@ -220,6 +220,20 @@ def test_another_format_is_refused(index: Index, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(store, "FORMAT", 99)
     with pytest.raises(IndexMismatch, match="build a new"):
         Index.open(index.uri)
+
+
+def test_an_index_without_pages_is_read_and_gets_them_when_it_is_written(
+    index: Index, make_rows: MakeRows
+) -> None:
+    index.upsert(make_rows([ASPIRIN]))
+    # as the tables of before were
+    index.connection.open_table(TABLE).drop_columns(["pages"])
+    old = Index.open(index.uri)
+    assert old.newest().fetch(["p:1"])[0].passage == ASPIRIN
+    paged = replace(STATIN, pages=Pages(numbers=(3, 4), starts=(0, 8)))
+    old.upsert(make_rows([paged]))
+    found = Index.open(index.uri).newest().fetch(["p:1", "p:2"])
+    assert [one.passage for one in found] == [ASPIRIN, paged]
 
 
 def test_a_damaged_index_is_a_typed_error(index: Index) -> None:

@@ -262,3 +262,40 @@ def test_json_excludes_another_format() -> None:
     assert OutputOptions().chosen() is Format.TEXT
     with pytest.raises(typer.BadParameter):
         OutputOptions(as_json=True, format=Format.RIS).chosen()
+
+
+def paged(page: int | None, last: int | None = None) -> AskOutput:
+    of = source("file:a.pdf#1", pmid=None, parent="file:a.pdf", page=page, last_page=last)
+    item = quote(of, 5, "It did.").model_copy(update={"page": page, "last_page": last})
+    return answer(evidence=(item,), retrieved=(ranked(of),))
+
+
+@pytest.mark.parametrize(
+    ("page", "last", "shown"), [(3, 3, "p. 3"), (3, 4, "pp. 3–4"), (7, None, "p. 7")]
+)
+def test_a_quote_has_its_page_in_every_format(page: int, last: int | None, shown: str) -> None:
+    out = paged(page, last)
+    assert f"“It did.” ({shown})\n" in answer_as_text(out)
+    assert f"> It did. ({shown})\n" in answer_as_markdown(out)
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    show_answer(console, out)
+    drawn = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    assert drawn.count(shown) == 1
+    wanted = f"quoted from {shown} of the file"
+    assert f"N1  - {wanted}\n" in citations(out.evidence, Format.RIS)
+    assert f"note = {{{wanted}}}" in citations(out.evidence, Format.BIBTEX)
+    assert json.loads(citations(out.evidence, Format.CSL))[0]["note"] == wanted
+
+
+def test_pages_of_one_article_are_named_once_in_its_citation() -> None:
+    first, again, other = paged(3, 3), paged(3, 3), paged(9, 9)
+    quotes = (*first.evidence, *again.evidence, *other.evidence)
+    assert citations(quotes, Format.RIS).count("N1  - quoted from p. 3, p. 9 of the file\n") == 1
+
+
+def test_without_pages_nothing_is_shown() -> None:
+    out = paged(None)
+    for text in (answer_as_text(out), answer_as_markdown(out), citations(out.evidence, Format.RIS)):
+        assert "p. " not in text
+        assert "quoted" not in text
+    assert json.loads(out.model_dump_json())["evidence"][0]["page"] is None

@@ -1,10 +1,10 @@
-"""Lines of a page into running text: words that were divided at line ends are put together."""
+"""Lines into running text: words that were divided at line ends are put together."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from posology.text._lexicon import words
 
@@ -29,8 +29,17 @@ _AFTER = words(
 )
 
 
-def joined(lines: Sequence[str], known: Counter[str]) -> str:
-    """Return the lines as one paragraph.
+def learn(lines: Iterable[str], known: Counter[str]) -> None:
+    """Add the words of lines to ``known``, up to :data:`KNOWN` of them."""
+    for line in lines:
+        if len(known) >= KNOWN:
+            return
+        # the first and the last may be halves
+        known.update(word.casefold() for word in _WORD.findall(line)[1:-1])
+
+
+def joined(lines: Sequence[str], known: Mapping[str, int]) -> tuple[str, list[int]]:
+    """Return the lines as one paragraph, and where each begins in it, shape ``(len(lines),)``.
 
     A hyphen at a line's end goes if the word is written without it elsewhere, and stays if it is written with it; where
     the text does not tell, it stays with words that are mostly written so, such as ``placebo-controlled``, and goes
@@ -38,22 +47,24 @@ def joined(lines: Sequence[str], known: Counter[str]) -> str:
 
     Args:
         lines: without white space at their ends.
-        known: how often each word was seen in the text so far; the words of these lines are added.
+        known: how often each word is in the text, see :func:`learn`.
     """
-    if len(known) < KNOWN:
-        for line in lines:
-            # the first and the last may be halves
-            known.update(word.casefold() for word in _WORD.findall(line)[1:-1])
     out: list[str] = []
+    starts: list[int] = []
+    length = 0
     for line in lines:
         divided = _divided(out[-1]) if out else ""
         if divided and (rest := _GOES_ON.match(line)):
             if _goes(divided, rest[1], known):
                 out[-1] = out[-1][:-1]
-            out.append(line)
-        else:
-            out += [" ", line] if out else [line]
-    return "".join(out)
+                length -= 1
+        elif out:
+            out.append(" ")
+            length += 1
+        starts.append(length)
+        out.append(line)
+        length += len(line)
+    return "".join(out), starts
 
 
 def _divided(line: str) -> str:
@@ -65,11 +76,11 @@ def _divided(line: str) -> str:
     return letters[0][::-1] if letters is not None and len(letters[0]) > 1 else ""
 
 
-def _goes(before: str, rest: str, known: Counter[str]) -> bool:
+def _goes(before: str, rest: str, known: Mapping[str, int]) -> bool:
     if not rest[0].islower():
         return False
     first, second = before.casefold(), rest.casefold()
-    whole, hyphened = known[first + second], known[f"{first}-{second}"]
+    whole, hyphened = known.get(first + second, 0), known.get(f"{first}-{second}", 0)
     if whole != hyphened:
         return whole > hyphened
     return first not in _BEFORE and second not in _AFTER

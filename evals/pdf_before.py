@@ -1,8 +1,4 @@
-"""Reads PDF through pypdf, an optional dependency: its pages' text becomes the passages of one article.
-
-The text is what pypdf reads, which may not be what the page shows: columns, ligatures and tables can come apart. A
-quote verifies against what was read.
-"""
+"""The reader of PDF of before, through pypdf, for comparison: see :mod:`evals.pdf`."""
 
 from __future__ import annotations
 
@@ -13,13 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from posology.corpus import decoding
-from posology.corpus.drafts import Broken, Draft, Wrong, counted, file_id, file_title, parts, placed
+from posology.corpus.drafts import Broken, Draft, Wrong, file_id, file_title, parts, placed
 from posology.corpus.items import Item, sentence
-from posology.corpus.lines import joined
+from posology.corpus.pdf.lines import joined, learn
 from posology.corpus.pieces import Piece, pack
 from posology.corpus.pubmed.words import plain
-from posology.errors import ReaderUnavailable
 from posology.text.sentences import split
 from posology.types import Passage
 
@@ -27,62 +21,27 @@ if TYPE_CHECKING:
     from pypdf import PdfReader
 
 SUFFIXES = (".pdf",)
-
-#: maximum size; a larger file is reported and not read, since pypdf keeps parsed data in memory
 MAX_BYTES = 200_000_000
 MAX_PAGES = 5_000
-#: maximum number of characters of all pages, which are kept in memory to find repeated lines
 MAX_CHARACTERS = 50_000_000
-#: a line at the edge of a page is a running head if it is on this many pages, and on half of all
 REPEATED = 3
-#: lines of a page, from its top and from its foot, that may be running heads
 EDGE = 2
-#: characters of a line that may be a page's number and no more: "— Page 3 of 12 —"
 LONGEST_NUMBER = 60
 
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"\W*(?:page\W*)?\d{1,5}(?:\W*(?:of|/)\W*\d{1,5})?\W*", re.IGNORECASE)
-#: memory addresses in pypdf's messages, which are left out
 _REFERENCE = re.compile(r"IndirectObject\((\d+), \d+, \d+\)")
 _ENDED = re.compile(r"""[.!?…]["'”’)\]\d,–-]*\Z""")
 
 
-def read(path: Path, *, after: int = 0) -> Iterator[Item]:
-    """Return the passages of one PDF; see :mod:`posology.corpus.items`.
-
-    Its id is :func:`~posology.corpus.drafts.file_id`; its title what the file gives as its title if the first page
-    shows that, else the file's name. ``section`` is the page, ``page 3``, counted from 1 as viewers do. A sentence that
-    goes on over a page's end counts as the next page's. A page that cannot be read is a ``BadRecord``.
-
-    Raises:
-        ReaderUnavailable: pypdf is not installed.
-    """
-    require()
-    return placed(_drafts(path), path=path, after=after)
-
-
-def count(path: Path) -> int:
-    """Return the number of passages; 0 if pypdf is not installed."""
-    try:
-        require()
-    except ReaderUnavailable:
-        return 0
-    return counted(_drafts(path))
-
-
-def require() -> None:
-    """Check that pypdf is installed.
-
-    Raises:
-        ReaderUnavailable: it is not.
-    """
-    decoding.require("pypdf", package="pypdf", extra="pdf", files="PDF files")
-    # it logs every oddity of a file; faults are reported as items
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
-
-
 class _Unreadable(Exception):
     """A file that cannot be read, with the reason."""
+
+
+def read(path: Path) -> Iterator[Item]:
+    """Return the passages of a file; ``section`` is the page."""
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    return placed(_drafts(path), path=path, after=0)
 
 
 def _drafts(path: Path) -> Iterator[Draft]:
@@ -201,7 +160,8 @@ def _pieces(pages: Sequence[Sequence[str]]) -> Iterator[Piece]:
     carried: list[str] = []
     number = 0
     for number, page in enumerate(pages, start=1):
-        text = joined([*carried, *page], known)
+        learn(page, known)
+        text, _ = joined([*carried, *page], known)
         carried = []
         if text and not _ENDED.search(text):
             last = split(text)[-1]

@@ -1,0 +1,174 @@
+"""Runs PDFium in a process of its own (:mod:`posology.corpus.pdf.glyphs`) and returns the words of each page."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from posology.corpus.drafts import Wrong
+
+#: maximum size of a file; a larger one is reported and not read
+MAX_BYTES = 200_000_000
+MAX_PAGES = 5_000
+#: maximum number of characters of all pages, whose lines are kept in memory to find repeated ones
+MAX_CHARACTERS = 50_000_000
+#: maximum number of characters of a page; a dense one has 8,000
+MAX_PAGE = 1_000_000
+#: bytes of memory of PDFium's process; a dense page needs about 30 MB
+MAX_MEMORY = 1 << 30
+#: seconds of processor time of PDFium's process; a dense page needs about 0.02 s
+MAX_SECONDS = 300
+
+_SCRIPT = Path(__file__).with_name("glyphs.py")
+#: bytes of a page's words; a dense page has 50,000
+_MAX_LINE = 100_000_000
+
+
+class Unreadable(Exception):
+    """A file that cannot be read, with the reason."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """Characters of one baseline, without white space. Places are in points; ``y`` grows downwards."""
+
+    text: str
+    x0: float
+    x1: float
+    top: float
+    base: float
+    bottom: float
+
+    @property
+    def height(self) -> float:
+        """Return the height of its font: all of its characters have the same."""
+        return self.bottom - self.top
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Word:
+    """Characters that touch; raised and lowered ones are runs of their own."""
+
+    runs: tuple[Run, ...]
+    #: the run of the largest type, the longest of several
+    main: Run
+    bold: bool
+    #: direction of writing in quarters of a circle; words of one direction have places on the same turned page
+    turn: int
+
+    @property
+    def x0(self) -> float:
+        """Return where it begins."""
+        return self.runs[0].x0
+
+    @property
+    def x1(self) -> float:
+        """Return where it ends."""
+        return self.runs[-1].x1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Glyphs:
+    """A file's words and own title, as PDFium reads them."""
+
+    #: of the file's own data, which is often wrong
+    title: str
+    #: words of each page, in the order of its content; ``None``: the page cannot be read
+    pages: Generator[list[Word] | None, None, None]
+    #: unreadable pages, complete after the last page
+    wrong: list[Wrong]
+
+
+def glyphs(path: Path) -> Glyphs:
+    """Return the words of a file, a page at a time. Close ``pages``, or read all of it.
+
+    Raises:
+        Unreadable: the file cannot be read; also raised by ``pages``.
+        OSError: it cannot be opened.
+    """
+    with path.open("rb"):
+        if path.stat().st_size > MAX_BYTES:
+            raise Unreadable(f"must have <= {MAX_BYTES:,} bytes")
+    replies = _replies(path)
+    try:
+        first = next(replies)
+        if (count := first["pages"]) > MAX_PAGES:
+            raise Unreadable(f"must have <= {MAX_PAGES:,} pages (got {count:,})")
+    except BaseException:
+        replies.close()
+        raise
+    wrong: list[Wrong] = []
+    return Glyphs(title=first["title"], pages=_pages(replies, wrong), wrong=wrong)
+
+
+def _pages(
+    replies: Generator[dict[str, Any], None, None], wrong: list[Wrong]
+) -> Generator[list[Word] | None, None, None]:
+    size = 0
+    with closing(replies):
+        for number, reply in enumerate(replies, start=1):
+            if "wrong" in reply:
+                wrong.append(Wrong(reason=reply["wrong"], record=f"page {number}"))
+                yield None
+                continue
+            words = list(map(_word, reply["words"]))
+            size += sum(len(run.text) + 1 for word in words for run in word.runs)
+            if size > MAX_CHARACTERS:
+                raise Unreadable(f"must have <= {MAX_CHARACTERS:,} characters")
+            yield words
+
+
+def _word(reply: list[Any]) -> Word:
+    turn, bold, places = reply
+    runs = tuple(
+        Run(text=text, x0=x0, x1=x1, top=top, base=base, bottom=bottom)
+        for text, x0, x1, top, base, bottom in places
+    )
+    main = runs[0]
+    if len(runs) > 1:
+        main = max(runs, key=lambda run: (round(run.height, 1), len(run.text)))
+    return Word(
+        runs=runs,
+        main=main,
+        bold=bool(bold),
+        turn=turn,
+    )
+
+
+def _replies(path: Path) -> Generator[dict[str, Any], None, None]:
+    limits = (MAX_MEMORY, MAX_SECONDS, MAX_PAGE)
+    # -P: beside the script are modules that must not hide others
+    command = [sys.executable, "-P", str(_SCRIPT), str(path.absolute()), *map(str, limits)]
+    process = subprocess.Popen(  # noqa: S603 - our own program; the file's path is its argument
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout is not None  # it is a pipe
+    try:
+        while (line := process.stdout.readline(_MAX_LINE)).endswith(b"\n"):
+            reply = json.loads(line)
+            if "unreadable" in reply:
+                raise Unreadable(reply["unreadable"])
+            yield reply
+        if len(line) == _MAX_LINE:
+            raise Unreadable(f"has a page of more than {_MAX_LINE:,} bytes")
+        if status := process.wait():
+            raise Unreadable(_died(status))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def _died(status: int) -> str:
+    if status > 0:
+        return f"PDFium's process ended with status {status}"
+    if -status == getattr(signal, "SIGXCPU", None):
+        return f"needs more than {MAX_SECONDS} s of processor time"
+    return f"damaged, or needs more than {MAX_MEMORY >> 20:,} MiB: PDFium stopped ({signal.Signals(-status).name})"

@@ -1,0 +1,105 @@
+"""From a PDF to the passages of one article."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from posology.corpus.drafts import Broken, Draft, Wrong, file_id, file_title, parts
+from posology.corpus.items import sentence
+from posology.corpus.optional import OptionalReader
+from posology.corpus.pdf.blocks import Block, Role, blocks, body_size, paragraphs
+from posology.corpus.pdf.layout import Line, lines
+from posology.corpus.pdf.lines import joined, learn
+from posology.corpus.pdf.margins import without_heads
+from posology.corpus.pdf.process import Unreadable, glyphs
+from posology.corpus.pdf.title import titled
+from posology.corpus.pieces import Piece, pack
+from posology.corpus.record import says_retracted
+from posology.types import Pages, Passage
+
+SUFFIXES = (".pdf",)
+
+#: between the headings of a section
+_STEP = " > "
+
+
+def _drafts(path: Path) -> Iterator[Draft]:
+    """Yield the passages of a file as the parts of one article.
+
+    Its id is :func:`~posology.corpus.drafts.file_id`. ``title`` is found by :func:`~posology.corpus.pdf.title.titled`,
+    else it is the file's name; ``section`` is the path of headings, and ``pages`` the pages of the text.
+    """
+    try:
+        pages, named, wrong = _read(path)
+    except Unreadable as error:
+        yield Broken(reason=str(error))
+        return
+    except OSError as error:
+        yield Broken(reason=sentence(error.strerror or str(error)))
+        return
+    yield from wrong
+    pages = without_heads(pages)
+    body = body_size(line for page in pages for line in page)
+    title, found = titled(blocks(pages), named, body) if any(pages) else ("", [])
+    known: Counter[str] = Counter()
+    learn((line.text for page in pages for line in page), known)
+    article = Passage(
+        id=file_id(path),
+        text="",
+        title=title or file_title(path, *SUFFIXES),
+        source="pdf",
+        retracted=says_retracted(title),
+    )
+    yield from parts(pack(_pieces(found, known)), of=article)
+
+
+READER = OptionalReader(
+    drafts=_drafts, module="pypdfium2", package="pypdfium2", extra="pdf", files="PDF files"
+)
+read, count, require = READER.read, READER.count, READER.require
+
+
+def _read(path: Path) -> tuple[Sequence[Sequence[Line]], str, Sequence[Wrong]]:
+    """Return the lines of every page, the file's own title, and the unreadable pages, which are empty."""
+    found = glyphs(path)
+    pages: list[list[Line]] = []
+    with closing(found.pages) as words:
+        for number, some in enumerate(words, start=1):
+            pages.append(lines(some or [], number))
+    if not found.wrong and not any(pages):
+        raise Unreadable("has no text: scanned pages need OCR first")
+    return pages, found.title, found.wrong
+
+
+def _pieces(found: Sequence[Block], known: Counter[str]) -> Iterator[Piece]:
+    """Yield the paragraphs, each with the path of headings above it; headings without text are paragraphs."""
+    path: list[Block] = []
+    unused: list[Block] = []
+    for block in paragraphs(found):
+        if block.role is Role.HEADING:
+            kept = [one for one in path if _rank(one) > _rank(block)]
+            for one in path:
+                if one in unused and one not in kept:
+                    yield _piece(one, known, None)
+                    unused.remove(one)
+            path = [*kept, block]
+            unused.append(block)
+            continue
+        unused.clear()
+        section = _STEP.join(joined([line.text for line in one.lines], known)[0] for one in path)
+        yield _piece(block, known, section or None)
+    for one in unused:
+        yield _piece(one, known, None)
+
+
+def _rank(heading: Block) -> tuple[float, bool, bool]:
+    return round(heading.size * 2) / 2, heading.bold, heading.text.isupper()
+
+
+def _piece(block: Block, known: Counter[str], section: str | None) -> Piece:
+    text, starts = joined([line.text for line in block.lines], known)
+    pages = Pages.of((line.page, start) for line, start in zip(block.lines, starts, strict=True))
+    return Piece(text=text, section=section, pages=pages)
