@@ -12,7 +12,7 @@ from posology.index.build.rows import RowSource
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder
 from posology.text.quotes import Claimed, verify
-from posology.types import Pages, Passage
+from posology.types import Passage
 from tests.support import pubmed_files
 from tests.support.literature import SAMPLES, jats
 from tests.support.pubmed_files import Citation
@@ -129,4 +129,4 @@ def test_every_format_of_a_folder_is_read_and_its_quotes_verify(
     assert not told.dropped
     assert [one.passage_id for one in told.citations] == [leaflet.id]
     # as it was stored
-    assert leaflet.pages == Pages(numbers=(1,), starts=(0,))
+    assert (leaflet.page, leaflet.last_page) == (1, 2)
