@@ -11,6 +11,7 @@ from anyio.lowlevel import RunVar
 
 from posology.errors import InvalidQuery
 from posology.seams import Complete, Compressor, Guess, Rewriter
+from posology.turns import long_work
 from posology.types import (
     Answer,
     Call,
@@ -86,6 +87,7 @@ class CompressedRag(OneCall):
         Raises:
             ProviderError: a call failed, a rewriter's included.
             InvalidQuery: compressing would take longer than it may.
+            Occupied: it would take long, and the tenant has such a compression in work.
         """
         passages = task.retrieval.passages
         if not passages:
@@ -162,13 +164,16 @@ class CompressedRag(OneCall):
                 "allowed: ask for fewer passages (k), or name another compressor",
                 field="compressor",
             )
+        if needed <= _LONG:
+            return await self._run(task.retrieval, None)
+        with long_work():
+            return await self._run(task.retrieval, _one_by_one())
+
+    async def _run(self, retrieval: Retrieval, limiter: anyio.CapacityLimiter | None) -> Compressed:
+        assert not isinstance(self.compressor, Rewriter)
         # a compressor may compute for minutes: neither other questions nor a cancellation wait for it
         return await anyio.to_thread.run_sync(
-            self.compressor,
-            task.retrieval,
-            self.keep,
-            abandon_on_cancel=True,
-            limiter=_one_by_one() if needed > _LONG else None,
+            self.compressor, retrieval, self.keep, abandon_on_cancel=True, limiter=limiter
         )
 
     def _unwritten(self, task: Task, guess: Guess) -> PlannedCall:

@@ -158,7 +158,9 @@ def test_every_event_has_its_line_and_no_line_has_a_secret(
         # a limit that refuses, shown on the terminal as well
         cli = CliRunner()
         at = {"POSOLOGY_REDIS_URL": stack.info.redis_url}
-        created = cli.invoke(app, ["tenants", "create", "poor", "--day", "0.000001"], env=at)
+        created = cli.invoke(
+            app, ["tenants", "create", "poor", "--day", "0.000001", "--model", MODEL], env=at
+        )
         key = created.stdout.strip()
         refused = submit(stack, "poor", Authorization=f"Bearer {key}")
         assert refused.status_code == 402

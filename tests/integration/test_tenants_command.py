@@ -46,6 +46,25 @@ def published(result: Result, name: str) -> Any:
     return out
 
 
+def test_a_new_tenant_may_use_the_configured_models_alone(cli: Cli, tenant: str) -> None:
+    def allowed(name: str, *options: str, **env: str) -> Any:
+        made = cli("create", name, "--day", "5", "--json", *options, **env)
+        return published(made, "tenant")["limits"]["models"]
+
+    assert allowed(f"{tenant}-a") == ["offline:extractive"]
+    embedder = {"POSOLOGY_EMBEDDER": "openai:text-embedding-3-small"}
+    assert allowed(f"{tenant}-b", POSOLOGY_MODEL="openai:gpt-4o-mini", **embedder) == [
+        "openai:gpt-4o-mini",
+        "openai:text-embedding-3-small",
+    ]
+    assert allowed(f"{tenant}-c", POSOLOGY_EMBEDDER="medcpt") == ["offline:extractive"]
+    assert allowed(f"{tenant}-d", "--model", "none") is None
+    assert allowed(f"{tenant}-e", "--model", "openai:*") == ["openai:*"]
+    # a change of other limits leaves them as they are
+    changed = published(cli("set", f"{tenant}-d", "--day", "1", "--json"), "tenant")
+    assert changed["limits"]["models"] is None
+
+
 def test_a_tenants_life_on_the_command_line(cli: Cli, tenant: str) -> None:
     made = cli(
         "create", tenant, "--day", "5", "--job", "0.25", "--model", "openai:*", "--rpm", "60"

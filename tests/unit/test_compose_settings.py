@@ -47,9 +47,9 @@ WANTED: Mapping[str, set[str]] = {
     "POSOLOGY_REDIS_URL": EVERYONE,
     "POSOLOGY_PRICES": {*CALLERS, *SUBMITTERS},
     **dict.fromkeys(
-        ("POSOLOGY_MODEL", "POSOLOGY_MAX_TOKENS", "POSOLOGY_EFFORT", "POSOLOGY_MAX_QUEUED", "POSOLOGY_MAX_STORED"),
-        SUBMITTERS,
+        ("POSOLOGY_MAX_TOKENS", "POSOLOGY_EFFORT", "POSOLOGY_MAX_QUEUED", "POSOLOGY_MAX_STORED"), SUBMITTERS
     ),
+    "POSOLOGY_MODEL": {*SUBMITTERS, "tenants"},
     "POSOLOGY_RETENTION_DAYS": {*SUBMITTERS, "ingest-uploads"},
     "POSOLOGY_UPLOADS": UPLOADS,
     "POSOLOGY_POLICY": {*SUBMITTERS, *DECIDERS},
@@ -58,8 +58,9 @@ WANTED: Mapping[str, set[str]] = {
          "POSOLOGY_RERANKER", "POSOLOGY_MACHINE_DOLLARS_PER_HOUR", "POSOLOGY_MACHINE_UTILISATION", "POSOLOGY_FOLD",
          "POSOLOGY_EXPAND"), DECIDERS
     ),
+    "POSOLOGY_EMBEDDER": {*ENCODERS, "tenants"},
     **dict.fromkeys(
-        ("POSOLOGY_EMBEDDER", "POSOLOGY_EMBEDDER_BACKEND", "POSOLOGY_EMBEDDER_PRECISION",
+        ("POSOLOGY_EMBEDDER_BACKEND", "POSOLOGY_EMBEDDER_PRECISION",
          "POSOLOGY_EMBEDDER_THREADS", "POSOLOGY_CACHE"), ENCODERS
     ),
     **dict.fromkeys(
@@ -108,7 +109,7 @@ def test_what_a_service_reads_is_mounted(services: dict[str, Any]) -> None:
             assert "/index" in mounted, name
         if "POSOLOGY_CACHE" in given:
             assert "/cache" in mounted, name
-        if {"POSOLOGY_PRICES", "POSOLOGY_EMBEDDER", "POSOLOGY_QTABLE"} & set(given):
+        if {"POSOLOGY_PRICES", "POSOLOGY_EMBEDDER_BACKEND", "POSOLOGY_QTABLE"} & set(given):
             assert "/data" in mounted, name
         if name in DECIDERS:
             assert "/memory" in mounted, name

@@ -28,6 +28,8 @@ WAITERS = 2
 #: seconds after which a parked unit may be sent again: if the tenant's calls have reserved the budget, if those of
 #: its own job have, and at most, since a limit may have been raised
 _PAUSE, _OWN_PAUSE, _LONGEST = 0.2, 1.0, 15.0
+#: seconds until a unit is sent again whose tenant does long work
+_LONG_PAUSE = 2.0
 #: Additional seconds for each parked unit that jobs without a decision wait: they have no ticket, and a retry takes a
 #: retrieval and prices. So a tenant's hundred jobs do not use more of the workers than ten.
 _TURN = 0.1
@@ -64,6 +66,15 @@ async def take(store: JobStore, tenant: str) -> Offer:
                 return Offer(unit=Unit.of(tenant, member))
 
 
+async def park_long(work: WorkStore, claimed: ClaimedUnit) -> None:
+    """Park a unit whose tenant does long work in this process already; see :mod:`posology.turns`.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable; the sweep finds the unit when its lease has ended.
+    """
+    await _park(work, claimed, pause=_LONG_PAUSE, turn=_TURN)
+
+
 async def park(
     work: WorkStore, claimed: ClaimedUnit, error: HeadroomReserved, *, undecided: bool = False
 ) -> None:
@@ -78,12 +89,19 @@ async def park(
     Raises:
         StoreUnavailable: Redis is unreachable; the sweep finds the unit when its lease has ended.
     """
-    unit = claimed.unit
     if error.retry_after is not None:
         pause = min(error.retry_after, _LONGEST)
     else:
         pause = _OWN_PAUSE if error.scope == Scope.JOB else _PAUSE
     all_units = error.retry_after is not None and error.scope in (Scope.REQUESTS, Scope.TOKENS)
+    await _park(work, claimed, pause=pause, turn=undecided * _TURN, all_units=all_units)
+
+
+async def _park(
+    work: WorkStore, claimed: ClaimedUnit, *, pause: float, turn: float, all_units: bool = False
+) -> None:
+    """Park a unit for some seconds, and for some more with each unit of its tenant that is parked."""
+    unit = claimed.unit
     await work.store.run(
         "park",
         keys.prefix(unit.tenant),
@@ -92,7 +110,7 @@ async def park(
         claimed.token,
         int(pause * 1000),
         int(all_units),
-        int(undecided * _TURN * 1000),
+        int(turn * 1000),
         int(_LONGEST * 1000),
     )
     await tenants.wake(work.store, unit.tenant)

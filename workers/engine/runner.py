@@ -7,9 +7,10 @@ question is driven through the states of :mod:`orchestrator.question.machine`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -49,6 +50,7 @@ from posology.errors import (
 )
 from posology.llm.accounting import Account
 from posology.llm.calls import Caller
+from posology.turns import Occupied, taking
 from posology.types import Decision, Extract, Extraction, Failure, Reduction
 from strategies.briefcontext.strategy import extract, reduce
 from workers.engine import fairness
@@ -108,6 +110,8 @@ class Runner:
         self._idle = anyio.Event()
         self._idle.set()
         self._draining = False
+        #: tenants that do long work in this process
+        self._long: set[str] = set()
 
     @property
     def claimed(self) -> tuple[ClaimedUnit, ...]:
@@ -186,7 +190,8 @@ class Runner:
         self._claimed[claimed] = scope
         try:
             # the lines of every library have the ids of the unit that they are about
-            with bound_contextvars(**_known(claimed.ids)), scope:
+            turn = partial(self._long_work, claimed.unit.tenant)
+            with bound_contextvars(**_known(claimed.ids)), taking(turn), scope:
                 if self._draining:
                     # claimed after the others were cancelled
                     scope.cancel()
@@ -221,6 +226,8 @@ class Runner:
         except HeadroomReserved as error:
             # another unit may use this place meanwhile
             await fairness.park(self._work, claimed, error)
+        except Occupied:
+            await fairness.park_long(self._work, claimed)
         except VersionGone as error:
             # the question names a version that no worker has
             await self._work.fail(claimed, error_body(error, None))
@@ -241,6 +248,17 @@ class Runner:
             defect = PosologyError(f"internal error: {type(error).__name__}: {error}")
             await self._work.fail(claimed, error_body(defect, None))
         return ()
+
+    @contextmanager
+    def _long_work(self, tenant: str) -> Iterator[None]:
+        """Let a tenant do one long work at a time: its others would wait in places that other tenants need."""
+        if tenant in self._long:
+            raise Occupied
+        self._long.add(tenant)
+        try:
+            yield
+        finally:
+            self._long.discard(tenant)
 
     async def _return(self, claimed: ClaimedUnit, error: PosologyError) -> None:
         """Requeue a job for which this worker lacks an index or a model, a few times and after a pause.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -12,7 +12,7 @@ from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, errors, print_json, run
 from orchestrator.cli.option_groups import Group, grouped
-from orchestrator.settings import load_settings
+from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from posology.budget.tenants.store import Tenant, TenantStore
@@ -23,6 +23,8 @@ app = typer.Typer(
 )
 
 _Found = TypeVar("_Found")
+#: prefix of embedders that are paid for
+PAID = "openai"
 #: removes a limit
 _NO = "none"
 
@@ -54,7 +56,8 @@ class LimitOptions(Group):
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="Allowed model, provider:name or provider:*; repeatable. none: all models.",
+            help="Allowed model, provider:name or provider:*; repeatable. none: all models. Default at creation: the configured "
+            "ones.",
         ),
     ] = None
     calls: Annotated[
@@ -131,9 +134,14 @@ class LimitOptions(Group):
 @app.command()
 @grouped
 def create(name: NameArgument, *, options: LimitOptions, as_json: JsonOption = False) -> None:
-    """Create a tenant and print its API key. The key is shown only once."""
+    """Create a tenant and print its API key. The key is shown only once.
+
+    Without --model, the tenant may use the models that are configured now: POSOLOGY_MODEL and a paid embedder.
+    """
     with errors(as_json=as_json):
-        limits, _ = options.limits()
+        limits, names = options.limits()
+        if "models" not in names:
+            limits = replace(limits, models=_configured(load_settings()))
 
         async def work(store: TenantStore, balances: _Balances) -> None:
             issued = await store.create(name, limits)
@@ -226,6 +234,13 @@ def rotate_key(
             _show(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
 
         _with_tenants(work)
+
+
+def _configured(settings: Settings) -> tuple[str, ...]:
+    """Return the models that questions use by default; a model that an operator has not thought of is refused."""
+    embedder = settings.embedder or ""
+    paid = (embedder,) if embedder.partition(":")[0] == PAID else ()
+    return (settings.model, *paid)
 
 
 _Balances = Callable[[str], Awaitable["tuple[Balance, ...]"]]

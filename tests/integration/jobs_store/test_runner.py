@@ -16,10 +16,38 @@ from posology.llm.retry import RetryPolicy
 from posology.published.jobs import JobOutput
 from posology.seams import Complete
 from posology.testing.model import ScriptedModel
-from posology.types import Call, Completion, Finish, JobState, Outcome, Stage, Usage
-from tests.integration.jobs_store.helpers import LEASE, LOSSES, PATIENCE, Bench, Clock, request
-from tests.integration.jobs_store.local import Gate, Local, Wires, killed, model, of, reply, runner
-from workers.engine.units import Unit
+from posology.turns import long_work
+from posology.types import (
+    Call,
+    Completion,
+    Finish,
+    JobState,
+    Outcome,
+    Query,
+    Retrieval,
+    Stage,
+    Usage,
+)
+from tests.integration.jobs_store.helpers import (
+    LEASE,
+    LOSSES,
+    PATIENCE,
+    Bench,
+    Clock,
+    request,
+)
+from tests.integration.jobs_store.local import (
+    Gate,
+    Local,
+    Shelf,
+    Wires,
+    killed,
+    model,
+    of,
+    reply,
+    runner,
+)
+from workers.engine.units import ANSWER, Unit
 
 pytestmark = pytest.mark.anyio
 
@@ -71,6 +99,62 @@ async def test_a_worker_that_is_killed_in_a_call_is_replaced(bench: Bench, stage
     # a task that is cancelled can still tell; that of a dead process would stand as lost
     assert made[stage, Outcome.CANCELLED] == count
     assert made[stage, Outcome.OK] == count
+
+
+class Computes(Shelf):
+    """A retriever that computes for long, until it may end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = 0
+        self.changed = anyio.Event()
+        self.may_end = anyio.Event()
+
+    async def retrieve(self, query: Query, *, k: int, **more: object) -> Retrieval:
+        with long_work():
+            self.begun += 1
+            self.changed.set()
+            await self.may_end.wait()
+            return await super().retrieve(query, k=k, **more)
+
+    async def until(self, count: int) -> None:
+        with anyio.fail_after(90):
+            while self.begun < count:
+                self.changed = anyio.Event()
+                await self.changed.wait()
+
+
+async def test_a_tenants_long_work_keeps_one_place(bench: Bench) -> None:
+    jobs = [await submit(bench, strategy="direct") for _ in range(3)]
+    theirs = f"{bench.tenant}-other"
+    other = await bench.store.submit(request(strategy="direct"), tenant=theirs)
+    shelf = Computes()
+    worker = runner(bench, model(), shelf=shelf)
+
+    def unit(job: str, tenant: str = bench.tenant) -> Unit:
+        return Unit(tenant=tenant, job=job, name=ANSWER)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(worker.run, unit(jobs[0]))
+        await shelf.until(1)
+        with anyio.fail_after(90):
+            # they return at once, so their places are free
+            assert await worker.run(unit(jobs[1])) == ()
+            assert await worker.run(unit(jobs[2])) == ()
+        assert len(worker.claimed) == 1
+        group.start_soon(worker.run, unit(other.job, theirs))
+        await shelf.until(2)
+        shelf.may_end.set()
+    assert (await get(bench, jobs[0])).state is JobState.SUCCEEDED
+    assert (await bench.store.get(other.job, tenant=theirs)).state is JobState.SUCCEEDED
+    local = Local(bench=bench, runner=worker)
+    for job in jobs[1:]:
+        waiting = await get(bench, job)
+        assert not waiting.state.over
+        assert waiting.losses == 0
+        bench.clock.forward(3.0)
+        out = await local.finish(job)
+        assert out.state is JobState.SUCCEEDED
 
 
 async def test_a_reply_that_was_stored_is_not_paid_for_twice(bench: Bench) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Awaitable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import anyio
@@ -12,6 +14,7 @@ from posology.errors import InvalidQuery
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.testing import ScriptedModel
+from posology.turns import Occupied, taking
 from posology.types import Answer, Compressed, Excerpt, Passage, Refusal, Retrieval, Sentence, Task
 from prompts.answer import AnswerReply
 from strategies.compressed import NOTHING_LEFT, CompressedRag
@@ -257,6 +260,33 @@ async def test_long_compressions_run_one_by_one_and_short_ones_beside_them() -> 
             rag = CompressedRag(compressor=Timed(needs=needs))
             group.start_soon(rag, task(NOTE), Structured(ScriptedModel([])))
     assert most == 1
+
+
+async def test_a_long_compression_takes_a_turn_and_a_short_one_does_not() -> None:
+    @dataclass(frozen=True)
+    class Timed(Stated):
+        name: str = "timed"
+        needs: float = 0.0
+
+        def seconds(self, retrieval: Retrieval, keep: float | None) -> float:
+            return self.needs
+
+        def __call__(self, retrieval: Retrieval, keep: float | None) -> Compressed:
+            return Leaves(words=())(retrieval, keep)
+
+    def occupied() -> AbstractContextManager[None]:
+        raise Occupied
+
+    def asks(needs: float) -> Awaitable[Answer | Refusal]:
+        return CompressedRag(compressor=Timed(needs=needs))(
+            task(NOTE), Structured(ScriptedModel([]))
+        )
+
+    with taking(occupied):
+        assert isinstance(await asks(0.1), Refusal)
+        with pytest.raises(Occupied):
+            await asks(30.0)
+    assert isinstance(await asks(30.0), Refusal), "outside of a worker there are no turns"
 
 
 async def test_who_cancels_does_not_wait_for_a_compressor() -> None:
