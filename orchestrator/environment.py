@@ -19,6 +19,8 @@ _FOR_LIBRARIES = {
     "LANCEDB_LOG": "error",
     # Rust threads inside worker threads slow each other down
     "TOKENIZERS_PARALLELISM": "false",
+    # it would read the metadata of every installed package to look for plugins
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",
     # idle OpenMP threads spin by default, and starve other processes on the same cores
     "OMP_WAIT_POLICY": "PASSIVE",
     # products of a few hundred rows end before a second thread wakes, and it spins after each

@@ -74,6 +74,7 @@ def settings_page() -> str:
     """Return the page of all environment variables, in the order of ``Settings``."""
     from orchestrator.settings import Settings
     from posology.llm.providers.table import PROVIDERS
+    from posology.published.base import descriptions
 
     rows = []
     for provider in PROVIDERS.values():
@@ -85,10 +86,11 @@ def settings_page() -> str:
                 f"Base URL of a server that speaks the API of {provider.title}. Default: its own."
             )
             rows.append(f"| `{provider.url_variable}` | {text} |")
-    for field in Settings.model_fields.values():
+    texts = descriptions(Settings)
+    for name, field in Settings.model_fields.items():
         aliases = getattr(field.validation_alias, "choices", None) or [field.alias]
         names = ", ".join(f"`{alias}`" for alias in aliases)
-        rows.append(f"| {names} | {_cell(field.description)} |")
+        rows.append(f"| {names} | {_cell(texts[name])} |")
     rows.append(
         "| `POSOLOGY_CONFIG` | One configuration file instead of the usual ones; `off` reads neither files nor stored "
         "keys. Default: `posology.toml` in the current folder, then in the user's configuration folder. |"

@@ -17,6 +17,7 @@ from typer.models import OptionInfo
 from orchestrator.cli.option_groups import Group
 from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
 from posology.errors import InvalidQuery
+from posology.published.base import descriptions
 
 #: field → its option, where that is not the field's name
 _FLAGS: Mapping[str, str] = MappingProxyType(
@@ -141,7 +142,7 @@ def option(name: str, *, model: type[BaseModel] = JobRequest, default: Any = Non
         default: the command's own; ``None``: the field's.
     """
     field = model.model_fields[name]
-    text, _, usual = (field.description or "").rpartition("Default: ")
+    text, _, usual = descriptions(model).get(name, "").rpartition("Default: ")
     repeated = " Repeat for several." if _type(field) == list[str] else ""
     bounds = {type(bound): bound for bound in field.metadata if isinstance(bound, Ge | Le)}
     low, high = bounds.get(Ge), bounds.get(Le)

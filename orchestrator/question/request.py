@@ -14,7 +14,6 @@ from typing import Annotated, Any, Self, get_args
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     ValidationError,
     field_serializer,
@@ -28,7 +27,7 @@ from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
 from posology.llm.models.effort import check_effort
 from posology.llm.models.names import model_forms, parse
-from posology.published.base import dollars_text
+from posology.published.base import Described, dollars_text
 from posology.query import make_query
 from posology.types import Filters, Form, Mode, Query
 from strategies import STRATEGIES, takes_compressor
@@ -158,9 +157,7 @@ def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Collection[str]:
     return model.model_fields
 
 
-class _Sent(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
+class _Sent(Described):
     @classmethod
     def parse(cls, data: Any) -> Self:
         """Read a JSON object.

@@ -5,8 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+)
 
 from orchestrator.settings.values import (
     DEFAULT_COMPRESSOR,
@@ -26,21 +33,15 @@ from orchestrator.settings.values import (
 from posology.index.search.folding import Fold
 
 
-class Fields(BaseSettings):
+class Fields(BaseModel):
     """The fields of :class:`~orchestrator.settings.settings.Settings`, in the order of the settings reference.
 
     The providers' variables keep the names that their SDKs use, and stand in the table of providers;
     Posology's own start with ``POSOLOGY_``. A field's docstring is its text in the settings reference: noun phrase, unit, default.
     """
 
-    # pydantic builds the schema of the subclass alone
-    model_config = SettingsConfigDict(
-        frozen=True,
-        extra="ignore",
-        env_ignore_empty=True,
-        use_attribute_docstrings=True,
-        defer_build=True,
-    )
+    # pydantic builds the schema of the subclass alone; the strings below fields are read by those who show them
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     aws_access_key_id: SecretStr | None = Field(default=None, alias="AWS_ACCESS_KEY_ID")
     """Access key of the object storage that holds the index. Default: the role of the machine or container."""

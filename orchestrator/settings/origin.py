@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import AliasChoices
-
 from orchestrator.settings.credentials import keys
 from orchestrator.settings.settings import Settings, config_files, known_keys
-from orchestrator.settings.sources import variable
+from orchestrator.settings.sources import aliases, variable
 from posology.llm.providers.table import PROVIDERS
 
 
@@ -42,9 +40,7 @@ def origins(settings: Settings) -> tuple[Origin, ...]:
         names = [key.variable]
         if name in Settings.model_fields:
             value = getattr(settings, name)
-            alias = Settings.model_fields[name].validation_alias
-            if isinstance(alias, AliasChoices):
-                names = [choice for choice in alias.choices if isinstance(choice, str)]
+            names = [*aliases(Settings.model_fields[name])]
         elif key.variable in by_url:
             value = settings.credentials(by_url[key.variable]).base_url
         else:

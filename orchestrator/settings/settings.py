@@ -10,18 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import PrivateAttr, SecretStr, ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic import ConfigDict, PrivateAttr, SecretStr, ValidationError
 
 from orchestrator.configuration.files import OFF, File, Key, read
 from orchestrator.settings.credentials import Credentials, keys, read_credentials
 from orchestrator.settings.fields import Fields
-from orchestrator.settings.sources import config_choice, index_here, keys_of
+from orchestrator.settings.sources import config_choice, environment_values, index_here, keys_of
 from orchestrator.settings.sources import variable as read_variable
 from orchestrator.settings.values import DEFAULT_REDIS, off
 from posology.errors import ConfigurationError
@@ -37,28 +31,26 @@ class Settings(Fields):
     Environment variables come before ``posology.toml`` in the current folder, and that before the user's.
     """
 
-    model_config = SettingsConfigDict(defer_build=False)
+    model_config = ConfigDict(defer_build=False)
 
     #: read once, with the fields; the table of providers names the variables
     _credentials: Mapping[str, Credentials] = PrivateAttr(
         default_factory=lambda: read_credentials(file_values())
     )
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources of values, the most important first."""
-        files = (InitSettingsSource(settings_cls, dict(file.values)) for file in config_files())
-        usual = InitSettingsSource(
-            settings_cls, {"POSOLOGY_INDEX": index} if (index := index_here()) else {}
-        )
-        return (init_settings, env_settings, *files, usual)
+    def __init__(self, **given: Any) -> None:
+        """Read the configuration.
+
+        Args:
+            given: values by environment variable, which come before all others.
+
+        Raises:
+            ValidationError: a value is invalid.
+            ConfigurationError: a configuration file is invalid.
+        """
+        fields = type(self).model_fields
+        usual = {"POSOLOGY_INDEX": index} if (index := index_here()) else {}
+        super().__init__(**{**usual, **file_values(), **environment_values(fields), **given})
 
     def credentials(self, provider: str) -> Credentials:
         """Return the API key and base URL of a provider of the table; a stored key if no variable is set.

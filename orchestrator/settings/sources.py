@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from pydantic import SecretStr
+from pydantic import AliasChoices, SecretStr
 
 from orchestrator.configuration.files import Key
 from posology.llm.providers.table import PROVIDERS
@@ -19,6 +19,32 @@ if TYPE_CHECKING:
 def variable(name: str | None) -> str | None:
     """Return the value of an environment variable; ``None``: it is not set, or empty."""
     return os.environ.get(name) or None if name else None
+
+
+def environment_values(fields: Mapping[str, FieldInfo]) -> Mapping[str, str]:
+    """Return the environment variables that are set and not empty, each by the name of its field's first variable.
+
+    The case of variables does not matter.
+
+    Args:
+        fields: fields of the settings by name.
+    """
+    known = {name.lower(): value for name, value in os.environ.items() if value}
+    found = {}
+    for name, field in fields.items():
+        for alias in aliases(field):
+            if (value := known.get(alias.lower())) is not None:
+                found[field.alias or name] = value
+                break
+    return found
+
+
+def aliases(field: FieldInfo) -> Sequence[str]:
+    """Return the environment variables of a field, the most important first."""
+    choices = field.validation_alias
+    if isinstance(choices, AliasChoices):
+        return [choice for choice in choices.choices if isinstance(choice, str)]
+    return [field.alias] if field.alias else []
 
 
 def config_choice() -> str | None:

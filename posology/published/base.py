@@ -17,23 +17,15 @@ from pydantic_core import CoreSchema
 T = TypeVar("T")
 
 
-class Published(BaseModel):
-    """Base of everything that leaves the system as JSON. It holds no internal types but enumerations.
+class Described(BaseModel):
+    """Base of forms whose fields are described by the string below them.
 
-    The string below a field is its description in schemas. It is read from the source when a schema is made:
-    pydantic would read it at import, which takes a tenth of the time that a command takes to start.
+    Schemas hold the descriptions. They are read from the source when a schema is made: pydantic would read them at
+    import, which takes a tenth of the time that a command takes to start. A form is built when it is first used, since
+    a command uses a few of them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @classmethod
-    def of(cls, value: object) -> Self:
-        """Return the published form of a value that has the same fields."""
-        return cls.model_validate(value, from_attributes=True)
-
-    def to(self, kind: type[T]) -> T:
-        """Return the internal value that has the same fields."""
-        return TypeAdapter(kind).validate_python(self.model_dump())
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -47,9 +39,22 @@ class Published(BaseModel):
         return found
 
 
+class Published(Described):
+    """Base of everything that leaves the system as JSON. It holds no internal types but enumerations."""
+
+    @classmethod
+    def of(cls, value: object) -> Self:
+        """Return the published form of a value that has the same fields."""
+        return cls.model_validate(value, from_attributes=True)
+
+    def to(self, kind: type[T]) -> T:
+        """Return the internal value that has the same fields."""
+        return TypeAdapter(kind).validate_python(self.model_dump())
+
+
 def descriptions(form: type[BaseModel]) -> Mapping[str, str]:
-    """Return the strings below a form's own and inherited fields, by name."""
-    found: dict[str, str] = {}
+    """Return the descriptions of a form's own and inherited fields by name: the string below, else the field's own."""
+    found = {name: own for name, field in form.model_fields.items() if (own := field.description)}
     for kind in reversed(form.__mro__):
         module = inspect.getmodule(kind)
         if module is not None and issubclass(kind, BaseModel) and kind is not BaseModel:

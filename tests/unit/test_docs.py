@@ -18,6 +18,7 @@ from orchestrator.cli.app import app
 from orchestrator.settings import Settings
 from posology import errors
 from posology.llm.providers.table import variables
+from posology.published.base import descriptions
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -100,9 +101,9 @@ def test_generated_pages_name_every_command_setting_and_error() -> None:
     pages = {name: page() for name, page in hook("pages").PAGES.items()}
     for name in ("ask", "jobs show", "compressor train"):
         assert f"## posology {name}\n" in pages["reference/cli.md"]
+    assert set(descriptions(Settings)) == set(Settings.model_fields)
     for field in Settings.model_fields.values():
         assert f"`{field.alias}`" in pages["reference/settings.md"]
-        assert field.description
     for variable in variables():
         assert f"`{variable}`" in pages["reference/settings.md"]
     for name in ("BudgetExhausted", "IndexMissing", "DriftFound"):

@@ -20,6 +20,7 @@ from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
 from posology import errors
+from posology.published.base import descriptions
 from posology.published.jobs import BatchOutput, BatchPage, BatchRow, BatchRowPage
 from posology.types import BatchState
 
@@ -40,10 +41,11 @@ def row_defaults(**given: Any) -> dict[str, Any]:
 
 def _parameters() -> Iterator[Parameter]:
     for model in (JobRequest, FiltersRequest):
+        texts = descriptions(model)
         for name, field in model.model_fields.items():
             if name not in (*ROW_ONLY, "filters"):
                 kind: Any = field.annotation
-                query: Any = Query(description=field.description)
+                query: Any = Query(description=texts.get(name))
                 taken: Any = Annotated[kind | None, *field.metadata, query]
                 yield Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=taken)
 

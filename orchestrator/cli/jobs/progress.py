@@ -18,18 +18,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from orchestrator.cli.output.words import money
+from orchestrator.cli.jobs.view import spent
 from posology.published.jobs import BatchOutput
 from posology.types import JobState
 
 #: seconds between lines where there is no terminal to draw a bar on
 _LINE = 30.0
-
-
-def spent(batch: BatchOutput) -> str:
-    """Format the cost of a batch so far, without attempts of unknown cost."""
-    known = money(batch.known_cost_usd)
-    return f"{known} + {batch.unknown_costs} unknown" if batch.unknown_costs else known
 
 
 def over(batch: BatchOutput) -> int:

@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.jobs.progress import spent
 from orchestrator.cli.output.tables import print_table
 from orchestrator.cli.output.words import money, safe, tokens
 from posology.published.jobs import (
@@ -37,6 +36,12 @@ _STYLES = {
 _QUESTION = 20
 #: columns of a terminal from which on a table has room for everything
 _WIDE = 110
+
+
+def spent(batch: BatchOutput) -> str:
+    """Format the cost of a batch so far, without attempts of unknown cost."""
+    known = money(batch.known_cost_usd)
+    return f"{known} + {batch.unknown_costs} unknown" if batch.unknown_costs else known
 
 
 def show_jobs(console: Console, jobs: Sequence[JobSummary]) -> None:

@@ -25,6 +25,7 @@ from orchestrator.settings import (
     origins,
 )
 from posology.errors import ConfigurationError
+from posology.published.base import descriptions
 
 app = typer.Typer(help="Show the configuration.")
 
@@ -105,14 +106,15 @@ def _template() -> Iterator[str]:
         "# Environment variables and options of commands come before this file.\n"
         "# Keys of providers do not belong here: `posology keys set openai` stores one.\n"
     )
+    texts = descriptions(Settings)
     for name, key in known_keys().items():
         field = Settings.model_fields.get(name)
         if key.secret:
             continue
-        about = field.description if field else f"Address of a server, as in {key.variable}."
+        about = texts.get(name, f"Address of a server, as in {key.variable}.")
         default = None if field is None else field.default
         yield "\n"
-        for line in textwrap.wrap(" ".join((about or "").split()), _WIDTH):
+        for line in textwrap.wrap(" ".join(about.split()), _WIDTH):
             yield f"# {line}\n"
         yield f"# {name} = {_toml(default)}\n"
 

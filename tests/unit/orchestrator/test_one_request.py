@@ -21,6 +21,7 @@ from orchestrator.question.request import (
     FiltersRequest,
     JobRequest,
 )
+from posology.published.base import descriptions
 from strategies import STRATEGIES
 
 #: all fields that a request has on the command line or in a query: filters stand one by one
@@ -34,21 +35,20 @@ COMMANDS = {
 
 
 def described(name: str) -> str:
-    text = FIELDS[name].description
-    assert text is not None
-    return text
+    return {**descriptions(JobRequest), **descriptions(FiltersRequest)}[name]
 
 
 @pytest.mark.parametrize("model", [JobRequest, FiltersRequest, FeedbackRequest])
 def test_every_field_is_described_with_its_default(model: Any) -> None:
+    texts = descriptions(model)
     for name, field in model.model_fields.items():
-        assert field.description, name
-        assert field.is_required() or "Default: " in field.description, name
+        assert texts[name], name
+        assert field.is_required() or "Default: " in texts[name], name
         if type(field.default) in (int, float):
-            assert f"Default: {field.default:g}" in field.description
+            assert f"Default: {field.default:g}" in texts[name]
         for bound in field.metadata:
             if name != "max_cost_usd" and isinstance(bound, Le) and "index" not in name:
-                assert f"{bound.le:.10g}" in field.description, name
+                assert f"{bound.le:.10g}" in texts[name], name
 
 
 def test_a_description_names_every_strategy_and_mode() -> None:

@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from rich.console import Console
 
-from orchestrator.cli.jobs.progress import BatchProgress, bad, over, spent, summary
+from orchestrator.cli.jobs.progress import BatchProgress, bad, over, summary
+from orchestrator.cli.jobs.view import spent
 from posology.published.jobs import BatchOutput
 from posology.types import BatchState, JobState
 

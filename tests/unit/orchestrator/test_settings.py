@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.settings import DEFAULT_MODEL, Settings, load_settings, models
 from posology.errors import ConfigurationError
+from posology.published.base import descriptions
 
 
 def test_defaults_need_no_environment() -> None:
@@ -94,6 +95,24 @@ def test_a_machine_s_price_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> N
     assert load_settings().machine_dollars_per_hour == Decimal("0.485")
 
 
+def test_the_first_variable_of_a_setting_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    assert load_settings().aws_region == "eu-west-1"
+    monkeypatch.setenv("AWS_REGION", "us-west-2")
+    assert load_settings().aws_region == "us-west-2"
+
+
+def test_the_case_of_a_variable_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("posology_attempts", "7")
+    assert load_settings().attempts == 7
+
+
+def test_what_is_given_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSOLOGY_ATTEMPTS", "7")
+    assert Settings.model_validate({"POSOLOGY_ATTEMPTS": 3}).attempts == 3
+    assert Settings(POSOLOGY_ATTEMPTS=3).attempts == 3
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         load_settings().model = "x"
@@ -102,7 +121,7 @@ def test_settings_are_frozen() -> None:
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_states_its_default(name: str) -> None:
     field = Settings.model_fields[name]
-    text = " ".join((field.description or "").split())
+    text = " ".join(descriptions(Settings)[name].split())
     assert "Default: " in text
     stated = text.rpartition("Default: ")[2].lower()
     if isinstance(field.default, bool | int | str | Decimal) and field.default != "":
