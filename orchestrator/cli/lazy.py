@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -14,6 +16,13 @@ from typer.core import TyperCommand, TyperGroup
 from orchestrator.cli.examples import epilog
 
 Loaded = TyperCommand | TyperGroup
+
+#: what stands for a value in the help, by its type
+_VALUES: dict[Any, str] = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH"}
+#: bounds in the text of an option
+_BOUNDS = re.compile(r"\d to \d")
+#: a bound that is none
+_ANY = 2**31
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +49,7 @@ class Entry:
         command = typer.main.get_group(holder).commands[self.name]
         assert isinstance(command, Loaded)
         _with_examples(command, self.name)
+        _readable(command)
         return command
 
 
@@ -50,6 +60,27 @@ def _with_examples(command: Any, path: str) -> None:
             _with_examples(child, f"{path} {name}")
     elif command.epilog is None:
         command.epilog = epilog(path)
+
+
+def _readable(command: Any) -> None:
+    """Show values as other programs do (``N``, ``TEXT``, ``PATH``), and no bounds that an option's text has already."""
+    for child in getattr(command, "commands", {}).values():
+        _readable(child)
+    for parameter in command.params:
+        annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+        known = next(
+            (_VALUES[one] for one in (annotation, *get_args(annotation)) if one in _VALUES), None
+        )
+        if parameter.param_type_name == "argument":
+            vars(parameter)["display_type_rich"] = _no_words
+        elif parameter.metavar is None and known is not None:
+            parameter.metavar = known
+        if _BOUNDS.search(parameter.help or "") or (getattr(parameter, "max", None) or 0) >= _ANY:
+            vars(parameter)["_get_number_range_help_str"] = _no_words
+
+
+def _no_words(**_: Any) -> str:
+    return ""
 
 
 class _Helpful(TyperGroup):

@@ -12,7 +12,6 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output.sources import (
@@ -25,9 +24,18 @@ from orchestrator.cli.output.sources import (
     pages,
     warning,
 )
-from orchestrator.cli.output.tables import print_table
+from orchestrator.cli.output.tables import plain_table, print_table
 from orchestrator.cli.output.text import answer_as_text, search_as_text
-from orchestrator.cli.output.words import coverage_text, footer, money, place, safe, usage
+from orchestrator.cli.output.words import (
+    coverage_text,
+    footer,
+    money,
+    place,
+    safe,
+    search_remarks,
+    size,
+    usage,
+)
 from posology.index.search.filters import describe
 from posology.published.answers import (
     AskOutput,
@@ -79,26 +87,24 @@ def show_answer(console: Console, out: AskOutput, *, title: str | None = None) -
 
 
 def show_search(console: Console, out: SearchOutput) -> None:
-    """Print the passages in the mode's order, with their places in each ranking."""
+    """Print the passages in the mode's order: title, the nearest sentence, and their places in each ranking."""
     if not console.is_terminal:
         console.out(search_as_text(out), end="", highlight=False)
         return
-    table = Table(title=Text(f"{out.mode}: {safe(out.query)}"), title_justify="left", expand=True)
-    for name in ("#", "passage", "fused", "dense", "bm25"):
-        table.add_column(name, justify="left" if name == "passage" else "right")
+    console.print(Text(f"{out.mode}: {safe(out.query)}", style="bold"))
     for number, hit in enumerate(out.hits, 1):
-        table.add_row(
-            str(number),
-            Text.assemble(
-                (safe(hit.passage.id), "bold"), "  ", _reference(hit.passage), _also(hit)
-            ),
-            *(place(hit, method) for method in ("fused", "dense", "bm25")),
-        )
-    print_table(console, table)
+        console.print()
+        console.print(Text.assemble((f"{number}. ", "bold"), _reference(hit.passage), _also(hit)))
+        if hit.snippet:
+            console.print(Padding(Text(safe(hit.snippet)), (0, 0, 0, 4)))
+        places = (f"{name} {place(hit, name, out)}" for name in ("fused", "dense", "bm25"))
+        known = "  ".join(filter(None, (link(hit.passage), hit.passage.id, *places)))
+        console.print(Padding(Text(safe(known), style="dim"), (0, 0, 0, 4)))
+    console.print()
     if not out.hits:
         console.print("no passages found")
-    if out.growth:
-        console.print(Text(f"! {out.growth}", style="yellow"))
+    for remark in search_remarks(out):
+        console.print(Text(f"! {safe(remark)}", style="yellow"))
     if out.bm25_rerank:
         rerank = "  ".join(safe(i) for i in out.bm25_rerank)
         console.print(Text(f"dense results re-ranked by BM25:  {rerank}", style="dim"))
@@ -130,14 +136,48 @@ def show_ingest(console: Console, errors: Console, out: IngestOutput) -> None:
         console.print(f"{money(out.spent_usd)} spent on embeddings")
 
 
-def show_index(console: Console, out: IndexOutput) -> None:
-    """Print the contents of an index."""
-    table = Table(show_header=False)
-    for name, value in out.model_dump().items():
-        shown = ", ".join(value) if isinstance(value, tuple) else value
-        text = "–" if shown in (None, "") else str(shown)
-        table.add_row(name.replace("_", " "), Text(safe(text)))
+def show_index(console: Console, out: IndexOutput, *, everything: bool = True) -> None:
+    """Print the contents of an index.
+
+    Args:
+        console: where.
+        out: its facts.
+        everything: whether to print versions, models and the vectors' index, too.
+    """
+    changed = (out.published or out.created)[:16].replace("T", " ")
+    years = "" if out.first_year is None else f"{out.first_year} to {out.last_year}"
+    retracted = f", {out.retracted:,} of them retracted" if out.retracted else ""
+    each = f", {size(out.bytes // out.passages)} a passage" if out.bytes and out.passages else ""
+    rows: dict[str, object] = {
+        "changed": f"{changed} UTC",
+        "articles": f"{out.articles:,}",
+        "passages": f"{out.passages:,}{retracted}",
+        "years": years,
+        "collections": ", ".join(f"{name} {count:,}" for name, count in out.sources.items()),
+        "size": "" if out.bytes is None else f"{size(out.bytes)}{each}",
+        "version": out.version,
+        "place": out.uri,
+        "first ingest": out.growth,
+        "unfinished": ", ".join(out.unfinished),
+    }
+    if everything:
+        told = {
+            "passages", "retracted", "published", "articles", "first_year", "last_year", "sources", "bytes", "version",
+            "uri", "growth", "unfinished",
+        }  # fmt: skip
+        rows |= {
+            name.replace("_", " "): value
+            for name, value in out.model_dump().items()
+            if name not in told
+        }
+    table = plain_table("", "", left=("",))
+    table.show_header = False
+    for name, value in rows.items():
+        if value not in (None, ""):
+            table.add_row(Text(name, style="dim"), Text(safe(str(value)), overflow="fold"))
     print_table(console, table)
+    if not everything:
+        console.print(Text("--all shows versions, models and the vectors' index", style="dim"))
 
 
 def show_attempts(console: Console, spent: Spending) -> None:

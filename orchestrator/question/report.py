@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from posology.errors import PosologyError
@@ -25,7 +26,7 @@ from posology.published.answers import (
 )
 from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, StepOutput
-from posology.published.literature import SearchOutput
+from posology.published.literature import Found, SearchOutput
 from posology.types import (
     Answer,
     Citation,
@@ -38,14 +39,21 @@ from posology.types import (
     Passage,
     Refusal,
     Retrieval,
+    Retrieved,
     Sentence,
     Side,
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from orchestrator.question.estimates.savings import Savings
     from orchestrator.question.pipeline import Report
     from orchestrator.question.request import Request
+
+#: characters of a passage that a search shows
+SNIPPET = 300
 
 
 def ask_output(report: Report) -> AskOutput:
@@ -214,7 +222,10 @@ def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) ->
         query=retrieval.query.text,
         mode=mode,
         k=k,
-        hits=ranked(retrieval),
+        hits=tuple(
+            Found(**dict(one), snippet=snippet(passage, retrieval.query_vector))
+            for one, passage in zip(ranked(retrieval), retrieval.passages, strict=True)
+        ),
         dense=retrieval.dense.ids,
         bm25_rerank=retrieval.bm25_rerank.ids,
         bm25=retrieval.bm25.ids,
@@ -223,7 +234,21 @@ def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) ->
         filters=filters(retrieval.filters),
         seconds=seconds,
         growth=None if retrieval.growth is None else str(retrieval.growth),
+        added=retrieval.added,
     )
+
+
+def snippet(found: Retrieved, query: NDArray[np.float32]) -> str:
+    """Return the sentence of a passage that is nearest to a query, or as much of it as fits.
+
+    Args:
+        found: the passage; without vectors of its sentences the first one is returned.
+        query: shape ``(dim,)``.
+    """
+    sentences, vectors = found.sentences, found.sentence_vectors
+    nearest = int((vectors @ query).argmax()) if 0 < len(vectors) == len(sentences) else 0
+    text = sentences[nearest].of(found.passage.text) if sentences else found.passage.text
+    return shorten(text, SNIPPET, placeholder=" …")
 
 
 def passage_output(found: Passage, *, index: str) -> PassageOutput:

@@ -10,6 +10,13 @@ from posology.published.answers import FiltersOutput, Ranked
 from posology.published.base import Published
 
 
+class Found(Ranked):
+    """A passage that was found."""
+
+    snippet: str = ""
+    """The sentence of the passage that is nearest to the query in meaning, at most 300 characters."""
+
+
 class SearchOutput(Published):
     """Passages that were found: the output of `posology search --json` and of `POST /v1/search`."""
 
@@ -19,7 +26,7 @@ class SearchOutput(Published):
     """Retrieval method: dense, bm25, fused, dense>bm25 or bm25>dense."""
     k: int
     """Number of passages that were asked for."""
-    hits: tuple[Ranked, ...]
+    hits: tuple[Found, ...]
     """The passages, in the order of the method's ranking."""
     dense: tuple[str, ...]
     """Passage ids in the order of the dense ranking, best first."""
@@ -37,6 +44,8 @@ class SearchOutput(Published):
     """Duration in seconds."""
     growth: str | None = None
     """How far the first ingest of the index is, in words; null: it is complete."""
+    added: tuple[str, ...] = ()
+    """Synonyms that BM25 searched for beside the query's own words."""
 
 
 class IndexVersion(Published):

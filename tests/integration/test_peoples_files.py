@@ -318,3 +318,22 @@ def test_a_file_without_a_suffix_is_read_by_its_content(ingest: Ingest, tmp_path
     for name, content in (("lines", b'{"id": "n:1", "text": "Salt."}\n'), ("saved", NBIB)):
         (tmp_path / name).write_bytes(content)
         assert json.loads(ingest(tmp_path / name, "--json").stdout)["good"]
+
+
+def test_index_info_says_what_is_in_it(papers: Path, ingest: Ingest, tmp_path: Path) -> None:
+    assert (
+        ingest(*(papers / name for name in ("mine.tsv", "PMC70.nxml", "zotero.ris"))).exit_code == 1
+    )
+    info = ["index", "info", "--index", str(tmp_path / "index")]
+    out = json.loads(CliRunner().invoke(app, [*info, "--json"]).stdout)
+    # an article of several passages counts once
+    assert (out["articles"], out["passages"]) == (5, 6)
+    assert (out["first_year"], out["last_year"]) == (2012, 2012)
+    assert out["sources"] == {"table": 2, "pmc": 2, "ris": 2}
+    kept = sum(path.stat().st_size for path in (tmp_path / "index").rglob("*") if path.is_file())
+    assert out["bytes"] == kept
+    shown = CliRunner().invoke(app, info).stdout
+    assert shown.splitlines()[0].startswith("changed")
+    assert "table 2, pmc 2, ris 2" in shown
+    assert "splitter" not in shown
+    assert "splitter" in CliRunner().invoke(app, [*info, "--all"]).stdout

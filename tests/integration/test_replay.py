@@ -318,10 +318,10 @@ def test_a_job_tells_why(cli: Cli, batch: tuple[str, list[JobOutput]]) -> None:
     assert "refused, too, so it was decided again" in said["escalated"]
     assert "8 of 8 passages were read" in said["escalated"]
     assert "decided briefcontext, by the policy doubling" in said["escalated"]
-    assert "IoU of the first 3 by meaning and by words 0.000" in said["stepped down"]
-    assert said["stepped down"].count("too dear") == 4
+    assert "agreement of dense and BM25 on the top 3 (IoU, 0 to 1) 0.000" in said["stepped down"]
+    assert said["stepped down"].count("over budget") == 4
     assert "left $0.8" in said["stepped down"]
-    assert "declined: nothing that is left pays for an answer; the cheapest way" in said["declined"]
+    assert "declined: the remaining budget pays for no answer; the cheapest way" in said["declined"]
     assert "nothing was sent, and it cost nothing" in said["declined"]
     assert "state of the Q-table" in said["small table"]
     assert f"policy qtable: {TABLE.digest}" in said["small table"]

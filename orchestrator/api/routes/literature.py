@@ -60,6 +60,7 @@ _GONE = errors.VersionGone(index="index", version=3, days=30)
                         "dense_score": 0.71,
                         "bm25_score": 12.4,
                         "fused_score": 0.033,
+                        "snippet": "Aspirin reduced the risk of preeclampsia.",
                     }
                 ],
                 "dense": ["pmid:10051933"],
@@ -70,6 +71,7 @@ _GONE = errors.VersionGone(index="index", version=3, days=30)
                 "filters": None,
                 "seconds": 0.03,
                 "growth": None,
+                "added": [],
             },
         ),
         **fails(

@@ -36,11 +36,13 @@ LocalOption = Annotated[
 
 @grouped
 def ask(
-    question: Annotated[str, typer.Argument(help="The question. -: standard input.")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="The question. -: standard input.")
+    ],
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PATH…]",
+            metavar="PATH",
             help="Files and folders to answer from, instead of an index. They are indexed once, in the cache.",
         ),
     ] = None,
@@ -136,7 +138,7 @@ class SearchOptions(RequestOptions):
 
 @grouped
 def search(
-    query: Annotated[str, typer.Argument(help="Search query.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Search query.")],
     *,
     index: IndexOption = None,
     options: SearchOptions,

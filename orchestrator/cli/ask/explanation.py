@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from orchestrator.cli.ask.reasons import dose_in_words, in_words
+from orchestrator.cli.output.sources import outcome
 from orchestrator.cli.output.tables import print_table
 from orchestrator.cli.output.words import cost, safe, tokens
 from policies.affordable import describe
@@ -24,9 +26,9 @@ from posology.types import DECLINE, Dose, Filters
 
 #: text of the features that are explained; the record has all features
 _LOOKED_AT: Mapping[str, str] = {
-    "preflight.iou_3": "IoU of the first 3 by meaning and by words",
-    "preflight.overlap": "overlap of the two rankings",
-    "preflight.correlation": "their rank correlation",
+    "preflight.iou_3": "agreement of dense and BM25 on the top 3 (IoU, 0 to 1)",
+    "preflight.overlap": "overlap of the two rankings (0 to 1)",
+    "preflight.correlation": "their rank correlation (-1 to 1)",
     "qtable.state": "state of the Q-table",
     "qtable.distance": "distance to its centroid",
     "qtable.table": "the Q-table",
@@ -75,12 +77,12 @@ def why_answer(console: Console, out: AskOutput) -> None:
     told = _Story(
         question=out.question,
         decision=out.decision,
-        end=f"{out.status} by {out.strategy}; {_spent(out.spending)}.",
+        end=f"{outcome(out)}, by {out.strategy}; {_spent(out.spending)}.",
         asked=f"{out.decision.policy}{within}, by {out.model}",
         rungs=out.rungs,
         compression=out.compression,
     )
-    _show(console, told, title=str(out.status))
+    _show(console, told, title=outcome(out))
 
 
 def filters_in_words(filters: Filters | None) -> str:
@@ -111,9 +113,12 @@ def _rows(story: _Story) -> Iterator[tuple[str, RenderableType]]:
     if story.compression is not None:
         yield "compressed", _compressed(story.compression)
     if decision.then is not None:
-        yield "then", "The last call of the ladder was refused, too, so it was decided again:"
+        yield "then", "The last call was refused, too, so it was decided again:"
         yield from _decided(decision.then, found=False)
     yield "in the end", story.end
+    recorded = [step for one in (decision, decision.then) if one for step in _steps(one)]
+    if in_words(recorded) != recorded:
+        yield "recorded", Group(*(Text(safe(step), style="dim") for step in recorded))
     versions = (f"{name}: {version}" for name, version in decision.versions.items())
     yield "versions", "\n".join(versions) or "not in the record"
 
@@ -121,23 +126,26 @@ def _rows(story: _Story) -> Iterator[tuple[str, RenderableType]]:
 def _decided(decision: Decided, *, found: bool = True) -> Iterator[tuple[str, RenderableType]]:
     if found:
         yield "found", _retrieved(decision)
-    steps = decision.steps or (decision.reason,)
-    numbered = (f"{number}. {step}" for number, step in enumerate(steps, 1))
-    yield "thought", Group(*(Text(safe(line)) for line in numbered))
+    numbered = (f"{number}. {step}" for number, step in enumerate(in_words(_steps(decision)), 1))
+    yield "why", Group(*(Text(safe(line)) for line in numbered))
     looked = list(_looked_at(decision.features))
     if looked:
-        yield "looked at", "; ".join(looked)
+        yield "measured", "; ".join(looked)
     if decision.remaining is not None:
-        yield "left", f"${decision.remaining:f}"
+        yield "budget left", f"${decision.remaining:f}"
     if decision.offers:
         yield "prices", _offers(decision.offers)
     if decision.strategy == DECLINE:
         cheapest = min((offer.worst for offer in decision.offers), default=None)
         least = "" if cheapest is None else f"; the cheapest way costs ${cheapest:f} at worst"
-        yield "decided", Text(f"declined: nothing that is left pays for an answer{least}", "red")
+        yield "decided", Text(f"declined: the remaining budget pays for no answer{least}", "red")
     else:
-        said = f"{describe(decision.dose.to(Dose))}, by the policy {decision.policy}"
+        said = f"{dose_in_words(describe(decision.dose.to(Dose)))}, by the policy {decision.policy}"
         yield "decided", Text(safe(said), style="bold")
+
+
+def _steps(decision: Decided) -> Sequence[str]:
+    return decision.steps or (decision.reason,)
 
 
 def _retrieved(decision: Decided) -> str:
@@ -163,7 +171,7 @@ def _looked_at(features: Mapping[str, Any]) -> Iterator[str]:
         yield f"{words} {value:.3f}" if isinstance(value, float) else f"{words} {value}"
     parts = sum("." in name for name in features) - told
     if told and parts > 0:
-        yield f"and {parts} features more (--json)"
+        yield f"{parts} more in --json"
 
 
 def _offers(offers: tuple[OfferOutput, ...]) -> Table:
@@ -172,9 +180,10 @@ def _offers(offers: tuple[OfferOutput, ...]) -> Table:
     table.add_column("at worst", justify="right")
     table.add_column("")
     for offer in offers:
-        fits = Text("fits", style="green") if offer.fits else Text("too dear", style="yellow")
+        fits = Text("fits", style="green") if offer.fits else Text("over budget", style="yellow")
         first = " to begin" if offer.dose.rungs else ""
-        table.add_row(Text(safe(describe(offer.dose.to(Dose)))), f"${offer.worst:f}{first}", fits)
+        dose = dose_in_words(describe(offer.dose.to(Dose)))
+        table.add_row(Text(safe(dose)), f"${offer.worst:f}{first}", fits)
     return table
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic import Field
+
 from posology.errors import BadFile, BadRecord
 from posology.published.base import Dollars, Published
 
@@ -16,9 +18,9 @@ class BadItem(Published):
 
     path: str
     line: int | None
-    """its line, or its place among the file's records, from 1; null: the file did not open"""
+    """Line, or number of the record in the file, from 1; null: the file could not be opened."""
     record: str | None = None
-    """its id; null: it has none that can be read, or it is a file"""
+    """Id of the record; null: unreadable, or it is a file."""
     reason: str
 
 
@@ -33,29 +35,33 @@ class IngestOutput(Published):
     """Output of ``posology ingest --json``."""
 
     good: int
-    """records that can be read"""
+    """Valid records."""
     written: int
-    """of these, records that were embedded and written in this run"""
+    """Valid records that were embedded and written in this run."""
     unchanged: int
-    """of these, records that were in the index already"""
+    """Valid records that were in the index already."""
     replaced: int
-    """of these, records whose id came again at once"""
+    """Valid records that a later record with the same id replaced."""
     bad: int
+    """Invalid records."""
     bad_records: tuple[BadItem, ...]
-    """the first of them"""
+    """The first invalid records, with the reason."""
     bad_files: tuple[BadItem, ...]
-    """files that cannot be read, or not to their end"""
+    """Files that cannot be read, or not to their end."""
     files: int
+    """Files of the run."""
     seconds: float
+    """Duration in seconds."""
     written_per_second: float
+    """Written records per second."""
     removed: int = 0
-    """passages that are gone: withdrawn, or no part of their article any more"""
+    """Passages removed from the index: withdrawn, or no longer a part of their article."""
     warned: int = 0
-    """passages that were in the index and are told to be retracted, or of concern, or not any more, by others' notices"""
+    """Indexed passages whose marks of retraction or concern changed, because of notices in other records."""
     skipped: tuple[SkippedItem, ...] = ()
-    """files and subfolders in the given folders that are not read, with the reason"""
+    """Files and subfolders of the given folders that were not read, with the reason."""
     spent_usd: Dollars | None = None
-    """for vectors that are bought, unknown costs at their bounds; null: none are paid for"""
+    """Cost of bought vectors in dollars, unknown costs at their bounds; null: no vectors were bought."""
 
 
 class FileOutput(Published):
@@ -64,38 +70,40 @@ class FileOutput(Published):
     name: str
     md5: str
     records: int
-    """good ones"""
+    """Valid records."""
     deletions: int
+    """Withdrawn records."""
     notices: int
-    """in which one record tells of another that it is retracted, or that there is concern about it"""
+    """Notices of retraction or concern about other records."""
     bad: int
+    """Invalid records."""
     broken: str | None
-    """why it cannot be read to its end; null: it can"""
+    """Reason why the file cannot be read to its end; null: it can."""
     applied: str | None
-    """when, ISO 8601, UTC"""
+    """Time of application, ISO 8601, UTC."""
     version: int | None
-    """the version with which readers got it; null: not yet"""
+    """Index version that published the file; null: not published yet."""
 
 
 class RebuildOutput(Published):
-    """An index beside the files from which it is rebuilt: passages, and files."""
+    """Comparison of an index with the files that it is rebuilt from."""
 
     passages: int
-    """that the files hold, taken together"""
+    """Passages in all files together."""
     new: int
-    """of these, that are not in the index"""
+    """Of these, passages that the index lacks."""
     changed: int
-    """of these, that are in the index with another content"""
+    """Of these, passages that the index has with other content."""
     unchanged: int
-    """of these, that are in the index as they are; they are not encoded again"""
+    """Of these, passages that the index has with the same content; they are not encoded again."""
     removed: int
-    """that readers see before it, and that none of the files holds, whoever put them there"""
+    """Published passages that no file holds; the rebuild removes them, also those of `posology ingest`."""
     published: int
-    """that readers see before it"""
+    """Passages of the published version before the rebuild."""
     forgotten: tuple[str, ...]
-    """names of files that had been applied and are not in the folder"""
+    """Names of applied files that are not in the folder."""
     ingested: tuple[str, ...]
-    """files that `posology ingest` had read and that are not in the folder"""
+    """Paths of files that `posology ingest` read and that are not in the folder."""
 
 
 class VectorsOutput(Published):
@@ -104,125 +112,149 @@ class VectorsOutput(Published):
     embedder: str
     tenant: str
     passages: int
-    """that are new, or have changed"""
+    """New and changed passages."""
     calls: int
     input_tokens: int
-    """at best guess"""
+    """Expected input tokens."""
     expected_usd: Dollars
-    """at best guess"""
+    """Expected cost in dollars."""
     worst_usd: Dollars
-    """with this as its cap nothing is refused"""
+    """Maximum cost in dollars: with this cap no call is refused."""
     cap_usd: Dollars | None
-    """what all calls may cost together; null: no limit but the tenant's"""
+    """Limit for all calls together in dollars; null: only the tenant's limits."""
     left_usd: dict[str, Dollars]
-    """what the tenant has left, by scope, where there is a limit"""
+    """Remaining budget of the tenant in dollars, for each scope that has a limit."""
 
 
 class ProspectOutput(Published):
     """Output of ``posology sync --dry-run --json``."""
 
     files: tuple[str, ...]
-    """that are to be applied, in order"""
+    """Names of the files to apply, in order."""
     again: tuple[str, ...]
-    """files among them that were applied before, and are again since an earlier one is"""
+    """Files among them that are applied again because an earlier file is applied."""
     revised: tuple[str, ...]
-    """files among them that were applied before with another content"""
+    """Files among them that were applied before with other content."""
     missing: tuple[str, ...]
-    """files that the numbering wants and that are not there"""
+    """Files of PubMed's numbering that are not in the folder."""
     waiting: tuple[str, ...]
-    """files that would not be applied, since one of them cannot be read; only a rebuild looks"""
+    """Files that a rebuild would not apply, because one of them cannot be read; empty without a rebuild."""
     bad_files: tuple[BadItem, ...]
-    """files that cannot be read, or not to their end"""
+    """Files that cannot be read, or not to their end."""
     done: int
-    """files that are applied already"""
+    """Number of files that are applied already."""
     index: str | None
-    """name and version that readers see now; null: there is no index yet"""
+    """Name and published version of the index; null: there is no index yet."""
     rebuild: RebuildOutput | None
-    """null: the index is not to be rebuilt, or files wait"""
+    """Changes of a rebuild; null: no rebuild, or a file cannot be read."""
     vectors: VectorsOutput | None
-    """null: they are computed on this machine"""
+    """Cost of vectors to buy; null: vectors are computed on this machine."""
 
 
 class SyncOutput(Published):
     """Output of ``posology sync --json``."""
 
     applied: tuple[FileOutput, ...]
-    """in order"""
+    """Applied files, in order."""
     again: tuple[str, ...]
-    """files among them that were applied before, and were again since an earlier one was"""
+    """Files among them that were applied again because an earlier file was applied."""
     revised: tuple[str, ...]
-    """files among them that were applied before with another content"""
+    """Files among them that were applied before with other content."""
     missing: tuple[str, ...]
-    """files that the numbering wants and that are not there"""
+    """Files of PubMed's numbering that are not in the folder."""
     waiting: tuple[str, ...]
-    """files that were not applied, since one before them cannot be read"""
+    """Files that were not applied, because a file before them cannot be read."""
     done: int
-    """files that had been applied already"""
+    """Number of files that had been applied already."""
     index: str
-    """name and version that readers see now"""
+    """Name and published version of the index."""
     ingest: IngestOutput
+    """Counts of records."""
     seconds: float
+    """Duration in seconds."""
     rebuild: RebuildOutput | None = None
-    """null: the index was not rebuilt"""
+    """Changes of the rebuild; null: the index was not rebuilt."""
 
 
 class VersionOutput(Published):
     """A version of an index that can be read."""
 
     index: str
-    """name and version, e.g. ``index@17``"""
+    """Name and version, e.g. `index@17`."""
     number: int
+    """Number of the version."""
     published: str
-    """ISO 8601, UTC"""
+    """Time of publication, ISO 8601, UTC."""
     until: str | None
-    """when it may be removed, ISO 8601, UTC; null: it is the newest"""
+    """Time until which it stays readable, ISO 8601, UTC; null: it is the newest."""
     passages: int
+    """Passages."""
     retracted: int
+    """Retracted passages among them."""
 
 
 class VersionsOutput(Published):
     """Output of ``posology index versions --json``."""
 
     versions: tuple[VersionOutput, ...]
-    """oldest first; the last is what is read when nothing else is asked for"""
+    """Readable versions, oldest first; the last is the newest."""
 
 
 class IndexOutput(Published):
     """Output of ``posology index info --json``."""
 
     uri: str
+    """Folder or address of the index."""
     version: str
+    """Name and published version, e.g. `index@17`."""
     passages: int
+    """Passages."""
     retracted: int
+    """Retracted passages among them."""
     embedder: str
+    """Embedder of passages and questions."""
     dim: int
+    """Dimensions of a vector."""
     format: int
+    """Version of the storage format."""
     splitter: int
+    """Version of the sentence splitter."""
     created: str
+    """Time of creation, ISO 8601, UTC."""
     vector_index: str | None
-    """null while the index is so small that every vector is compared"""
+    """Kind of the approximate vector index; null: the search compares every vector."""
     recall: float | None = None
-    """share of the 16 nearest that its search finds, as measured when it was built; null where it is exact or was not measured"""
+    """Measured share of the 16 nearest passages that the approximate search finds; null: exact, or not measured."""
     probes: int | None = None
-    """parts of the vectors' index that a question looks into; null: all"""
+    """Partitions of the vector index that a search reads; null: the search is exact."""
     partitions: int | None = None
-    """parts that it has; null where it is exact"""
+    """Partitions of the vector index; null: the search is exact."""
     annotator: str | None
-    """what told how much each phrase says, for compressed RAG; null where nothing did"""
+    """Model that annotated the phrases with their self-information, for compressors; null: none."""
     published: str | None = None
-    """when this version was published, ISO 8601, UTC; null: not known"""
+    """Time of the last publication, ISO 8601, UTC; null: unknown."""
     versions: int = 1
-    """how many versions can be read"""
+    """Number of readable versions."""
     files: int = 0
-    """files that syncs have applied"""
+    """Number of files that syncs have applied."""
     last_file: str | None = None
-    """the last of them in order"""
+    """Name of the last applied file, in NLM's order; null: none."""
     unfinished: tuple[str, ...] = ()
-    """files that a sync has applied, or begun, and not published"""
+    """Files that an interrupted sync has applied or begun, and not published."""
     codec: str | None
     """Codec of the passages' token vectors, for compressors that read them; null: none are stored."""
     growth: str | None = None
     """How far the first ingest is, in words; null: it is complete."""
+    articles: int = 0
+    """Articles, each counted once, however many passages it has."""
+    first_year: int | None = None
+    """First year of publication; null: no passage has one."""
+    last_year: int | None = None
+    """Last year of publication; null: no passage has one."""
+    sources: dict[str, int] = Field(default_factory=dict)
+    """Number of passages by collection, largest first; `unknown`: they name none."""
+    bytes: int | None = None
+    """Size of the index's folder in bytes, all versions; null: object storage."""
 
 
 def ingest_output(report: IngestReport) -> IngestOutput:

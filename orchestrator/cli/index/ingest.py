@@ -24,7 +24,7 @@ def ingest(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH…",
+            metavar="PATH",
             help="Files and folders: CSV, PubMed (.nbib, XML), RIS, BibTeX, EndNote XML, JATS, PMC archives, JSONL, "
             "plain text, PDF, Word, HTML.",
         ),
@@ -99,8 +99,18 @@ def versions(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command("info")
-def info(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
-    """Show what an index holds, and the embedder that it was made with."""
+def info(
+    *,
+    index: IndexOption = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Also show versions, models and the search index of the vectors."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what an index holds: articles, years, collections, size and last change."""
     from orchestrator.cli.index.view import info_output
     from orchestrator.cli.terminal import show_index
     from orchestrator.service import index_place
@@ -111,4 +121,4 @@ def info(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
         if as_json:
             print_json(out)
         else:
-            show_index(Console(), out)
+            show_index(Console(), out, everything=everything)

@@ -96,7 +96,9 @@ def _vectors(found: IngestEstimate) -> VectorsOutput:
 
 def info_output(index: Index) -> IndexOutput:
     """Return the published form of an index's facts. Blocking."""
-    return IndexOutput.model_validate(asdict(index.info()))
+    from orchestrator.cli.index.contents import contents_of
+
+    return IndexOutput.model_validate(asdict(index.info()) | asdict(contents_of(index)))
 
 
 def versions_output(index: Index) -> VersionsOutput:

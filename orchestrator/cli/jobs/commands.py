@@ -37,7 +37,12 @@ def list_(
     *,
     tenant: TenantOption = None,
     state: Annotated[
-        JobState | None, typer.Option(help="Only jobs in this state.", case_sensitive=False)
+        JobState | None,
+        typer.Option(
+            metavar="STATE",
+            help=f"Only jobs in this state: {', '.join(JobState)}.",
+            case_sensitive=False,
+        ),
     ] = None,
     failed: Annotated[
         bool, typer.Option("--failed", help="Only the dead-letter list: failed and expired jobs.")
@@ -160,7 +165,7 @@ def cancel(job: JobArgument, *, tenant: TenantOption = None, as_json: JsonOption
 
 @app.command()
 def retry(
-    jobs: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="Job ids.")] = None,
+    jobs: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Job ids.")] = None,
     *,
     all_failed: Annotated[
         bool, typer.Option("--all-failed", help="Retry the whole dead-letter list.")

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @grouped
 def submit(
-    question: Annotated[str, typer.Argument(help="The question. -: standard input.")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="The question. -: standard input.")
+    ],
     *,
     tenant: TenantOption = None,
     key: Annotated[

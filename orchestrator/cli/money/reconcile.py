@@ -89,7 +89,7 @@ class ComparisonOptions(Group):
 def reconcile(
     exports: Annotated[
         list[Path],
-        typer.Argument(metavar="EXPORT…", help="Usage or cost exports of the provider."),
+        typer.Argument(metavar="EXPORT", help="Usage or cost exports of the provider."),
     ],
     *,
     tenant: TenantOption = None,

@@ -79,8 +79,14 @@ def _search(out: SearchOutput) -> Iterator[str]:
     yield ""
     for number, hit in enumerate(out.hits, 1):
         yield f"{number}. {_heading(hit.passage)}"
+        if hit.snippet:
+            yield ""
+            yield f"   > {escaped(hit.snippet)}"
+            yield ""
     if not out.hits:
         yield "No passages found."
+    if out.growth:
+        yield f"*{escaped(out.growth)}*"
     yield ""
     yield f"<sub>{escaped(f'{out.mode}, index {out.index}')}</sub>"
 

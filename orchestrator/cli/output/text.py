@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, pages, warning
-from orchestrator.cli.output.words import coverage_text, footer, place, safe
+from orchestrator.cli.output.words import coverage_text, footer, place, safe, search_remarks
 from posology.index.search.filters import describe
 from posology.published.answers import (
     AskOutput,
@@ -29,7 +29,7 @@ def answer_as_text(out: AskOutput, *, title: str | None = None) -> str:
 
 
 def search_as_text(out: SearchOutput) -> str:
-    """Return the passages of a search, best first, one line each and a line for its link."""
+    """Return the passages of a search, best first: title, the nearest sentence, link and places."""
     return _joined(_search(out))
 
 
@@ -121,12 +121,16 @@ def _position(word: str, position: Position) -> Iterator[str]:
 def _search(out: SearchOutput) -> Iterator[str]:
     for number, hit in enumerate(out.hits, 1):
         yield f"{number}. {hit.passage.id}  {heading(hit.passage)}"
-        places = (f"{name} {place(hit, name)}" for name in ("fused", "dense", "bm25"))
+        if hit.snippet:
+            yield f"{_INDENT}{_line(hit.snippet)}"
+        places = (f"{name} {place(hit, name, out)}" for name in ("fused", "dense", "bm25"))
         yield f"{_INDENT}{'  '.join(filter(None, (link(hit.passage), *places)))}"
         for also in hit.also:
             yield f"{_INDENT}= {also.id} ({also.why})"
     if not out.hits:
         yield "no passages found"
+    for remark in search_remarks(out):
+        yield f"! {remark}"
     if out.filters:
         yield f"filters: {describe(out.filters.to(Filters))}"
     yield f"{out.mode}: {out.query} · index {out.index} · {out.seconds * 1000:.0f} ms"

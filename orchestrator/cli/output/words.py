@@ -7,10 +7,15 @@ files may contain any.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from posology.published.answers import AskOutput, CoverageOutput, Ranked
 from posology.published.calls import Spending, UsageOutput
+
+if TYPE_CHECKING:
+    from posology.published.literature import SearchOutput
 
 #: categories of what is not seen: controls, surrogates, and formats such as zero-width characters, tags and overrides of
 #: the reading direction
@@ -36,6 +41,16 @@ def money(cost: Decimal | None) -> str:
     if cost == 0:
         return "$0"
     return f"${cost:.6f}" if cost < Decimal("0.01") else f"${cost:.4f}"
+
+
+def size(count: int) -> str:
+    """Format a number of bytes with a decimal prefix: ``58 kB``, ``1.2 GB``."""
+    value, names = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(names) > 1:
+        value, names = value / 1000, names[1:]
+    return (
+        f"{value:.1f} {names[0]}" if value < 9.95 and names[0] != "B" else f"{value:.0f} {names[0]}"
+    )
 
 
 def cost(spent: Spending) -> str:
@@ -83,7 +98,24 @@ def footer(out: AskOutput) -> str:
     )
 
 
-def place(hit: Ranked, method: str) -> str:
-    """Return the place and score of a passage in a ranking."""
+def place(hit: Ranked, method: str, out: SearchOutput) -> str:
+    """Return the place and score of a passage in a ranking; of a ranking as long as asked for, also that it is beyond."""
     found, score = getattr(hit, method), getattr(hit, f"{method}_score")
-    return "–" if found is None else f"{found} ({score:.3f})"
+    if found is not None:
+        return f"{found} ({score:.3f})"
+    return f"> {out.k}" if len(getattr(out, method)) >= out.k else "–"
+
+
+def search_remarks(out: SearchOutput) -> Iterator[str]:
+    """Yield what a reader must know of a search: its growth, its synonyms, and what missing places mean."""
+    if out.growth:
+        yield out.growth
+    if out.added:
+        yield f"BM25 also searched for: {', '.join(out.added)}"
+    shown = {place(hit, method, out) for hit in out.hits for method in ("dense", "bm25")}
+    if f"> {out.k}" in shown:
+        yield (
+            f"> {out.k}: not among the first {out.k} of that ranking; the fused ranking combines more places of both."
+        )
+    if any(place(hit, "bm25", out) == "–" for hit in out.hits):
+        yield "bm25 –: the passage shares no word with the query."

@@ -82,7 +82,7 @@ class _Wanted:
 def replay(
     jobs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="JOB…", help="Job ids. -: read them from standard input."),
+        typer.Argument(metavar="JOB", help="Job ids. -: read them from standard input."),
     ] = None,
     *,
     batch: Annotated[

@@ -89,6 +89,11 @@ def test_each_help_ends_with_an_example_that_the_command_takes() -> None:
         command.make_context(path, words[parts:])
         shown = CliRunner().invoke(app, [*path.split(), "--help"], terminal_width=80).output
         assert shown.rstrip().splitlines()[-1].strip().startswith(f"posology {path}")
+        assert not [line for line in shown.splitlines() if len(line) > 80], path
+        # types of Python, and bounds that the text has already
+        assert "<int" not in shown, path
+        assert "list[" not in shown, path
+        assert "1 to 200." not in shown or "x<=200" not in shown, path
 
 
 def test_the_name_alone_prints_the_help() -> None:

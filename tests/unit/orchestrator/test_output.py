@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 import rispy
 import typer
@@ -19,14 +21,17 @@ from rich.console import Console
 
 from orchestrator.cli.output.citations import bibtex, citations, csl, ris
 from orchestrator.cli.output.formats import Format, OutputOptions
-from orchestrator.cli.output.markdown import answer_as_markdown, escaped
+from orchestrator.cli.output.markdown import answer_as_markdown, escaped, search_as_markdown
 from orchestrator.cli.output.sources import answer_text, cited, link
-from orchestrator.cli.output.text import answer_as_text
-from orchestrator.cli.terminal import show_answer
+from orchestrator.cli.output.text import answer_as_text, search_as_text
+from orchestrator.cli.terminal import show_answer, show_search
+from orchestrator.question.report import SNIPPET, snippet
 from posology.published.answers import AskOutput, CoverageOutput, Evidence, Ranked, Source, Status
 from posology.published.calls import Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput
-from posology.types import Form
+from posology.published.literature import Found, SearchOutput
+from posology.text.sentences import split
+from posology.types import Form, Passage, Retrieved
 
 WORDS = st.text(
     st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=40
@@ -299,3 +304,70 @@ def test_without_pages_nothing_is_shown() -> None:
         assert "p. " not in text
         assert "quoted" not in text
     assert json.loads(out.model_dump_json())["evidence"][0]["page"] is None
+
+
+def found(name: str, *, dense: int | None, bm25: int | None, snippet: str = "It helped.") -> Found:
+    return Found(
+        passage=source(name), dense=dense, bm25=bm25, fused=1, dense_score=dense and 0.5,
+        bm25_score=bm25 and 2.0, fused_score=0.1, snippet=snippet,
+    )  # fmt: skip
+
+
+def searched(*hits: Found, bm25: tuple[str, ...], **given: Any) -> SearchOutput:
+    fields: dict[str, Any] = {
+        "dense": ("a", "b"),
+        "bm25_rerank": (),
+        "fused": ("a", "b"),
+        "seconds": 0.1,
+    }
+    return SearchOutput(
+        query="q", mode="fused", k=2, hits=hits, bm25=bm25, index="i@1", **fields | given
+    )
+
+
+def test_a_search_shows_a_sentence_of_each_passage_and_says_what_a_missing_place_means() -> None:
+    beyond = searched(found("a", dense=None, bm25=1), bm25=("c", "d"), added=("salt",))
+    text = search_as_text(beyond)
+    assert "    It helped.\n" in text
+    assert "dense > 2  bm25 1 (2.000)" in text
+    assert "! > 2: not among the first 2 of that ranking" in text
+    assert "! BM25 also searched for: salt" in text
+    unshared = search_as_text(searched(found("a", dense=1, bm25=None), bm25=("c",)))
+    assert "dense 1 (0.500)  bm25 –" in unshared
+    assert "! bm25 –: the passage shares no word with the query." in unshared
+    assert "> 2" not in unshared
+    whole = search_as_text(searched(found("a", dense=1, bm25=1), bm25=("a",)))
+    assert "!" not in whole
+
+
+def test_a_terminal_and_markdown_show_the_same_sentence() -> None:
+    out = searched(found("a", dense=1, bm25=None), bm25=("c",))
+    console = Console(file=io.StringIO(), width=80, force_terminal=True)
+    show_search(console, out)
+    assert isinstance(console.file, io.StringIO)
+    assert "It helped." in console.file.getvalue()
+    assert "shares no word" in console.file.getvalue()
+    assert "> It helped." in search_as_markdown(out)
+
+
+@given(
+    st.lists(st.integers(-127, 127), min_size=3, max_size=3),
+    st.sampled_from(["One here. Two there. Three at last.", "word " * 200]),
+)
+def test_the_snippet_is_the_nearest_sentence(scores: list[int], text: str) -> None:
+    sentences = split(text)
+    vectors = np.array(scores[: len(sentences)], np.int8)[:, None]
+    one = Retrieved(
+        passage=Passage(id="a", text=text), sentences=sentences, vector=np.ones(1, np.float32),
+        sentence_vectors=vectors,
+    )  # fmt: skip
+    shown = snippet(one, np.ones(1, np.float32))
+    assert len(shown) <= SNIPPET
+    best = sentences[int(np.argmax(vectors))].of(text)
+    assert best.startswith(shown.removesuffix(" …"))
+    without = replace(one, sentence_vectors=np.empty((0, 1), np.int8))
+    assert (
+        sentences[0]
+        .of(text)
+        .startswith(snippet(without, np.ones(1, np.float32)).removesuffix(" …"))
+    )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from orchestrator.cli.output.words import money, safe
+from orchestrator.cli.output.words import money, safe, size
 from orchestrator.cli.terminal import show_answer
 from posology.published.answers import (
     AskOutput,
@@ -146,3 +146,18 @@ def test_a_contradiction_is_shown_with_both_sides_and_what_became_of_it() -> Non
 def test_what_was_read_and_what_was_not_is_shown() -> None:
     text = shown(answer(Resolution.OPPOSING))
     assert "5 partitions: 2 with findings, 2 without relevant passages, 1 failed; 6 calls" in text
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1.0 kB"),
+        (58_123, "58 kB"),
+        (999_600, "1.0 MB"),
+        (1_240_000_000, "1.2 GB"),
+    ],
+)
+def test_sizes_have_two_figures_or_more(count: int, shown: str) -> None:
+    assert size(count) == shown
