@@ -1,4 +1,4 @@
-"""What an index holds, for people: articles, years, collections, and its size on disk."""
+"""Contents of an index for people: articles, years, collections, and its size on disk."""
 
 from __future__ import annotations
 
