@@ -180,7 +180,7 @@ SECTIONS = (
             ),
             Entry(
                 name="models",
-                help="Show what language models can do and cost.",
+                help="Show what language models can do and cost, and check them.",
                 target="orchestrator.cli.models.commands:app",
             ),
             Entry(

@@ -28,6 +28,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "jobs cancel": "jobs cancel ID",
         "jobs retry": "jobs retry --all-failed",
         "models list": "models list",
+        "models check": "models check openai:gpt-6-luna --max-cost 0.05",
         "models show": "models show openai:gpt-6-luna",
         "estimate": "estimate questions.jsonl --model openai:gpt-6-luna",
         "spend": "spend --by model --since 2026-01-01 --format csv",

@@ -19,7 +19,7 @@ from orchestrator.cli.index.forms import (
     SyncOutput,
     VersionsOutput,
 )
-from orchestrator.cli.models.forms import ModelList, ModelOutput
+from orchestrator.cli.models.forms import ModelCheck, ModelList, ModelOutput
 from orchestrator.cli.money.ledger_form import (
     ArchiveOutput,
     ExportOutput,
@@ -62,6 +62,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "doctor": DoctorOutput,
         "model": ModelOutput,
         "models": ModelList,
+        "modelcheck": ModelCheck,
         "error": ErrorOutput,
         "job": JobOutput,
         "jobs": JobPage,

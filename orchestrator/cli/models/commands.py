@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import JsonOption, errors, print_json
+from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json, run
+from posology.errors import ConfigurationError
 
-app = typer.Typer(help="Show what language models can do and cost.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from orchestrator.cli.models.forms import ModelCheck
+
+app = typer.Typer(
+    help="Show what language models can do and cost, and check them.", rich_markup_mode=None
+)
 
 
 @app.command("list")
@@ -70,3 +76,63 @@ def show(
             print_json(out)
         else:
             print_model(Console(), out, datetime.now(tz=UTC).date())
+
+
+@app.command("check")
+def check(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODEL", help="Model: provider:NAME. Default: POSOLOGY_MODEL."),
+    ] = "",
+    *,
+    max_cost: Annotated[
+        str,
+        typer.Option("--max-cost", metavar="USD", help="Maximum cost of all calls in dollars."),
+    ] = "0.05",
+    tenant: TenantOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make up to eight small paid calls and compare the model with what is known of it.
+
+    They tell whether the key works, the schema is kept, caching is off, effort is obeyed, usage is reported and the bounds
+    hold, and what a call costs and takes.
+
+    Exit status 4: something is wrong.
+    """
+    from orchestrator.budget import open_budget
+    from orchestrator.cli.models.check import Check
+    from orchestrator.cli.models.view import print_check
+    from orchestrator.models import Models
+    from orchestrator.question.request import AskRequest
+    from orchestrator.service import open_connections
+    from orchestrator.settings import load_settings
+
+    with errors(as_json=as_json):
+        settings = load_settings()
+        asked = AskRequest.parse(
+            {"question": "?", "model": model or None, "max_cost_usd": max_cost}
+        )
+        assert asked.max_cost_usd is not None
+        cap, name = asked.max_cost_usd, asked.to_request(settings).model
+
+        async def work() -> ModelCheck:
+            models = Models(settings.embedder, settings.embedding)
+            async with (
+                open_budget(settings, tenant) as budget,
+                open_connections(settings, models, budget.meter) as connections,
+            ):
+                return await Check(
+                    model=name,
+                    connections=connections,
+                    ledger=budget.ledger,
+                    cap=cap,
+                    effort=settings.effort,
+                ).run()
+
+        out = run(work)
+        if as_json:
+            print_json(out)
+        else:
+            print_check(Console(), out)
+    if not out.ok:
+        raise typer.Exit(ConfigurationError.exit_code)

@@ -61,3 +61,58 @@ class ModelList(Published):
 
     models: tuple[ModelOutput, ...]
     """Models of the price table that the table of model families has and that are not switched off, by provider and price."""
+
+
+class ModelFinding(Published):
+    """One finding of `posology models check`."""
+
+    name: str
+    """What was checked."""
+    ok: bool | None
+    """Whether it is as expected; null: not checked, or nothing can be concluded."""
+    found: str
+    """What was found."""
+
+
+class CheckedCall(Published):
+    """One call of `posology models check`."""
+
+    name: str
+    """Check that it was made for."""
+    effort: Effort | None
+    """Level of effort that was sent; null: none."""
+    tokens_in: int | None
+    """Input tokens; null: unknown."""
+    tokens_out: int | None
+    """Visible output tokens; null: unknown."""
+    tokens_reasoning: int | None
+    """Output tokens of reasoning; null: unknown."""
+    input_bound: int
+    """Input tokens that were reserved."""
+    output_bound: int
+    """Output tokens that were reserved, reasoning included."""
+    cost_usd: Decimal | None
+    """Cost in dollars; null: unknown."""
+    seconds: float
+    """Seconds from sending to the last byte."""
+    error: str | None
+    """Name of the error; null: it succeeded."""
+
+
+class ModelCheck(Published):
+    """Output of `posology models check --json`."""
+
+    model: str
+    """Name of the model."""
+    ok: bool
+    """Whether nothing is wrong."""
+    findings: tuple[ModelFinding, ...]
+    """All findings."""
+    calls: tuple[CheckedCall, ...]
+    """All calls, in order."""
+    cost_usd: Decimal | None
+    """Cost of all calls in dollars; null: that of a call is unknown."""
+    charged_usd: Decimal
+    """Dollars that count against limits: calls of unknown cost at their bounds."""
+    seconds: float | None
+    """Median duration of a call; null: none was made."""

@@ -8,7 +8,7 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.models.forms import ModelOutput
+from orchestrator.cli.models.forms import ModelCheck, ModelOutput
 from orchestrator.cli.output.tables import plain_table, print_table
 from orchestrator.cli.output.words import safe
 from orchestrator.settings import Settings
@@ -21,6 +21,7 @@ from posology.types import Usage
 from prompts.lengths import reply_tokens
 
 _NONE = "–"
+_MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("bad", "red")}
 #: tokens whose cost is that of a short prompt's
 _SHORT = 1_000
 _TEMPERATURE = {
@@ -160,3 +161,43 @@ def _price(dollars: Decimal | None) -> str:
 
 def _tokens(count: int | None) -> str:
     return _NONE if count is None else f"{count:,}"
+
+
+def print_check(console: Console, out: ModelCheck) -> None:
+    """Print the findings of a check and its calls."""
+    for one in out.findings:
+        word, colour = _MARKS[one.ok]
+        console.print(
+            Text.assemble((f"{word:<5}", colour), (f"{one.name:<18}", "bold"), safe(one.found)),
+            soft_wrap=True,
+        )
+    if not out.calls:
+        return
+    console.print()
+    table = plain_table(
+        "call",
+        "effort",
+        "in",
+        "reserved",
+        "out",
+        "reasoning",
+        "$",
+        "seconds",
+        left=("call", "effort"),
+    )
+    for call in out.calls:
+        table.add_row(
+            safe(call.name),
+            call.effort or _NONE,
+            _tokens(call.tokens_in),
+            f"{call.input_bound:,}",
+            _tokens(call.tokens_out),
+            _tokens(call.tokens_reasoning),
+            _price(call.cost_usd),
+            f"{call.seconds:.2f}",
+        )
+    print_table(console, table)
+    cost = f"${out.charged_usd:f}" if out.cost_usd is None else f"${out.cost_usd:f}"
+    console.print(
+        Text(f"\n{len(out.calls)} calls, {cost}, {out.seconds or 0:.2f} s a call (median)")
+    )
