@@ -35,7 +35,7 @@ from posology.store import keys
 from posology.store.connection import SHORT, TRIES, connect, translated
 from posology.store.keys import DEFAULT_TENANT
 from posology.store.scripts import Scripts
-from posology.types import JobState
+from posology.types import JobState, Stage
 
 #: seconds for which the record of a job is kept after its end
 RETENTION = 7 * 24 * 3_600
@@ -45,7 +45,7 @@ MAX_KEY = 200
 MAX_PAGE = 500
 #: seconds that one wait for events lasts, after which the job is looked at again; within the time of a command
 _LISTEN = SHORT / 2
-#: tokens that go in and out of any call
+#: tokens that go into any call, and the bound on those that come out of it where nothing is known of the question
 _LEAST = 64
 
 
@@ -137,6 +137,9 @@ class JobStore:
         }
         if row is not None:
             record["row"] = str(row)
+        least = Decimal(0)
+        if batch is None:
+            least = self.least(model, reply=request.max_tokens or _shortest_bound())
         job = keys.new_id("job")
         await tenants.enlist(self, tenant)
         said, found, *rest = await self.run(
@@ -148,7 +151,7 @@ class JobStore:
             hashlib.sha256(body.encode()).hexdigest(),
             batch or "",
             model,
-            "" if batch else nano(self.least(model)),
+            "" if batch else nano(least),
             "" if request.max_cost_usd is None else nano(request.max_cost_usd),
             self.room.queued,
             self.room.stored,
@@ -156,7 +159,7 @@ class JobStore:
         with events.refusals(tenant=tenant, batch=batch, row=row, model=model):
             raise_if_full([said, found, *rest], tenant)
             if said == "refused":
-                raise_if_not_admitted([found, *rest], model, self.least(model), tenant)
+                raise_if_not_admitted([found, *rest], model, least, tenant)
         if said == "conflict":
             raise IdempotencyConflict(
                 f"the idempotency key {key!r} was used for another request, job {found}: use a new key",
@@ -207,15 +210,19 @@ class JobStore:
         if refused is not None:
             raise_if_not_admitted(["model"], *refused, tenant)
 
-    def least(self, model: str) -> Decimal:
-        """Return the minimum cost of a call to a model in dollars; 0 without prices.
+    def least(self, model: str, *, reply: int = _LEAST) -> Decimal:
+        """Return the least that a call to a model may be reserved at, in dollars; 0 without prices.
+
+        Args:
+            model: ``provider:name``.
+            reply: least bound on the output tokens of a call.
 
         Raises:
             UnpricedModel: the model has no price.
         """
         if self._prices is None:
             return Decimal(0)
-        return self._prices.worst(model, input_tokens=_LEAST, output_tokens=_LEAST)
+        return self._prices.worst(model, input_tokens=_LEAST, output_tokens=reply)
 
     async def get(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """A job as it is now.
@@ -414,3 +421,11 @@ async def open_store(
         yield JobStore(redis, url, retention=retention, prices=prices, room=room, advice=advice)
     finally:
         await redis.aclose()
+
+
+def _shortest_bound() -> int:
+    """Return the least bound on the reply of a call that a question begins with; the rest of its price needs passages."""
+    # the only part of the prompts that is needed, and only here
+    from prompts.lengths import REPLY_TOKENS
+
+    return min(REPLY_TOKENS[Stage.ANSWER], REPLY_TOKENS[Stage.EXTRACT])

@@ -17,7 +17,7 @@ from posology.budget.ledger.base import nano
 from posology.errors import BudgetExhausted, ModelNotAllowed
 from posology.store import keys
 from posology.testing.prices import FlatPrices
-from tests.integration.jobs_store.helpers import BOUND, ERROR, MODEL, Bench
+from tests.integration.jobs_store.helpers import BOUND, ERROR, MODEL, Bench, request
 from tests.integration.jobs_store.test_money import NOTHING, money
 
 pytestmark = pytest.mark.anyio
@@ -93,3 +93,27 @@ async def test_whoever_is_stopped_does_not_ask_again_without_a_pause(bench: Benc
     assert 0.4 < time.monotonic() - started < 60, "five minutes were asked for"
     with anyio.fail_after(90):
         await held.sleep(0.0)
+
+
+async def test_a_question_is_refused_at_once_when_no_call_for_it_can_be_reserved(
+    bench: Bench,
+) -> None:
+    """What only the passages tell is left to the worker: with a little more, the question is accepted."""
+    prices = Priced(token=Decimal("0.001"))
+    store = JobStore(bench.redis, bench.url, clock=bench.clock, prices=prices)
+    asked = request(max_tokens=None)
+    # the bound of the shortest reply, 1,280 tokens; anything sent comes on top
+    await limit(bench, day=nano(Decimal("1.28")))
+    with pytest.raises(BudgetExhausted) as refused:
+        await store.submit(asked, tenant=bench.tenant)
+    assert refused.value.asked > Decimal("1.28")
+    # the question itself bounds its replies
+    assert (await store.submit(request(max_tokens=500), tenant=bench.tenant)).created
+    with pytest.raises(BudgetExhausted):
+        await store.submit(request(max_tokens=2_000), tenant=bench.tenant)
+    await limit(bench, day=nano(Decimal("1.4")))
+    assert (await store.submit(asked, tenant=bench.tenant)).created
+    # a free model needs nothing
+    await limit(bench, day="0")
+    free = request(model="offline:extractive", max_tokens=None)
+    assert (await store.submit(free, tenant=bench.tenant)).created
