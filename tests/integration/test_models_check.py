@@ -17,7 +17,7 @@ from posology.types import Usage
 
 RUNNER = CliRunner()
 MODEL = "openai:gpt-6-luna"
-GOOD = Usage(input=40, output=5)
+GOOD = Usage(input=30, output=5)
 
 
 def reply_to(request: Recorded, usage: Usage = GOOD) -> Reply:
