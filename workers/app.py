@@ -44,6 +44,9 @@ def make_app(settings: Settings) -> Celery:
         broker_connection_max_retries=None,
         worker_pool="threads",
         worker_concurrency=settings.worker_concurrency,
+        # for Flower; their arguments are ids
+        worker_send_task_events=settings.task_events,
+        task_send_sent_event=settings.task_events,
         # as many messages as threads: each is begun at once
         worker_prefetch_multiplier=1,
         worker_cancel_long_running_tasks_on_connection_loss=False,

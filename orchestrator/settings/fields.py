@@ -213,6 +213,8 @@ class Fields(BaseModel):
     """Seconds without a heartbeat before a worker is considered dead. Default: 15."""
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
     """Maximum concurrent jobs and partitions in each worker process. Default: 32."""
+    task_events: bool = Field(default=False, alias="POSOLOGY_TASK_EVENTS")
+    """Whether workers send Celery's events of single tasks, which Flower shows. Default: false."""
 
     log_format: Annotated[LogFormat, BeforeValidator(lower)] = Field(
         default=LogFormat.AUTO, alias="POSOLOGY_LOG_FORMAT"

@@ -121,9 +121,11 @@ def serve() -> Serve:
 
 
 @pytest.fixture(scope="session")
-def served(redis_url: str) -> Iterator[Served]:
-    """The API on the tests' Redis."""
-    app = create_app(Settings.model_validate({"POSOLOGY_REDIS_URL": redis_url}))
+def served(redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The API on the tests' Redis. It has a folder of uploads, which keys alone would open."""
+    uploads = tmp_path_factory.mktemp("uploads")
+    settings = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_UPLOADS": str(uploads)}
+    app = create_app(Settings.model_validate(settings))
     with _serve(app) as url:
         yield Served(app=app, url=url)
 

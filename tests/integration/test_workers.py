@@ -332,6 +332,13 @@ def test_the_application_is_set_up_for_redelivery() -> None:
     assert VISIBILITY_TIMEOUT > MAX_DEADLINE
 
 
+def test_workers_send_events_of_tasks_if_they_are_asked_for() -> None:
+    assert not make_app(Settings()).conf.worker_send_task_events
+    asked = make_app(Settings.model_validate({"POSOLOGY_TASK_EVENTS": "true"}))
+    assert asked.conf.worker_send_task_events
+    assert asked.conf.task_send_sent_event
+
+
 def test_task_names_and_queues_are_explicit() -> None:
     from workers import tasks
 

@@ -41,6 +41,7 @@ NOWHERE = {
     "POSOLOGY_HOME": "no embedded stack",
     "POSOLOGY_REDIS_MEMORY": "no embedded Redis",
     "POSOLOGY_TENANT": "an option of commands",
+    "POSOLOGY_TASK_EVENTS": "-E of the workers' commands",
     "POSOLOGY_WORKER_CONCURRENCY": "--concurrency of the workers' commands",
 }
 WANTED: Mapping[str, set[str]] = {
