@@ -1,7 +1,8 @@
 """Measures how long commands take from start to prompt: ``python -m evals.startup``.
 
 Each ``--side NAME=PROGRAM`` is an installed ``posology``; the sides take turns, so that a busy machine slows all of
-them. Without one, this environment's is measured. A stack of each side runs while its commands are timed.
+them. Without one, this environment's is measured. A stack of each side runs while its commands are timed. What needs
+Redis finds it; ``search`` and ``ask`` are timed both apart from it and beside it.
 """
 
 from __future__ import annotations
@@ -30,9 +31,13 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "jobs list": ["jobs", "list"],
     "tenants list": ["tenants", "list"],
     "spend": ["spend"],
-    "search": ["search", QUESTION, "--index", "index"],
-    "ask": ["ask", QUESTION, "--index", "index", "--strategy", "direct"],
+    "search": ["search", QUESTION, "--index", "../index"],
+    "ask": ["ask", QUESTION, "--index", "../index", "--strategy", "direct"],
+    "search, stack up": ["search", QUESTION, "--index", "index"],
+    "ask, stack up": ["ask", QUESTION, "--index", "index", "--strategy", "direct"],
 }
+#: these run in a folder that has no stack
+APART = ("search", "ask")
 #: seconds to wait for a stack
 _READY = 300.0
 _IMPORT = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|(\s*)(\S+)")
@@ -47,6 +52,10 @@ class Side:
     folder: Path
     #: seconds of wall and of CPU, by command
     times: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+    def place(self, command: str) -> Path:
+        """Return the folder that a command runs in."""
+        return self.folder / "apart" if command in APART else self.folder
 
     def environment(self, command: str) -> dict[str, str]:
         """Return the environment of a command."""
@@ -69,7 +78,7 @@ class Side:
         before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run(
             [self.program, *COMMANDS[command]],
-            cwd=self.folder,
+            cwd=self.place(command),
             env=self.environment(command),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -112,7 +121,7 @@ class Side:
         code = f"import sys; sys.argv = ['posology', *{list(COMMANDS[command])!r}]; from orchestrator.cli.app import main; main()"
         done = subprocess.run(
             [python, "-X", "importtime", "-c", code],
-            cwd=self.folder,
+            cwd=self.place(command),
             env=self.environment(command),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -132,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", action="append", metavar="NAME=PROGRAM", default=[])
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--stacks", type=int, default=3, help="starts of a stack")
     parser.add_argument("--imports", action="append", choices=COMMANDS, default=[])
     args = parser.parse_args()
     given = args.side or [f"now={Path(sys.executable).with_name('posology')}"]
@@ -140,7 +150,7 @@ def main() -> None:
         for one in given:
             name, _, program = one.partition("=")
             folder = Path(root) / name
-            folder.mkdir()
+            (folder / "apart").mkdir(parents=True)
             sides.append(Side(name=name, program=Path(program).absolute(), folder=folder))
             subprocess.run(
                 [program, "ingest", str(notes), "--index", "index"],
@@ -150,12 +160,12 @@ def main() -> None:
                 check=True,
             )
         stacks = []
-        for _ in range(3):
+        for _ in range(args.stacks):
             for side in sides:
                 process, seconds = side.up()
                 side.times.setdefault("up, until ready", []).append((seconds, 0.0))
                 stacks.append(process)
-            if len(stacks) < 3 * len(sides):
+            if len(stacks) < args.stacks * len(sides):
                 _stop(stacks[-len(sides) :])
         try:
             for _ in range(args.rounds):

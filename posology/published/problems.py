@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from posology.published.base import Described
 
 #: what every problem's ``type`` starts with
 URN = "urn:posology:problem:"
@@ -15,10 +17,10 @@ def urn(name: str) -> str:
     return URN + words.removeprefix("-")
 
 
-class Problem(BaseModel):
+class Problem(Described):
     """A problem document (RFC 9457). Further members are the fields of the error, such as `job`."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow")
 
     type: str = Field(examples=[urn("JobNotFound")])
     """Stable type of the problem, for programs."""
