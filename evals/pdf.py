@@ -43,6 +43,8 @@ class Score:
     sentences: float
     #: share of the sentences found whose pages are right
     pages: float
+    #: sentences that stand in the passages more than once
+    twice: int
     #: reason why nothing is read; ``None``: something is
     refused: str | None
 
@@ -62,12 +64,14 @@ def score(made: Sample, read: Callable[[Path], Iterator[Item]], path: Path) -> S
     passages = [item.passage for item in items if isinstance(item, Record)]
     title = made.title or file_title(path, *pdf.SUFFIXES)
     found = [one for passage in passages for one in _sentences(passage)]
+    text = "\n".join(" ".join(passage.text.split()) for passage in passages)
     order = _in_order([text for text, _, _ in made.sentences], [one.text for one in found])
     right = sum(found[j].pages == made.sentences[i][1:] for i, j in order)
     return Score(
         title=bool(passages) and all(passage.title == title for passage in passages),
         sentences=len(order) / len(made.sentences) if made.sentences else 1.0,
         pages=right / len(order) if order else 0.0,
+        twice=sum(text.count(one) > 1 for one, _, _ in made.sentences),
         refused=next((item.reason for item in items if isinstance(item, BadFile)), None),
     )
 

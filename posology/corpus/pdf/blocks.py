@@ -118,22 +118,24 @@ def paragraphs(blocks: Sequence[Block]) -> Iterator[Block]:
         if i in taken:
             continue
         whole, last = block, i
-        while (following := _following(whole, blocks, last)) is not None:
+        while (following := _following(whole, blocks, last, taken)) is not None:
             taken.add(following)
             whole = Block(lines=[*whole.lines, *blocks[following].lines])
             last = following
         yield whole
 
 
-def _following(block: Block, blocks: Sequence[Block], last: int) -> int | None:
+def _following(block: Block, blocks: Sequence[Block], last: int, taken: set[int]) -> int | None:
     """Return the number of the block that goes on with a paragraph; ``None``: it ends."""
     if block.role is not Role.TEXT or _STOPPED.search(block.lines[-1].text):
+        return None
+    if not any(map(str.isalnum, block.text)):
         return None
     for i in range(last + 1, min(len(blocks), last + 1 + BETWEEN)):
         other = blocks[i]
         if other.role is Role.HEADING:
             return None
-        if _alike(block, other) and any(map(str.isalnum, other.text)):
+        if i not in taken and _alike(block, other) and any(map(str.isalnum, other.text)):
             return i if _goes_on(block, other, parted=i > last + 1) else None
     return None
 

@@ -16,15 +16,16 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pypdfium2
 from pypdfium2 import raw
 
 _BOLD = re.compile(rb"bold|black|heavy|semibold|demi", re.IGNORECASE)
-#: PDFium's mark of a hyphen at a line's end
-_HYPHEN = 2
+_WORD = re.compile(r"\S+")
+#: PDFium has marks of its own for a hyphen at a line's end; other controls are not shown
+_AS = {**dict.fromkeys(range(32), " "), **{ord(end): end for end in "\r\n"}, 2: "-", 0xFFFE: "-"}
 #: share of a character's height by which two baselines may differ and count as one
 _SAME = 0.04
 
@@ -87,12 +88,13 @@ def _print(value: dict[str, Any]) -> None:
 class _Run:
     """Characters of one baseline, without white space."""
 
-    def __init__(self, first: int, turn: int, across: float) -> None:
-        self.first = self.last = first
+    def __init__(self, chars: str, first: int, turn: int, across: float) -> None:
+        self.chars = chars
+        self.first = first
+        self.last = first + len(chars) - 1
         self.turn = turn
         #: the baseline's place, across the direction of writing
         self.across = across
-        self.chars: list[str] = []
 
 
 def _words(text: Any, size: int) -> Iterator[list[Any]]:
@@ -123,41 +125,50 @@ def _touch(left: list[Any], right: list[Any]) -> bool:
 
 def _runs(text: Any, size: int) -> Iterator[tuple[_Run, bool]]:
     """Yield the runs of a page, each with whether a space is before it."""
+    shown = _shown(text, size)
+    end = 0
+    for found in _WORD.finditer(shown):
+        # PDFium ends a line where a raised character begins
+        spaced = end == 0 or bool(shown[end : found.start()].strip("\r\n"))
+        end = found.end()
+        for run in _of_word(text, found[0], found.start()):
+            yield run, spaced
+            spaced = False
+
+
+def _shown(text: Any, size: int) -> str:
+    """Return the characters of a page, one for each of PDFium's; controls are white space."""
+    buffer = (ctypes.c_ushort * (size + 1))()
+    count = raw.FPDFText_GetText(text, 0, size, buffer) - 1
+    codes: Iterable[int] = buffer[:size]
+    if count != size or max(buffer) >= 0xD800:
+        # some are left out, or are pairs
+        codes = (raw.FPDFText_GetUnicode(text, i) for i in range(size))
+    return "".join(map(chr, codes)).translate(_AS)
+
+
+def _of_word(text: Any, word: str, first: int) -> Iterator[_Run]:
+    """Yield the runs of a word; of a word of letters, the ends tell whether it has several."""
     x, y = ctypes.c_double(), ctypes.c_double()
-    unicode, origin, angle = (
-        raw.FPDFText_GetUnicode,
-        raw.FPDFText_GetCharOrigin,
-        raw.FPDFText_GetCharAngle,
-    )
-    run: _Run | None = None
-    spaced = True
-    limit = 0.0
-    for i in range(size):
-        code = unicode(text, i)
-        char = "-" if code in (_HYPHEN, 0xFFFE) else chr(code)
-        if char.isspace() or (code < 32 and char != "-"):
-            if run is not None:
-                yield run, spaced
-                run, spaced = None, False
-            # PDFium ends a line where a raised character begins
-            spaced = spaced or char not in "\r\n"
-            continue
-        origin(text, i, x, y)
-        if run is not None:
-            across = x.value if run.turn % 2 else y.value
-            if abs(across - run.across) > limit:
-                yield run, spaced
-                run, spaced = None, False
-        if run is None:
-            turn = round(angle(text, i) / (math.pi / 2)) % 4
-            across = x.value if turn % 2 else y.value
-            run = _Run(i, turn, across)
-            box = _place(text, i, turn)
-            limit = _SAME * (box[3] - box[1])
-        run.last = i
-        run.chars.append(char)
-    if run is not None:
-        yield run, spaced
+    turn = round(raw.FPDFText_GetCharAngle(text, first) / (math.pi / 2)) % 4
+    _, top, _, bottom = _place(text, first, turn)
+    limit = _SAME * (bottom - top)
+
+    def across(i: int) -> float:
+        raw.FPDFText_GetCharOrigin(text, first + i, x, y)
+        return x.value if turn % 2 else y.value
+
+    last = len(word) - 1
+    base = across(0)
+    if last == 0 or (word.isalpha() and abs(across(last) - base) <= limit):
+        yield _Run(word, first, turn, base)
+        return
+    start = 0
+    for i in range(1, last + 1):
+        if abs((place := across(i)) - base) > limit:
+            yield _Run(word[start:i], first + start, turn, base)
+            start, base = i, place
+    yield _Run(word[start:], first + start, turn, base)
 
 
 def _box(text: Any, run: _Run) -> list[Any]:
@@ -165,7 +176,7 @@ def _box(text: Any, run: _Run) -> list[Any]:
     _, _, x1, _ = _place(text, run.last, run.turn)
     base = {0: -run.across, 1: -run.across, 2: run.across, 3: run.across}[run.turn]
     places = (x0, x1, top, base, bottom)
-    return ["".join(run.chars), *(round(place, 2) for place in places)]
+    return [run.chars, *(round(place, 2) for place in places)]
 
 
 def _place(text: Any, char: int, turn: int) -> tuple[float, float, float, float]:

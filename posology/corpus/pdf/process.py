@@ -26,6 +26,10 @@ MAX_MEMORY = 1 << 30
 #: seconds of processor time of PDFium's process; a dense page needs about 0.02 s
 MAX_SECONDS = 300
 
+#: points; a page of 200 inches has 14,400
+_FARTHEST = 1e6
+#: height of type, points
+_LOWEST = 0.1
 _SCRIPT = Path(__file__).with_name("glyphs.py")
 #: bytes of a page's words; a dense page has 50,000
 _MAX_LINE = 100_000_000
@@ -125,12 +129,15 @@ def _pages(
             yield words
 
 
+def _run(text: str, *places: float) -> Run:
+    # a damaged file has any places, infinite ones among them
+    x0, x1, top, base, bottom = (one if -_FARTHEST < one < _FARTHEST else 0.0 for one in places)
+    return Run(text=text, x0=x0, x1=x1, top=top, base=base, bottom=max(bottom, top + _LOWEST))
+
+
 def _word(reply: list[Any]) -> Word:
     turn, bold, places = reply
-    runs = tuple(
-        Run(text=text, x0=x0, x1=x1, top=top, base=base, bottom=bottom)
-        for text, x0, x1, top, base, bottom in places
-    )
+    runs = tuple(_run(*run) for run in places)
     main = runs[0]
     if len(runs) > 1:
         main = max(runs, key=lambda run: (round(run.height, 1), len(run.text)))

@@ -14,6 +14,8 @@ FEWEST = 3
 SMALLER = 0.55
 #: characters that a title has
 SHORTEST, LONGEST = 8, 400
+#: blocks that a title consists of, a line each if its type changes
+MOST_BLOCKS = 20
 #: notes behind a title
 _NOTES = "*†‡§¶# "
 
@@ -52,7 +54,7 @@ def _shown(blocks: Sequence[Block], title: str) -> list[Block] | None:
         return None
     for start in range(len(blocks)):
         text = ""
-        for end in range(start, len(blocks)):
+        for end in range(start, min(len(blocks), start + MOST_BLOCKS)):
             text += _bare(blocks[end].text)
             if text == wanted:
                 return list(blocks[start : end + 1])

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.pdf import Score, score
+from evals.pdf import DENSE, Score, score
 from evals.pdf_samples import NAMES, sample
 from posology.corpus import pdf
 from posology.corpus.items import Item, Parts, Record
 from posology.corpus.pdf import process
+from posology.corpus.pdf.layout import lines
 from posology.corpus.pdf.lines import joined, learn
+from posology.corpus.pdf.process import Word
 from posology.errors import BadFile, BadRecord, ReaderUnavailable
 from posology.types import Pages, Passage
 from tests.support.growth import MOST, growth
@@ -169,7 +171,7 @@ def test_a_page_of_too_many_characters_is_a_bad_record(
 def _bomb(tmp_path: Path, size: int) -> Path:
     """A page whose content is ``size`` MiB when unpacked, and a thousandth of that before."""
     packer = zlib.compressobj(9)
-    packed = b"".join(packer.compress(b"0 " * (1 << 19)) for _ in range(size)) + packer.flush()
+    packed = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(size)) + packer.flush()
     page = make_pdf([["One."]])
     start = page.index(b"<< /Length")
     head = f"<< /Length {len(packed)} /Filter /FlateDecode >>\nstream\n".encode()
@@ -179,13 +181,14 @@ def _bomb(tmp_path: Path, size: int) -> Path:
 
 
 def test_what_is_too_large_unpacked_is_a_bad_file_and_this_process_stays_small(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(process, "MAX_MEMORY", 256 << 20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    items = list(pdf.read(_bomb(tmp_path, 1_500)))
+    items = list(pdf.read(_bomb(tmp_path, 400)))
     assert not any(isinstance(item, Record) for item in items)
     assert isinstance(items[0], BadFile | BadRecord)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
 @pytest.mark.parametrize(
@@ -197,6 +200,32 @@ def test_the_process_of_pdfium_is_bounded(
 ) -> None:
     monkeypatch.setattr(process, name, value)
     assert reason in _bad(list(pdf.read(write(tmp_path, ["One."] * 40)))).reason
+
+
+@pytest.mark.parametrize("size", ["0", "-10", "1e30", "0.0001"])
+def test_type_of_any_size_is_read(tmp_path: Path, size: str) -> None:
+    path = tmp_path / "a.pdf"
+    content = make_pdf([["Salt helps.", "It is cheap."]])
+    path.write_bytes(content.replace(b"/F1 10 Tf", f"/F1 {size} Tf".rjust(9).encode()))
+    assert any(isinstance(item, Record | BadFile) for item in pdf.read(path))
+
+
+def test_places_that_are_no_numbers_are_read() -> None:
+    def word(*places: float) -> Word:
+        return process._word([0, 0, [["word", *places]]])
+
+    nan, inf = float("nan"), float("inf")
+    words = [word(nan, inf, -inf, 1e30, 0), word(0, 1, 2, 2, 2), word(5, 4, 3, 2, 1)]
+    assert sum(line.text.count("word") for line in lines(words, 1)) == 3
+
+
+def test_pages_of_many_small_words_take_time_in_proportion() -> None:
+    def lay(count: int) -> None:
+        body = process._word([0, 0, [["body", 0, 20, 0, 8, 10]]])
+        small = [process._word([0, 0, [["2", x, x + 1, 0, 4, 5]]]) for x in range(count)]
+        assert lines([body, *small], 1)
+
+    assert growth(lay, 4_000) < MOST
 
 
 def test_a_crash_of_pdfium_is_a_bad_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +256,7 @@ def test_without_pdfium_an_error_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    ("lines", "text"),
+    ("parted", "text"),
     [
         (["an inter-", "national trial"], "an international trial"),
         (["a placebo-", "controlled trial"], "a placebo-controlled trial"),
@@ -244,14 +273,14 @@ def test_without_pdfium_an_error_says_what_to_install(
         ([], ""),
     ],
 )
-def test_divided_words_are_put_together(lines: list[str], text: str) -> None:
-    assert paragraph(lines)[0] == text
+def test_divided_words_are_put_together(parted: list[str], text: str) -> None:
+    assert paragraph(parted)[0] == text
 
 
-def paragraph(lines: list[str]) -> tuple[str, list[int]]:
+def paragraph(parted: list[str]) -> tuple[str, list[int]]:
     known: Counter[str] = Counter()
-    learn(lines, known)
-    return joined(lines, known)
+    learn(parted, known)
+    return joined(parted, known)
 
 
 @given(st.lists(st.text("abC-. 1", min_size=1, max_size=12).map(str.strip).filter(bool)))
@@ -279,6 +308,23 @@ def test_lines_without_end_take_time_in_proportion(tmp_path: Path) -> None:
     assert growth(look, 8_000) < MOST
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name != DENSE])
+def test_no_letter_is_read_twice(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a_file.pdf"
+    path.write_bytes(sample(name).content)
+    found = Counter(char for text in texts(path) for char in text if char.isalnum())
+    if not found:
+        return
+    shown = Counter(
+        char
+        for page in process.glyphs(path).pages
+        for word in page or ()
+        for run in word.runs
+        for char in run.text.replace("ﬁ", "fi").replace("ﬂ", "fl")
+    )
+    assert not found - shown
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_known_text_is_read(tmp_path: Path, name: str) -> None:
     made = sample(name)
@@ -286,4 +332,4 @@ def test_known_text_is_read(tmp_path: Path, name: str) -> None:
     if not made.sentences:
         assert found.refused
         return
-    assert found == Score(title=True, sentences=1.0, pages=1.0, refused=None)
+    assert found == Score(title=True, sentences=1.0, pages=1.0, twice=0, refused=None)

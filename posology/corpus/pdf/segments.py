@@ -1,0 +1,136 @@
+"""Words of a page become rows, and rows become segments: neighbouring words without a wide gap."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from posology.corpus.pdf.process import Run, Word
+
+#: width of a gap that ends a segment, in heights of type; a word space is about 0.2, in justified lines up to 0.7
+GAP = 0.75
+#: width of a gap that separates cells in a row that is alone
+WIDE = 2.0
+#: difference of two word spaces of a justified line, in heights of type
+_EVEN = 0.06
+#: distance of a raised word from its row's words, about, in heights of type
+_REACH = 0.3
+
+
+@dataclass(slots=True)
+class Segment:
+    """Neighbouring words of a row."""
+
+    words: list[Word]
+    row: int
+    base: float
+    size: float
+
+    @property
+    def x0(self) -> float:
+        return self.words[0].x0
+
+    @property
+    def x1(self) -> float:
+        return self.words[-1].x1
+
+    @property
+    def width(self) -> float:
+        return self.x1 - self.x0
+
+
+def segments(words: Sequence[Word]) -> list[Segment]:
+    """Return the segments, by their baselines."""
+    rows = _rows(words)
+    found = []
+    for number, row in enumerate(rows):
+        row.words.sort(key=lambda word: word.x0)
+        gaps = [right.x0 - left.x1 for left, right in pairwise(row.words)]
+        start = 0
+        for end in range(1, len(row.words) + 1):
+            if end < len(row.words) and not _parts(gaps, end - 1, row.size):
+                continue
+            part = row.words[start:end]
+            found.append(
+                Segment(
+                    words=part,
+                    row=number,
+                    base=_middle([word.main.base for word in part]),
+                    size=_middle([word.main.height for word in part]),
+                )
+            )
+            start = end
+    return found
+
+
+def _middle(values: list[float]) -> float:
+    values.sort()
+    return values[len(values) // 2]
+
+
+def _parts(gaps: Sequence[float], i: int, size: float) -> bool:
+    """Return whether a gap ends a segment; gaps of one width, side by side, are a justified line's word spaces."""
+    if gaps[i] < GAP * size:
+        return False
+    near = [gaps[j] for j in (i - 1, i + 1) if 0 <= j < len(gaps)]
+    return gaps[i] > WIDE * size or all(abs(gap - gaps[i]) > _EVEN * size for gap in near)
+
+
+@dataclass(slots=True)
+class _Row:
+    base: float
+    size: float
+    words: list[Word] = field(default_factory=list)
+    #: rounded ends of its words
+    edges: set[int] = field(default_factory=set)
+
+
+def _rows(words: Sequence[Word]) -> list[_Row]:
+    """Return words of one baseline together; a raised or lowered word belongs to the row beside it."""
+    # the largest first: a raised word is smaller than its row's
+    rows: list[_Row] = []
+    bases: list[float] = []
+    row: _Row | None = None
+    for word in sorted(words, key=lambda word: -round(word.main.height)):
+        main = word.main
+        # mostly that of the word before
+        if row is None or not _same(row, main):
+            row = _row_of(word, rows, bases)
+        if row is None:
+            place = bisect_left(bases, main.base)
+            row = _Row(base=main.base, size=main.height)
+            rows.insert(place, row)
+            bases.insert(place, main.base)
+        row.words.append(word)
+        row.edges |= {_edge(word.x0, row), _edge(word.x1, row)}
+    return rows
+
+
+def _row_of(word: Word, rows: Sequence[_Row], bases: Sequence[float]) -> _Row | None:
+    main = word.main
+    place = bisect_left(bases, main.base)
+    near = [rows[i] for i in (place - 1, place) if 0 <= i < len(rows)]
+    for row in sorted(near, key=lambda row: abs(row.base - main.base)):
+        if _same(row, main):
+            return row
+        off = abs(row.base - main.base)
+        smaller = main.height < 0.85 * row.size
+        if smaller and off < 0.5 * row.size and _beside(word, row):
+            return row
+    return None
+
+
+def _same(row: _Row, run: Run) -> bool:
+    return abs(row.base - run.base) < 0.2 * min(row.size, run.height)
+
+
+def _beside(word: Word, row: _Row) -> bool:
+    # a look-up, since a row may have any number of words
+    places = (_edge(x, row) + off for x in (word.x0, word.x1) for off in (-1, 0, 1))
+    return not row.edges.isdisjoint(places)
+
+
+def _edge(x: float, row: _Row) -> int:
+    return int(x / (_REACH * row.size))
