@@ -26,7 +26,9 @@ def show_bad(console: Console, out: EstimateOutput) -> None:
 
 def show_estimate(console: Console, out: EstimateOutput) -> None:
     """Print the totals by strategy, the remaining budgets, and the accuracy of the estimate."""
-    table = Table(title=f"{len(out.questions):,} questions", title_justify="left")
+    count = len(out.questions)
+    title = f"{count:,} question{'' if count == 1 else 's'}"
+    table = Table(title=title, title_justify="left")
     table.add_column("strategy", no_wrap=True)
     for name in ("calls", "in", "out", "minimum", "expected", "maximum"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -117,7 +117,7 @@ def _describe(mismatch: Mismatch) -> str:
 def _table(*first: str) -> Table:
     left = (*first, "measure")
     table = plain_table(*left, "ours", "theirs", "drift", "unexplained", left=left)
-    table.add_column("")
+    table.add_column("verdict")
     return table
 
 
