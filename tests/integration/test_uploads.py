@@ -255,10 +255,17 @@ async def test_with_keys_only_tenants_who_may_send_files(
         await tenants.limit(tenant, TenantLimits(), only=("may_ingest",))
         problem(await send(client), 403, "ingest-not-allowed")
         # it still sees what it sent
-        assert len((await client.get("/v1/index/ingests")).json()["ingests"]) == 1
+        (sent,) = (await client.get("/v1/index/ingests")).json()["ingests"]
+        own = f"/v1/index/ingests/{sent['id']}"
+        assert (await client.get(own)).json() == sent
     other = await tenants.create(f"{tenant}-other")
     async with serving(redis, redis_url, given, key=other.key) as client:
         assert (await client.get("/v1/index/ingests")).json()["ingests"] == []
+        # an id of another's is an id of nothing
+        made_up = "ingest_0199a1b2c3d45f6e7a8b9c0d1e2f"
+        theirs = problem(await client.get(own), 404, "ingest-not-found")
+        none = problem(await client.get(f"/v1/index/ingests/{made_up}"), 404, "ingest-not-found")
+        assert json.dumps(theirs).replace(sent["id"], made_up) == json.dumps(none)
 
 
 async def test_without_keys_only_this_machine_sends_files_and_only_if_a_setting_allows_it(
