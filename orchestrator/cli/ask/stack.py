@@ -29,13 +29,13 @@ from posology.published.problems import Problem, urn
 from posology.types.jobs import JobState
 
 #: seconds for a sign of life; a stack that hangs accepts connections and says nothing
-_ALIVE = 1.0
+_ALIVE = 2.0
 #: seconds for what the stack does at once: longer than it waits for its Redis
 _SOON = 4.0
 #: seconds for a search; the first one loads the encoder
 _SEARCH = 60.0
 #: seconds within which a worker takes the question; all may be busy with a batch
-_TAKEN = 1.0
+_TAKEN = 3.0
 #: seconds that the stack holds one request for the end of a job
 _HOLD = 60.0
 
