@@ -7,16 +7,15 @@ best (BriefContext, section 1, 'spotlight positions'; its prompts put the query 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Literal, TypeVar
+from functools import lru_cache
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 
 from posology.types import Excerpt, Form, Query
 from prompts.fence import fence
+from prompts.labels import FORMS, items, narrowed, one_of
 from prompts.template import Rendered, render
-
-ReplyT = TypeVar("ReplyT", bound=BaseModel)
 
 
 class Quote(BaseModel):
@@ -51,24 +50,29 @@ def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
     )
 
 
-def reply_schema(query: Query) -> type[AnswerReply]:
-    """Return the form of the reply: :class:`AnswerReply`, with ``choice`` narrowed to the question's choices."""
-    return _schema(query.choices)
+def reply_schema(query: Query, passages: int) -> type[AnswerReply]:
+    """Return the form of a reply: :class:`AnswerReply` with the question's choices and the labels of passages.
+
+    Args:
+        query: the question.
+        passages: number of passages that are shown.
+    """
+    return _schema(query.choices, passages)
 
 
-def narrowed(reply: type[ReplyT], choices: tuple[str, ...]) -> type[ReplyT]:
-    """Narrow the ``choice`` of a reply's form; unchanged without choices."""
+def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
+    """Return the field ``choice`` of a reply's form, narrowed to some choices; nothing without choices."""
     if not choices:
-        return reply
-    verdict = Literal[choices]  # type: ignore[valid-type]  # known at run time only
-    return create_model(
-        reply.__name__,
-        __base__=reply,
-        choice=(
-            verdict | None,
-            Field(description=f"one of {', '.join(choices)}; null if not answerable"),
-        ),
-    )
+        return {}
+    narrow = Literal[choices]  # type: ignore[valid-type]  # known at run time only
+    told = f"one of {', '.join(choices)}; null if not answerable"
+    return {"choice": (narrow | None, Field(description=told))}
+
+
+@lru_cache(maxsize=FORMS)
+def quote_schema(passages: int) -> type[Quote]:
+    """Return the form of a quote: :class:`Quote`, from one of the first so many passages."""
+    return narrowed(Quote, passage=one_of(passages))
 
 
 def render_choices(query: Query) -> str:
@@ -83,6 +87,6 @@ def render_choices(query: Query) -> str:
             return f"The verdict is one of: {', '.join(query.choices)}.\n"
 
 
-@cache
-def _schema(choices: tuple[str, ...]) -> type[AnswerReply]:
-    return narrowed(AnswerReply, choices)
+@lru_cache(maxsize=FORMS)
+def _schema(choices: tuple[str, ...], passages: int) -> type[AnswerReply]:
+    return narrowed(AnswerReply, **verdict(choices), quotes=items(quote_schema(passages)))

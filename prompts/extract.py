@@ -8,12 +8,14 @@ that there is nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from posology.types import Excerpt, Query
-from prompts.answer import Quote, render_choices
+from prompts.answer import Quote, quote_schema, render_choices
 from prompts.fence import fence
+from prompts.labels import FORMS, items, narrowed
 from prompts.template import Rendered, render
 
 
@@ -45,3 +47,10 @@ def render_extract(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
         code=fenced.code,
         passages=fenced.text,
     )
+
+
+@lru_cache(maxsize=FORMS)
+def extract_schema(passages: int) -> type[ExtractReply]:
+    """Return the form of the reply: :class:`ExtractReply` with the labels of the first so many passages."""
+    said = narrowed(Statement, quotes=items(quote_schema(passages)))
+    return narrowed(ExtractReply, findings=items(said))

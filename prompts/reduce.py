@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from posology.evidence import level
 from posology.types import Citation, Partition, Passage, Query
-from prompts.answer import narrowed, render_choices
+from prompts.answer import render_choices, verdict
 from prompts.fence import enclose, heading, line
+from prompts.labels import FORMS, items, narrowed, shared
 from prompts.template import Rendered, render
 
 #: letter of the labels of findings: F1, F2, …
@@ -88,10 +89,17 @@ def ranks(partition: Partition) -> str:
     return f"passage {first}" if first == last else f"passages {first} to {last}"
 
 
-@cache
-def reduce_schema(choices: tuple[str, ...]) -> type[ReduceReply]:
-    """Return the form of the reply: :class:`ReduceReply`, with ``choice`` narrowed to the question's choices."""
-    return narrowed(ReduceReply, choices)
+@lru_cache(maxsize=FORMS)
+def reduce_schema(choices: tuple[str, ...], findings: int) -> type[ReduceReply]:
+    """Return the form of the reply: :class:`ReduceReply` with the question's choices and the labels of findings.
+
+    Args:
+        choices: of the question.
+        findings: number of findings that are shown.
+    """
+    labels = items(shared(findings, LETTER))
+    claim = narrowed(Claim, supporting=labels, opposing=labels)
+    return narrowed(ReduceReply, **verdict(choices), evidence=labels, claims=items(claim))
 
 
 def _body(finding: Sourced) -> str:

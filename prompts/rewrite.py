@@ -7,11 +7,13 @@ text for another model rather than for people. The wording is our own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from posology.types import Excerpt
 from prompts.fence import fence, label
+from prompts.labels import FORMS, items, narrowed, one_of
 from prompts.template import Rendered, render
 
 
@@ -46,3 +48,9 @@ def render_rewrite(excerpts: Sequence[Excerpt], *, words: Sequence[int]) -> Rend
         code=fenced.code,
         passages=fenced.text,
     )
+
+
+@lru_cache(maxsize=FORMS)
+def rewrite_schema(passages: int) -> type[RewriteReply]:
+    """Return the form of the reply: :class:`RewriteReply` with the labels of the first so many passages."""
+    return narrowed(RewriteReply, passages=items(narrowed(Rewritten, passage=one_of(passages))))

@@ -7,12 +7,14 @@ the most reasonable summary for both. The wording is our own, and the summaries 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from posology.types import Excerpt, Query
 from prompts.answer import render_choices
 from prompts.fence import fence
+from prompts.labels import FORMS, items, narrowed, one_of
 from prompts.template import Rendered, render
 
 
@@ -50,3 +52,9 @@ def render_summarise(query: Query, excerpts: Sequence[Excerpt], *, words: int) -
         code=fenced.code,
         passages=fenced.text,
     )
+
+
+@lru_cache(maxsize=FORMS)
+def summary_schema(passages: int) -> type[SummaryReply]:
+    """Return the form of the reply: :class:`SummaryReply` with the labels of the first so many passages."""
+    return narrowed(SummaryReply, summaries=items(narrowed(Summary, passage=one_of(passages))))

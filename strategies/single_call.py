@@ -78,7 +78,7 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
         excerpts=excerpts,
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=reply_schema(task.query),
+        schema=reply_schema(task.query, len(excerpts)),
         strategy=strategy,
         effort=effort,
         max_tokens=reply_tokens(

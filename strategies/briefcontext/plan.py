@@ -18,7 +18,7 @@ from posology.types import (
 )
 from prompts.fence import heading
 from prompts.lengths import filler
-from prompts.reduce import Sourced, render_reduce
+from prompts.reduce import Sourced, reduce_schema, render_reduce
 
 #: fewest output tokens of a quote, JSON included: 11 of the common tokenizers for a quote of one word
 LEAST_QUOTE = 10
@@ -67,7 +67,11 @@ def findings_of(parts: Iterable[Partition]) -> list[Sourced]:
 
 
 def _with(call: Call, found: Sequence[Sourced]) -> Call:
-    return replace(call, messages=render_reduce(call.query, found).messages)
+    return replace(
+        call,
+        messages=render_reduce(call.query, found).messages,
+        schema=reduce_schema(call.query.choices, len(found)),
+    )
 
 
 def _most_findings(

@@ -37,7 +37,7 @@ from posology.types import (
     Stage,
     Task,
 )
-from prompts.extract import ExtractReply, render_extract
+from prompts.extract import ExtractReply, extract_schema, render_extract
 from prompts.lengths import reply_tokens
 from prompts.reduce import ranks, reduce_schema, render_reduce
 from strategies.briefcontext import findings
@@ -103,7 +103,7 @@ def extract_call(asked: Extract) -> Call:
         excerpts=excerpts,
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=ExtractReply,
+        schema=extract_schema(len(excerpts)),
         strategy=NAME,
         effort=effort,
         max_tokens=reply_tokens(
@@ -270,7 +270,7 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
         excerpts=findings.quoted(read.findings),
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=reduce_schema(asked.query.choices),
+        schema=reduce_schema(asked.query.choices, len(read.findings)),
         strategy=NAME,
         effort=effort,
         max_tokens=reply_tokens(

@@ -55,8 +55,6 @@ class PassageRewriter(ABC):
     name: ClassVar[str]
     #: default share of the words to ask for
     default_keep: ClassVar[float]
-    #: schema of the reply
-    schema: ClassVar[type[BaseModel]]
     #: whether the model must write a text of every passage
     of_all: ClassVar[bool]
 
@@ -71,8 +69,12 @@ class PassageRewriter(ABC):
         """
 
     @abstractmethod
+    def schema(self, passages: int) -> type[BaseModel]:
+        """Return the form of a reply on so many passages."""
+
+    @abstractmethod
     def read(self, reply: BaseModel) -> Iterable[Text]:
-        """Return the texts of a reply of :attr:`schema`."""
+        """Return the texts of a reply of that form."""
 
     async def __call__(self, task: Task, keep: float | None, complete: Complete) -> Compressed:
         """Compress the passages of a task; all or nothing makes no call.
@@ -145,7 +147,7 @@ class PassageRewriter(ABC):
                 excerpts=excerpts,
                 messages=rendered.messages,
                 prompt=rendered.prompt,
-                schema=self.schema,
+                schema=self.schema(len(excerpts)),
                 strategy=self.name,
                 effort=effort,
                 max_tokens=bound,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel
 
 from posology.types import Excerpt, Query
-from prompts.summarise import SummaryReply, render_summarise
+from prompts.summarise import SummaryReply, render_summarise, summary_schema
 from prompts.template import Rendered
 from strategies.compression.rewriters.base import PassageRewriter, Text
 
@@ -24,12 +24,15 @@ class QuerySummary(PassageRewriter):
 
     name = NAME
     default_keep = DEFAULT_KEEP
-    schema = SummaryReply
     of_all = False
 
     def render(self, query: Query, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
         """Render the question, the passages and the word limit of all summaries."""
         return render_summarise(query, excerpts, words=sum(words))
+
+    def schema(self, passages: int) -> type[SummaryReply]:
+        """Return the form of the reply with the passages' labels."""
+        return summary_schema(passages)
 
     def read(self, reply: BaseModel) -> Iterable[Text]:
         """Yield each passage's summary."""

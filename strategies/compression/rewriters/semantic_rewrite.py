@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import BaseModel
 
 from posology.types import Excerpt, Query
-from prompts.rewrite import RewriteReply, render_rewrite
+from prompts.rewrite import RewriteReply, render_rewrite, rewrite_schema
 from prompts.template import Rendered
 from strategies.compression.rewriters.base import PassageRewriter, Text
 
@@ -24,7 +24,6 @@ class SemanticRewrite(PassageRewriter):
 
     name = NAME
     default_keep = DEFAULT_KEEP
-    schema = RewriteReply
     of_all = True
 
     def render(
@@ -35,6 +34,10 @@ class SemanticRewrite(PassageRewriter):
     ) -> Rendered:
         """Render the passages and the word limit of each."""
         return render_rewrite(excerpts, words=words)
+
+    def schema(self, passages: int) -> type[RewriteReply]:
+        """Return the form of the reply with the passages' labels."""
+        return rewrite_schema(passages)
 
     def read(self, reply: BaseModel) -> Iterable[Text]:
         """Yield each passage's new wording."""

@@ -34,7 +34,6 @@ from posology.seams import Complete
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import Call, Dose, Opening, Passage, Refusal, Stage, Task, Usage
-from prompts.extract import ExtractReply
 from prompts.lengths import filler
 from strategies import STRATEGIES
 from strategies import make as make_strategy
@@ -144,7 +143,7 @@ def _replies(found: int, *, long: bool) -> Callable[[Call], str]:
     """Gives what is asked for."""
 
     def reply(call: Call) -> str:
-        if call.schema is ExtractReply:
+        if call.stage is Stage.EXTRACT:
             return _extract(found, long=long, call=call)
         rest: dict[str, list[str]] = (
             {"evidence": [], "claims": []} if call.stage is Stage.REDUCE else {"quotes": []}

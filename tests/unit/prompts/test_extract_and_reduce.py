@@ -103,15 +103,15 @@ def test_other_labels_name_no_finding(nonsense: str) -> None:
 
 def test_both_replies_can_be_enforced_to_the_letter() -> None:
     query = make_query("Is it?", form="yes_no_maybe")
-    for schema in (ExtractReply, ReduceReply, reduce_schema(query.choices)):
+    for schema in (ExtractReply, ReduceReply, reduce_schema(query.choices, 3)):
         assert response_schema(schema).strict
 
 
 def test_the_schema_allows_only_the_verdicts_that_were_asked_for() -> None:
-    schema = reduce_schema(("yes", "no"))
+    schema = reduce_schema(("yes", "no"), 3)
     reply = {"answerable": True, "answer": "Yes.", "choice": "yes", "evidence": [], "claims": []}
     assert schema.model_validate(reply).choice == "yes"
     with pytest.raises(ValidationError):
         schema.model_validate({**reply, "choice": "perhaps"})
     assert issubclass(schema, ReduceReply)
-    assert reduce_schema(("yes", "no")) is schema
+    assert reduce_schema(("yes", "no"), 3) is schema

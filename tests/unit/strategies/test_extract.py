@@ -27,7 +27,7 @@ from posology.types import (
     Stage,
     Task,
 )
-from prompts.extract import ExtractReply
+from prompts.extract import ExtractReply, extract_schema
 from strategies.briefcontext.strategy import BriefContext, extract, partition
 
 pytestmark = pytest.mark.anyio
@@ -211,7 +211,7 @@ async def test_the_call_carries_the_partition_and_the_query_first() -> None:
     (call,) = model.calls
     assert call.stage is Stage.EXTRACT
     assert call.prompt.name == "extract"
-    assert call.schema is ExtractReply
+    assert call.schema is extract_schema(2)
     assert [e.passage.id for e in call.excerpts] == ["note:1", "note:2"]
     content = call.messages[1].content
     assert content.index("Does aspirin lower mortality?") < content.index(NO.text)

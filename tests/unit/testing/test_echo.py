@@ -79,7 +79,7 @@ def test_an_answer_quotes_the_first_sentence_that_is_long_enough(body: Body) -> 
 
 def test_a_verdict_is_one_of_those_that_are_allowed(body: Body) -> None:
     query = make_query("Does aspirin prevent stroke?", form=Form.YES_NO_MAYBE)
-    schema = reply_schema(query)
+    schema = reply_schema(query, 1)
     reply = schema.model_validate_json(echo(body(render_answer(query, [excerpt(1)]), schema)))
     assert reply.choice == query.choices[0]
 
@@ -117,7 +117,7 @@ def test_a_summary_rests_on_the_findings(number: int, claims: int, body: Body) -
     assert len(reply.claims) == claims
     assert reply.answer == "Aspirin helped in trial 0."
     query = make_query("Does aspirin prevent stroke?", form=Form.YES_NO)
-    schema = reduce_schema(query.choices)
+    schema = reduce_schema(query.choices, 1)
     rendered = render_reduce(query, [finding(1)])
     assert schema.model_validate_json(echo(body(rendered, schema))).choice == query.choices[0]
 
