@@ -35,7 +35,7 @@ from posology.types import (
     Stage,
 )
 from prompts.answer import render_answer, reply_schema
-from prompts.extract import ExtractReply, render_extract
+from prompts.extract import extract_schema, render_extract
 from prompts.lengths import reply_tokens
 
 #: sample notes that an answer reads: with the prompt, more tokens than the smallest prompt that providers cache
@@ -222,7 +222,7 @@ class Check:
             excerpts=excerpts,
             messages=rendered.messages,
             prompt=rendered.prompt,
-            schema=reply_schema(question),
+            schema=reply_schema(question, len(excerpts)),
         )
 
     def _extract(self) -> Call:
@@ -235,7 +235,7 @@ class Check:
             excerpts=excerpts,
             messages=rendered.messages,
             prompt=rendered.prompt,
-            schema=ExtractReply,
+            schema=extract_schema(len(excerpts)),
         )
 
     def _word(self, text: str) -> Call:
