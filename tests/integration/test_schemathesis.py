@@ -17,6 +17,7 @@ from redis import Redis
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.uploads.folder import Room
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
 from posology.store import keys
@@ -59,8 +60,8 @@ def target(served: Served, redis_url: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def ended(target: str) -> dict[str, str]:
-    """A job that is over, and its batch."""
+def ended(target: str, served: Served) -> dict[str, str]:
+    """A job that is over, and its batch; an ingest that waits."""
     headers = {"X-Posology-Tenant": "fuzzed"}
     with httpx2.Client(base_url=target, headers=headers, trust_env=False, timeout=60) as client:
         batch = client.post(
@@ -70,7 +71,11 @@ def ended(target: str) -> dict[str, str]:
         ).json()["id"]
         job = client.get(f"/v1/batches/{batch}/rows").json()["rows"][0]["job"]
         client.delete(f"/v1/jobs/{job}").raise_for_status()
-    return {"job": job, "batch": batch, "passage": "1"}
+    uploads = served.app.state.context.uploaded
+    with uploads.arriving("fuzzed", "note.txt", Room(size=10)) as arrival:
+        arrival.write(b"It does.")
+        ingest = uploads.complete(arrival)[0].id
+    return {"job": job, "batch": batch, "passage": "1", "ingest": ingest}
 
 
 @pytest.fixture(scope="module")
