@@ -16,7 +16,7 @@ from posology.index.embedders.options import Options
 from posology.index.search.expansion import Abbreviations, Expander, Headings, Several
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
-from posology.seams import Reranker
+from posology.seams import Reranker, TokenCodec
 
 
 async def make_retriever(
@@ -39,7 +39,19 @@ async def make_retriever(
     reranker = await to_thread.run_sync(make_reranker, settings, index) if reranked else None
     encoder = await to_thread.run_sync(lambda: remembering(models.embedder(), settings))
     expander = await to_thread.run_sync(make_expander, settings)
-    return Retriever(index, encoder, reranker, fold=settings.fold, expander=expander)
+    return Retriever(
+        index, encoder, reranker, fold=settings.fold, expander=expander, codec=lambda: _codec(index)
+    )
+
+
+def _codec(index: Index) -> TokenCodec | None:
+    """Return the codec of an index; ``None``: it has none, or one that is not installed. Blocking: it loads a model."""
+    if index.meta.codec is None:
+        return None
+    from strategies.compression.late.codec import LateCodec
+
+    codec = LateCodec.packaged()
+    return codec if codec.name == index.meta.codec else None
 
 
 def make_expander(settings: Settings) -> Expander | None:

@@ -42,6 +42,7 @@ def run_ingest(
     vectors: Path | None = None,
     columns: Columns = GUESSED,
     console: Console | None = None,
+    quick: bool = False,
 ) -> IngestReport:
     """Ingest files, creating the index if there is none. Blocking.
 
@@ -52,6 +53,8 @@ def run_ingest(
         vectors: see :func:`posology.index.build.ingest.ingest`.
         columns: names of columns of tables.
         console: shows the progress, as a bar or, without a terminal, in lines; ``None``: none is shown.
+        quick: whether to make all passages searchable before sentences and token codes are encoded. A killed run is
+            finished by the next, with or without it.
 
     Raises:
         PosologyError: nothing can be ingested; faults of single records are in the report.
@@ -65,6 +68,23 @@ def run_ingest(
             # reads the files once more, at about a hundredth of the cost of encoding them
             total = sum(_rows(path, columns) for path in paths)
             shown.start(total)
+            if quick:
+                ingest(
+                    paths,
+                    writer.index,
+                    writer.source,
+                    vectors=vectors,
+                    columns=columns,
+                    progress=shown.committed,
+                    total=total,
+                    row=shown.row,
+                    phase=shown.phase,
+                    quick=True,
+                )
+                shown.say(
+                    f"{writer.index.count():,} passages are searchable; sentences and token codes follow"
+                )
+                shown.start(total)
             return ingest(
                 paths,
                 writer.index,
@@ -72,7 +92,7 @@ def run_ingest(
                 vectors=vectors,
                 columns=columns,
                 progress=shown.committed,
-                total=total,
+                total=None if quick else total,
                 row=shown.row,
                 phase=shown.phase,
             )
@@ -110,11 +130,18 @@ class Shown:
             self._say(f"{name} …")
             self._said = self._clock()
 
+    def say(self, line: str) -> None:
+        """Print a line."""
+        if self._say is not None:
+            self._say(line)
+        elif not self._bar.disable:
+            self._bar.console.print(Text(line))
+
     def start(self, total: int) -> None:
         """Show a number of records of which none is done."""
-        self._total = total
+        self._total, self._done = total, 0
         self._began = self._clock()
-        self._bar.update(self._task, total=total)
+        self._bar.reset(self._task, total=total, description=self._name)
 
     def row(self) -> None:
         """Count one record."""

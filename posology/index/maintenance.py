@@ -21,6 +21,9 @@ KEEP = timedelta(hours=1)
 STALE = 0.2
 #: share of rows by which the table has grown, shrunk or been rewritten before recall is measured again
 DRIFT = 0.05
+#: files up to which a small table is not compacted at the end of an ingest: the files before a compaction stay on disk
+#: until a later write, and a question reads so few as quickly
+FEW_FILES = 16
 #: columns searched by filters, notices and abbreviations, besides the id, with their LanceDB index: ``BTree`` for mostly
 #: distinct values, ``Bitmap`` for few values, ``LabelList`` for lists
 SCALAR = {
@@ -65,7 +68,7 @@ def tune(
     floor: float = ann.FLOOR,
     step: Callable[[str], None] = lambda _: None,
 ) -> Built | None:
-    """Compact the table, and build the indices that its number of rows requires.
+    """Compact the table if it has many rows or files, and build the indices that its number of rows requires.
 
     An approximate index is searched for sentences of its own passages, more and more widely until its recall suffices.
     The width and the recall are stored with the table.
@@ -80,9 +83,10 @@ def tune(
     Returns:
         The approximate index, if there is one.
     """
-    compact(table)
-    step("files")
     rows = int(table.count_rows())
+    if rows >= exact_from or _files(table) > FEW_FILES:
+        compact(table)
+    step("files")
     if not rows:
         return None
     _scalar(table, "id", "BTree", rows=rows)
@@ -107,6 +111,10 @@ def tune(
         table.update_field_metadata(start.dump())
         step("recall")
     return start
+
+
+def _files(table: Any) -> int:
+    return int(table.stats()["fragment_stats"]["num_fragments"])
 
 
 def vector_index(table: Any) -> str | None:

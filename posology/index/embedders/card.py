@@ -62,6 +62,11 @@ class Forward(Protocol):
         ...
 
     @property
+    def depth(self) -> int:
+        """Return the number of layers whose input it can return, see :meth:`layers`; 0: of none."""
+        ...
+
+    @property
     def describes(self) -> str:
         """Return library and arithmetic, for messages."""
         ...
@@ -78,6 +83,22 @@ class Forward(Protocol):
 
         Returns:
             Of shapes ``(rows, dim)`` and ``(rows, width, hidden)``, lengths not normalised.
+        """
+        ...
+
+    def layers(
+        self, ids: NDArray[np.int64], mask: NDArray[np.int64], prompt_tokens: int
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+        """Return the vectors of the items, and of their tokens layer by layer; only if :attr:`depth` is not 0.
+
+        Args:
+            ids: see :meth:`__call__`.
+            mask: see :meth:`__call__`.
+            prompt_tokens: see :meth:`__call__`.
+
+        Returns:
+            Of shapes ``(rows, dim)`` and ``(rows, width, hidden)``: what goes into each layer, from the first on, and
+            last the token vectors, which is ``depth + 1`` arrays.
         """
         ...
 

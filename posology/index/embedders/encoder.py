@@ -39,6 +39,9 @@ class Pass:
     pooled: NDArray[np.float32]
     #: one vector a token, special tokens left out, shape ``(n, hidden)``, float32
     tokens: NDArray[np.float32]
+    #: the tokens' vectors in every layer from the embeddings to the last, ``(depth + 1)`` arrays as :attr:`tokens`;
+    #: empty unless they are wanted
+    layers: tuple[NDArray[np.float32], ...] = ()
 
 
 class Encoder:
@@ -71,13 +74,25 @@ class Encoder:
             tokens.append(Tokens(ids=ids, starts=offsets[:, 0], ends=offsets[:, 1]))
         return tokens
 
-    def run(self, items: Sequence[NDArray[np.int64]], *, prompt_tokens: int = 0) -> Iterator[Pass]:
+    @property
+    def depth(self) -> int:
+        """Return the number of layers whose input :meth:`run` can return; 0: of none."""
+        return self._forward.depth
+
+    def run(
+        self,
+        items: Sequence[NDArray[np.int64]],
+        *,
+        prompt_tokens: int = 0,
+        layers: bool = False,
+    ) -> Iterator[Pass]:
         """Encode token ids, at most :attr:`capacity` an item, in an order of its own.
 
         Args:
             items: ids without special tokens.
             prompt_tokens: how many tokens at the head of every item are a prompt, which some
                 models leave out when they pool.
+            layers: whether to return the vectors of all layers; only if :attr:`depth` is not 0.
         """
         extra = len(self._before) + len(self._after)
         lengths = [len(ids) + extra for ids in items]
@@ -97,10 +112,16 @@ class Encoder:
                 ids[row, :end] = np.concatenate([before, items[item], after])
                 mask[row, :end] = 1
             with self._turn:
-                pooled, tokens = self._forward(ids, mask, prompt)
+                if layers:
+                    pooled, found = self._forward.layers(ids, mask, prompt)
+                else:
+                    pooled, tokens = self._forward(ids, mask, prompt)
+                    found = [tokens]
             for row, item in enumerate(batch.items):
+                own = [one[row, first : first + len(items[item])] for one in found]
                 yield Pass(
                     item=item,
                     pooled=pooled[row],
-                    tokens=tokens[row, first : first + len(items[item])],
+                    tokens=own[-1],
+                    layers=tuple(own) if layers else (),
                 )

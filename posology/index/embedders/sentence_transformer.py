@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from posology.index.embedders.card import Loaded
+    from posology.index.embedders.projection import Projection
     from posology.seams import TokenCodec
 
 #: share of the lone sentence's vector in a sentence's vector; the rest is the mean of its token vectors within the
@@ -41,14 +42,24 @@ class SentenceTransformerEmbedder:
         loaded: the model.
         alone: share of the lone sentence's vector in a sentence's vector, 0 to 1. Models that do
             not pool by the plain mean have no other: there it is 1.
+        projection: estimates sentences' vectors from the passes over their passages, so that sentences are not read
+            alone; ``None``, or one of another model: they are.
     """
 
-    def __init__(self, loaded: Loaded, *, alone: float = ALONE) -> None:
+    def __init__(
+        self, loaded: Loaded, *, alone: float = ALONE, projection: Projection | None = None
+    ) -> None:
         self._alone = alone
         self._name = loaded.card.name
         self._dim = loaded.card.dim
         self._mean_pooled = loaded.card.pooling == "mean"
         self._encoder = Encoder(loaded)
+        fits = (
+            projection is not None
+            and projection.embedder == self._name
+            and projection.layers == self._encoder.depth + 1
+        )
+        self._projection = projection if fits else None
         self.describes = loaded.forward.describes
         prompts = loaded.card.prompts
         self._query_prompt = prompts.get("query") or ""
@@ -101,7 +112,8 @@ class SentenceTransformerEmbedder:
         """Return vectors of passages and of their sentences.
 
         The passage's vector is that of its head (title and text up to the model's input limit),
-        as the model itself cuts it. Sentences beyond it are encoded in further windows.
+        as the model itself cuts it. Sentences beyond it are encoded in further windows. With a projection each window
+        is read once; otherwise sentences are read a second time, alone.
 
         Args:
             passages: any number.
@@ -125,23 +137,50 @@ class SentenceTransformerEmbedder:
         first = np.cumsum([0, *map(len, places)])
         bounds = [_token_bounds(t, p) for t, p in zip(tokens, places, strict=True)]
         coder = None if codec is None else Coder(codec, tokens, bounds, self._passage_prompt)
-        lone = [text[a:b] for text, p in zip(texts, places, strict=True) for a, b in p]
-        with ThreadPoolExecutor(1, thread_name_prefix="tokenizer") as aside:
-            # the tokenizer is done long before the passages are
-            coming = aside.submit(self._tokenize_passages, lone)
-            vectors, in_context = self._read_passages(tokens, bounds, first, coder)
-            alone = self._read_sentences(coming.result())
-        mixed = alone
-        if self._mean_pooled:
-            mixed = unit(self._alone * alone + (1 - self._alone) * in_context)
+        if self._projection is not None:
+            vectors, sums = self._read_passages(tokens, bounds, first, coder)
+            found = self._project(self._projection, sums, bounds, first)
+        else:
+            lone = [text[a:b] for text, p in zip(texts, places, strict=True) for a, b in p]
+            vectors, found = self._read_both(tokens, bounds, first, coder, lone)
         return [
             Encoded(
                 vector=vectors[i],
-                sentence_vectors=mixed[first[i] : first[i + 1]],
+                sentence_vectors=found[first[i] : first[i + 1]],
                 tokens=None if coder is None else coder.codes[i],
             )
             for i in range(len(passages))
         ]
+
+    @staticmethod
+    def _project(
+        projection: Projection,
+        sums: NDArray[np.float32],
+        bounds: list[NDArray[np.int64]],
+        first: NDArray[np.int64],
+    ) -> NDArray[np.float32]:
+        counts = [of[:, 1] - of[:, 0] for of in bounds]
+        made = [projection(sums[first[i] : first[i + 1]], n) for i, n in enumerate(counts)]
+        return np.concatenate(made) if made else sums[:, -1]
+
+    def _read_both(
+        self,
+        tokens: list[Tokens],
+        bounds: list[NDArray[np.int64]],
+        first: NDArray[np.int64],
+        coder: Coder | None,
+        lone: list[str],
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the vectors of passages, and of their sentences from both readings, of unit length."""
+        with ThreadPoolExecutor(1, thread_name_prefix="tokenizer") as aside:
+            # the tokenizer is done long before the passages are
+            coming = aside.submit(self._tokenize_passages, lone)
+            vectors, sums = self._read_passages(tokens, bounds, first, coder)
+            alone = self._read_sentences(coming.result())
+        mixed = alone
+        if self._mean_pooled:
+            mixed = unit(self._alone * alone + (1 - self._alone) * unit(sums[:, -1]))
+        return vectors, mixed
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """Return one vector a token; a text longer than the model's input limit is read in windows.
@@ -180,9 +219,14 @@ class SentenceTransformerEmbedder:
         first: NDArray[np.int64],
         coder: Coder | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the passages' vectors, and their sentences' mean token vectors, both of unit length."""
+        """Return the passages' vectors, of unit length, and the sums of their sentences' token vectors.
+
+        The sums are those of each layer that the projection reads, else of the last alone: shape ``(sentences, layers,
+        dim)``.
+        """
+        layers = 1 if self._projection is None else self._projection.layers
         vectors = np.zeros((len(tokens), self._dim), dtype=np.float32)
-        means = np.zeros((int(first[-1]), self._dim), dtype=np.float32)
+        sums = np.zeros((int(first[-1]), layers, self._dim), dtype=np.float32)
         windows = [
             window
             for i in range(len(tokens))
@@ -193,7 +237,8 @@ class SentenceTransformerEmbedder:
             or (self._mean_pooled and len(bounds[window.text]))
         ]
         items = [tokens[w.text].ids[w.start : w.end] for w in windows]
-        for done in self._encoder.run(items, prompt_tokens=self._length(self._passage_prompt)):
+        prompt = self._length(self._passage_prompt)
+        for done in self._encoder.run(items, prompt_tokens=prompt, layers=layers > 1):
             window = windows[done.item]
             if window.start == 0:
                 vectors[window.text] = done.pooled
@@ -202,10 +247,12 @@ class SentenceTransformerEmbedder:
             if not self._mean_pooled:
                 continue
             owned = np.clip(bounds[window.text], window.start, window.owned) - window.start
-            for k, (a, b) in enumerate(owned):
+            read = done.layers or (done.tokens,)
+            for k, (a, b) in enumerate(owned, start=int(first[window.text])):
                 if a < b:
-                    means[first[window.text] + k] += done.tokens[a:b].sum(axis=0)
-        return unit(vectors), unit(means)
+                    for layer, of_layer in enumerate(read):
+                        sums[k, layer] += of_layer[a:b].sum(axis=0)
+        return unit(vectors), sums
 
     def _tokenize_passages(self, texts: list[str]) -> list[Tokens]:
         return self._encoder.tokenize([self._passage_prompt + text for text in texts])

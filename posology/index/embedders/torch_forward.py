@@ -22,6 +22,7 @@ class TorchForward:
     """A :class:`~posology.index.embedders.card.Forward` over all modules of a sentence-transformers model."""
 
     few_shapes = True
+    depth = 0
 
     def __init__(self, model: SentenceTransformer) -> None:
         self._model = model
@@ -44,3 +45,10 @@ class TorchForward:
             output = self._model(features)
             pooled, tokens = output["sentence_embedding"], output["token_embeddings"]
             return pooled.float().cpu().numpy(), tokens.float().cpu().numpy()
+
+    def layers(
+        self, ids: NDArray[np.int64], mask: NDArray[np.int64], prompt_tokens: int
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+        """Return the last layer alone."""
+        pooled, tokens = self(ids, mask, prompt_tokens)
+        return pooled, [tokens]

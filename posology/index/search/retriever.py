@@ -12,12 +12,13 @@ import anyio.to_thread
 from posology.errors import InvalidQuery
 from posology.index.search import filters as filtering
 from posology.index.search.bm25 import rerank
+from posology.index.search.completion import Completion
 from posology.index.search.expansion import Expander
 from posology.index.search.folding import SPARE, Fold, fold
 from posology.index.search.rankings import by_meaning, by_words, fuse
 from posology.index.store import Index
 from posology.index.view import View, rename
-from posology.seams import Embedder, Reranker
+from posology.seams import Embedder, Reranker, TokenCodec
 from posology.types import (
     MODES,
     EncodedQuery,
@@ -94,6 +95,7 @@ class Retriever:
         *,
         fold: Fold = Fold.WORKS,
         expander: Expander | None = None,
+        codec: Callable[[], TokenCodec | None] = lambda: None,
     ) -> None:
         """Combine an index with its embedder.
 
@@ -104,6 +106,7 @@ class Retriever:
             rerank_depth: number of passages of the requested ranking to re-rank; more if more are requested.
             fold: which records count as one, before passages are returned or re-ranked.
             expander: adds synonyms to a question; ``None``: only its own words are searched.
+            codec: returns the codec of the index, for passages whose tokens are not encoded yet.
 
         Raises:
             IndexMismatch: the index was made with another embedder.
@@ -118,6 +121,7 @@ class Retriever:
         self._rerank_depth = rerank_depth
         self._fold = fold
         self._expander = expander
+        self._completion = Completion(embedder, codec)
         self._limiter: anyio.CapacityLimiter | None = None
 
     @property
@@ -227,7 +231,7 @@ class Retriever:
         best_by_meaning = [rows[row].passage for row in cut["dense"].top(k).ids]
         retrieval = Retrieval(
             query=query,
-            passages=tuple(rows[row] for row in cut[mode].ids),
+            passages=self._completion([rows[row] for row in cut[mode].ids]),
             query_vector=found.encoded.vector,
             dense=rename(cut["dense"], names),
             bm25_rerank=rerank(query.text, best_by_meaning),

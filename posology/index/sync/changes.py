@@ -10,7 +10,7 @@ from posology.index.build.batches import Batch
 from posology.index.build.report import Tally
 from posology.index.build.rows import RowBuilder
 from posology.index.build.vectors import GivenVectors
-from posology.index.schema import Row, digest
+from posology.index.schema import Row, digest, provisional
 from posology.index.store import Index
 from posology.index.sync.notices import NoticesBySource
 
@@ -118,6 +118,7 @@ def apply(
     tally: Tally,
     *,
     take: Callable[[list[Row]], None] = lambda _: None,
+    quick: bool = False,
 ) -> int:
     """Commit a batch. Repeating it, wholly or in part, changes nothing.
 
@@ -128,6 +129,7 @@ def apply(
         given: vectors that came with the file; ``None``: there are none.
         tally: counts what is done.
         take: called after each computed row with the rows that are not written yet; it may write and clear them.
+        quick: whether rows without vectors of sentences will do.
 
     Returns:
         The number of good records that are not in the index, because no row of them could be computed.
@@ -137,7 +139,8 @@ def apply(
     changed: list[tuple[Record, str]] = []
     for name, record in net.records.items():
         found = digest(record.passage, given.raw(record.row) if given else b"")
-        if known.get(name) != found:
+        enough = (found, provisional(found)) if quick else (found,)
+        if known.get(name) not in enough:
             changed.append((record, found))
     rows: list[Row] = []
     missing = {record.passage.id for record, _ in changed}

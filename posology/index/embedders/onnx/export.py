@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from posology.index.embedders.onnx.forward import NotExported, OnnxForward, pools
+from posology.index.embedders.onnx.layers import with_layers
 from posology.index.embedders.onnx.quantisation import observe, quantise
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from posology.index.embedders.card import Card
 
 #: version of the export; raise it so that cached files are made again
-RECIPE = 1
+RECIPE = 2
 #: number of sample texts, and of their sentences, that fix the activations' scales
 TEXTS = 48
 #: minimum cosine between a text's vector and torch's in float32
@@ -68,13 +69,13 @@ def make(
     else:
         raise last
     if arithmetic == "float32":
-        return exported
+        return with_layers(exported)
     feeds = [
         {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         for ids, mask in batches
     ]
     return _checked(
-        lambda: quantise(exported, observe(exported, feeds), bits=bits),
+        lambda: with_layers(quantise(exported, observe(exported, feeds), bits=bits)),
         model,
         card,
         batches,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from posology.index.embedders.onnx.layers import layers_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -61,6 +63,8 @@ class OnnxForward:
         self._session = open_session(model, threads=threads)
         self._takes = {given.name for given in self._session.get_inputs()}
         self._gives = self._session.get_outputs()[0].name
+        self._layers = layers_of(self._session)
+        self.depth = len(self._layers)
         self._card = card
         self.describes = f"onnx {arithmetic} on cpu"
 
@@ -68,17 +72,38 @@ class OnnxForward:
         self, ids: NDArray[np.int64], mask: NDArray[np.int64], prompt_tokens: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """See :class:`~posology.index.embedders.card.Forward`."""
+        (tokens,) = self._run([self._gives], ids, mask)
+        return self._pool(tokens, mask, prompt_tokens), tokens
+
+    def layers(
+        self, ids: NDArray[np.int64], mask: NDArray[np.int64], prompt_tokens: int
+    ) -> tuple[NDArray[np.float32], list[NDArray[np.float32]]]:
+        """See :class:`~posology.index.embedders.card.Forward`."""
+        found = self._run([*self._layers, self._gives], ids, mask)
+        return self._pool(found[-1], mask, prompt_tokens), found
+
+    def _run(
+        self, outputs: list[str], ids: NDArray[np.int64], mask: NDArray[np.int64]
+    ) -> list[NDArray[np.float32]]:
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         wanted = {name: value for name, value in feed.items() if name in self._takes}
-        tokens: NDArray[np.float32] = self._session.run([self._gives], wanted)[0]
+        found: list[NDArray[np.float32]] = self._session.run(outputs, wanted)
+        return found
+
+    def _pool(
+        self, tokens: NDArray[np.float32], mask: NDArray[np.int64], prompt_tokens: int
+    ) -> NDArray[np.float32]:
         if self._card.pooling == "cls":
-            return tokens[:, 0], tokens
+            return tokens[:, 0]
         counted = mask.astype(np.float32)
         if prompt_tokens and not self._card.pools_prompt:
             counted[:, :prompt_tokens] = 0
         # a product instead of a masked sum: it makes no copy of the token vectors
         sums = (counted[:, None, :] @ tokens)[:, 0]
-        return sums / np.maximum(counted.sum(axis=1, keepdims=True), np.float32(1e-9)), tokens
+        pooled: NDArray[np.float32] = sums / np.maximum(
+            counted.sum(axis=1, keepdims=True), np.float32(1e-9)
+        )
+        return pooled
 
 
 def open_session(model: Path | bytes, *, threads: int | None = None) -> Any:
