@@ -30,7 +30,7 @@ def test_the_documented_example_is_read(tmp_path: Path) -> None:
     assert book.cost("openai:my-model", WHOLE) == Decimal("5.5")
     assert book.cost("openai:my-model", Usage(input=10**5), batch=True) == Decimal("0.025")
     assert book.free("openai:qwen3-8b")
-    assert book.cost("offline:extractive", WHOLE) == Decimal("0.75")
+    assert book.cost("offline:extractive", WHOLE) == packaged().cost("openai:gpt-6-luna", WHOLE)
     assert book.strict == {"openai:my-model"}
 
 
