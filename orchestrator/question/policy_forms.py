@@ -30,26 +30,26 @@ class ChangeOutput(Published):
 
     name: str
     recorded: Any
-    """recorded value; null: not recorded"""
+    """Recorded value; null: not recorded."""
     now: Any
-    """current value; null: there is none"""
+    """Current value; null: there is none."""
 
 
 class ReplayedDecision(Published):
     """A replayed decision of a job."""
 
     dose: DoseOutput
-    """recorded dose"""
+    """Recorded dose."""
     now: DoseOutput | None
-    """dose by the current policy; null: it cannot be decided"""
+    """Dose by the current policy; null: it cannot be decided."""
     differing: tuple[str, ...]
-    """parts of the decision that differ: dose, reason, steps, …"""
+    """Parts of the decision that differ: dose, reason, steps, …"""
     versions: tuple[ChangeOutput, ...]
-    """inputs with another version now"""
+    """Inputs with another version now."""
     features: tuple[ChangeOutput, ...]
-    """features that differ after repeating the retrieval; empty without --retrieve"""
+    """Features that differ after repeating the retrieval; empty without --retrieve."""
     error: ErrorBody | None
-    """reason why it cannot be decided; null: it can"""
+    """Reason why it cannot be decided; null: it can."""
 
 
 class ReplayedJob(Published):
@@ -58,24 +58,24 @@ class ReplayedJob(Published):
     job: str
     status: Replay
     policy: str | None
-    """policy that decided; null: there was no decision"""
+    """Policy that decided; null: there was no decision."""
     decisions: tuple[ReplayedDecision, ...]
-    """the first decision, and the one after a ladder whose steps were all refused"""
+    """The first decision, and the one after a ladder whose steps were all refused."""
 
 
 class ReplayOutput(Published):
     """Output of ``posology policy replay --json``."""
 
     jobs: int
-    """number of replayed jobs"""
+    """Number of replayed jobs."""
     decisions: int
-    """number of decisions of these jobs"""
+    """Number of decisions of these jobs."""
     counts: dict[Replay, int]
-    """jobs by result"""
+    """Jobs by result."""
     versions: dict[str, int]
-    """inputs with another version now, and the number of their decisions"""
+    """Inputs with another version now, and the number of their decisions."""
     found: tuple[ReplayedJob, ...]
-    """first jobs that differ; a single job is always included"""
+    """First jobs that differ; a single job is always included."""
     seconds: float
 
 
@@ -83,22 +83,22 @@ class SideOutput(Published):
     """Totals of one policy over all compared questions."""
 
     policy: str
-    """policy as given"""
+    """Policy as given."""
     version: str
-    """version: equal versions make equal decisions"""
+    """Version: equal versions make equal decisions."""
     declined: int
-    """questions without an affordable dose"""
+    """Questions without an affordable dose."""
     calls: int
-    """maximum calls, without repairs"""
+    """Maximum calls, without repairs."""
     input_tokens: int
     output_tokens: int
     low_usd: Dollars
     expected_usd: Dollars
     worst_usd: Dollars
     differing_expected_usd: Dollars
-    """expected cost of the questions with different doses"""
+    """Expected cost of the questions with different doses."""
     differing_worst_usd: Dollars
-    """maximum cost of the questions with different doses"""
+    """Maximum cost of the questions with different doses."""
 
 
 class DosePair(Published):
@@ -113,7 +113,7 @@ class DifferenceOutput(Published):
     """A question with different doses."""
 
     row: int
-    """row of the question, from 0"""
+    """Row of the question, from 0."""
     question: str
     first: DoseOutput
     second: DoseOutput
@@ -136,18 +136,18 @@ class CompareOutput(Published):
     first: SideOutput
     second: SideOutput
     questions: int
-    """number of compared questions"""
+    """Number of compared questions."""
     differing: int
-    """questions with different doses"""
+    """Questions with different doses."""
     doses: tuple[DosePair, ...]
-    """pairs of doses, most questions first"""
+    """Pairs of doses, most questions first."""
     differences: tuple[DifferenceOutput, ...]
-    """first questions with different doses"""
+    """First questions with different doses."""
     bad: tuple[BadRow, ...]
     left_usd: Dollars | None
-    """budget for each question in dollars; null: no limit"""
+    """Budget for each question in dollars; null: no limit."""
     prices: str
-    """version of the prices"""
+    """Version of the prices."""
     index: str | None
-    """version of the index; null: no question was compared"""
+    """Version of the index; null: no question was compared."""
     seconds: float

@@ -19,36 +19,36 @@ class ComparedPeriod(Published):
     kind: Kind
     start: datetime
     end: datetime
-    """end, exclusive"""
+    """End, exclusive."""
 
 
 class ReconcileOutput(Published):
     """Output of ``posology reconcile --json``. Amounts are dollars, as strings; tokens are numbers."""
 
     agrees: bool
-    """whether no difference exceeds the threshold"""
+    """Whether no difference exceeds the threshold."""
     providers: tuple[str, ...]
     tenants: tuple[str, ...]
-    """tenants whose attempts were compared"""
+    """Tenants whose attempts were compared."""
     attempts: int
-    """number of our attempts"""
+    """Number of our attempts."""
     periods: tuple[ComparedPeriod, ...]
     threshold: Decimal
-    """tolerated unexplained difference, relative to the larger side"""
+    """Tolerated unexplained difference, relative to the larger side."""
     tolerance_seconds: float
-    """tolerated difference of the clocks in seconds"""
+    """Tolerated difference of the clocks in seconds."""
     unexplained_usd: Dollars | None
-    """largest unexplained difference of all totals in dollars, theirs minus ours; null: dollars were not compared"""
+    """Largest unexplained difference of all totals in dollars, theirs minus ours; null: dollars were not compared."""
     drifting: int
-    """number of model-days, models and requests that drift"""
+    """Number of model-days, models and requests that drift."""
     totals: tuple[Group, ...]
-    """totals of the period: of each model, and of each provider"""
+    """Totals of the period: of each model, and of each provider."""
     groups: tuple[Group, ...]
-    """groups by day and model"""
+    """Groups by day and model."""
     requests: Requests | None
-    """null: no export has one row per request"""
+    """Null: no export has one row per request."""
     names: tuple[Naming, ...]
-    """model names that were combined"""
+    """Model names that were combined."""
     files: tuple[File, ...]
     notes: tuple[str, ...]
-    """parts that could not be compared, with reasons"""
+    """Parts that could not be compared, with reasons."""

@@ -12,26 +12,26 @@ class LimitsOutput(Published):
     """Limits of a tenant; null: no limit."""
 
     day_usd: Dollars | None
-    """budget per day (UTC) in dollars"""
+    """Budget per day (UTC) in dollars."""
     month_usd: Dollars | None
-    """budget per month (UTC) in dollars"""
+    """Budget per month (UTC) in dollars."""
     total_usd: Dollars | None
-    """total budget in dollars"""
+    """Total budget in dollars."""
     job_usd: Dollars | None
-    """budget per job in dollars"""
+    """Budget per job in dollars."""
     models: tuple[str, ...] | None
-    """allowed models, ``provider:name`` or ``provider:*``"""
+    """Allowed models, ``provider:name`` or ``provider:*``."""
     calls: int | None
-    """maximum concurrent calls"""
+    """Maximum concurrent calls."""
     requests_per_minute: int | None
     tokens_per_minute: int | None
-    """tokens per minute, counted at the calls' bounds"""
+    """Tokens per minute, counted at the calls' bounds."""
     queued: int | None
-    """maximum waiting jobs; null: the installation's limit"""
+    """Maximum waiting jobs; null: the installation's limit."""
     stored_mib: int | None
-    """maximum MiB of Redis that jobs occupy until their records expire; null: the installation's limit"""
+    """Maximum MiB of Redis that jobs occupy until their records expire; null: the installation's limit."""
     may_ingest: bool = False
-    """whether the tenant may upload files, which are added to the index of all tenants"""
+    """Whether the tenant may upload files, which are added to the index of all tenants."""
 
 
 class ApiKeyOutput(Published):
@@ -40,7 +40,7 @@ class ApiKeyOutput(Published):
     id: str
     created: datetime
     expires: datetime | None
-    """end of validity; null: until the key is replaced"""
+    """End of validity; null: until the key is replaced."""
 
 
 class TenantSummary(Published):
@@ -52,20 +52,20 @@ class TenantSummary(Published):
     created: datetime
     changed: datetime
     keys: tuple[ApiKeyOutput, ...]
-    """valid keys, oldest first"""
+    """Valid keys, oldest first."""
 
 
 class TenantOutput(TenantSummary):
     """A tenant: output of ``posology tenants … --json``."""
 
     balances: tuple[BalanceOutput, ...]
-    """balances per day, month and in total"""
+    """Balances per day, month and in total."""
     key: str | None
-    """new API key, shown only once; null: no new key"""
+    """New API key, shown only once; null: no new key."""
 
 
 class TenantList(Published):
     """Output of ``posology tenants list --json``."""
 
     tenants: tuple[TenantSummary, ...]
-    """all tenants, by name"""
+    """All tenants, by name."""
