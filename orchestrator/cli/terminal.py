@@ -158,12 +158,13 @@ def show_index(console: Console, out: IndexOutput, *, everything: bool = True) -
         "version": out.version,
         "place": out.uri,
         "first ingest": out.growth,
+        "incomplete": f"{out.incomplete:,} passages" if out.incomplete else "",
         "unfinished": ", ".join(out.unfinished),
     }
     if everything:
         told = {
             "passages", "retracted", "published", "articles", "first_year", "last_year", "sources", "bytes", "version",
-            "uri", "growth", "unfinished",
+            "uri", "growth", "unfinished", "incomplete",
         }  # fmt: skip
         rows |= {
             name.replace("_", " "): value
