@@ -14,6 +14,7 @@ from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger
 from posology.llm.accounting import Account
 from posology.seams import Meter
+from prompts.lengths import REPLY_TOKENS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +59,7 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
     """
     url, name = known_store(settings), tenant or settings.tenant
     # a command's call has no heartbeat to extend its lease
-    lease = max(LEASE, 2 * settings.call_timeout)
+    lease = max(LEASE, 2 * _longest_attempt(settings))
     if url is None:
         yield Budget(ledger=MemoryLedger(tenant=name, lease=lease), meter=None)
         return
@@ -75,3 +76,10 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
         )
     finally:
         await redis.aclose()
+
+
+def _longest_attempt(settings: Settings) -> float:
+    """Return the seconds that an attempt may take, reasoning beyond the stages' bounds left out."""
+    floor = settings.min_tokens_per_second
+    tokens = settings.max_tokens or max(REPLY_TOKENS.values())
+    return settings.call_timeout + (0.0 if floor is None else tokens / floor)

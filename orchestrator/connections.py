@@ -84,7 +84,11 @@ class Connections:
             caller=caller if caller.meter is not None else replace(caller, meter=self._meter),
             prices=self.prices,
             bound=self.bound,
-            retry=RetryPolicy(attempts=settings.attempts, deadline=settings.call_deadline),
+            retry=RetryPolicy(
+                attempts=settings.attempts,
+                deadline=settings.call_deadline,
+                min_tokens_per_second=settings.min_tokens_per_second,
+            ),
             limit=self._limits[provider],
         )
 
@@ -114,6 +118,7 @@ class Connections:
                 api_key=key.get_secret_value() if key else None,
                 base_url=credentials.base_url,
                 timeout=settings.call_timeout,
+                min_tokens_per_second=settings.min_tokens_per_second,
                 legacy_max_tokens=settings.openai_legacy_max_tokens,
                 native_schema=settings.native_schema,
             )

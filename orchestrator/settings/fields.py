@@ -148,7 +148,17 @@ class Fields(BaseModel):
     call_timeout: float = Field(default=60.0, gt=0, alias="POSOLOGY_CALL_TIMEOUT")
     """Timeout of one attempt at a model call, in seconds. Default: 60."""
     call_deadline: float = Field(default=180.0, gt=0, alias="POSOLOGY_CALL_DEADLINE")
-    """Timeout of a model call with all its attempts and waits, in seconds. Default: 180."""
+    """Timeout of a model call with all its attempts and waits, in seconds. Waits because of `POSOLOGY_CONCURRENCY` do
+    not count. Default: 180."""
+    min_tokens_per_second: Annotated[float | None, BeforeValidator(off)] = Field(
+        default=None,
+        ge=0.1,
+        le=10_000,
+        allow_inf_nan=False,
+        alias="POSOLOGY_MIN_TOKENS_PER_SECOND",
+    )
+    """Slowest pace of a server in tokens per second, for slow servers: both timeouts grow by the call's maximum output
+    tokens divided by it. Default: off; the timeouts cover the whole reply."""
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     """Maximum attempts at a model call, including the first. Default: 4."""
     concurrency: int = Field(default=16, ge=1, alias="POSOLOGY_CONCURRENCY")

@@ -85,7 +85,7 @@ class RequestRejected(ProviderError):
 
 
 class ContextTooLong(RequestRejected):
-    """The messages have more tokens than the model's window."""
+    """The messages, or messages and reply together, have more tokens than the model's window."""
 
 
 class UnusableReply(ProviderError):

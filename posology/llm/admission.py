@@ -205,7 +205,8 @@ _MESSAGES: Mapping[str, str] = {
 class Limiter:
     """Bounds the attempts in flight: waits for a place before each, and frees it after.
 
-    It stands within retry, so that a call that waits for its next attempt occupies no place.
+    It stands within retry, so that a call that waits for its next attempt occupies no place. Its wait does not count
+    against the call's deadline: the length of our own queue says nothing about the provider.
 
     Args:
         inner: gets the attempt.
@@ -218,5 +219,9 @@ class Limiter:
 
     async def __call__(self, call: Call, state: CallState) -> Completion:
         """Make an attempt when there is a place."""
-        async with self._places:
+        with state.pause():
+            await self._places.acquire()
+        try:
             return await self._inner(call, state)
+        finally:
+            self._places.release()

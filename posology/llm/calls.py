@@ -7,7 +7,9 @@ calls; within it an :class:`Attempting` and sees attempts at one call; an adapte
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -53,6 +55,26 @@ class CallState:
     granted: Mapping[str, float] = field(default_factory=dict)
     #: whether the store keeps the grants for a unit that is requeued
     kept: bool = False
+    #: ends the call at its deadline; ``None``: it has none
+    scope: anyio.CancelScope | None = None
+    #: seconds for which the deadline was paused
+    paused: float = 0.0
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Stop the clock of the call's deadline: the call waits for others of this process."""
+        scope = self.scope
+        if scope is None:
+            yield
+            return
+        began, deadline = anyio.current_time(), scope.deadline
+        scope.deadline = math.inf
+        try:
+            yield
+        finally:
+            waited = anyio.current_time() - began
+            self.paused += waited
+            scope.deadline = deadline + waited
 
     def input_tokens(self, call: Call, bound: Bound) -> int:
         """Return the bound on the call's input tokens, computed once for all attempts."""

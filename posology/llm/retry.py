@@ -19,6 +19,7 @@ from posology.errors import (
     RateLimited,
 )
 from posology.llm.calls import Attempting, CallState
+from posology.llm.pace import generation
 from posology.types import Call, Completion
 
 
@@ -32,8 +33,10 @@ class RetryPolicy:
     base: float = 0.5
     #: maximum of all waits in seconds, unless the provider asks for a longer one
     cap: float = 20.0
-    #: seconds for all attempts and waits together; ``None``: no limit
+    #: seconds for all attempts and waits together, without those for a place in the limiter; ``None``: no limit
     deadline: float | None = 120.0
+    #: fewest tokens a second that a reply is written at, see :func:`~posology.llm.pace.generation`
+    min_tokens_per_second: float | None = None
     #: errors that are retried
     retryable: tuple[type[ProviderError], ...] = (
         RateLimited,
@@ -46,6 +49,12 @@ class RetryPolicy:
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise ValueError(f"attempts must be >= 1 (got {self.attempts})")
+
+    def deadline_of(self, call: Call) -> float | None:
+        """Return the seconds for all attempts at a call: the deadline, and one reply at the slowest pace."""
+        if self.deadline is None:
+            return None
+        return self.deadline + generation(call, self.min_tokens_per_second)
 
     def wait(self, *, attempt: int, retry_after: float | None, draw: float) -> float:
         """Return the seconds to wait after a failed attempt.
@@ -98,6 +107,8 @@ class Retry:
     async def __call__(self, call: Call) -> Completion:
         """Send one call, with retries."""
         policy = self._policy
+        deadline = policy.deadline_of(call)
+        state = CallState()
         started = self._clock()
         last: ProviderError | None = None
 
@@ -111,9 +122,10 @@ class Retry:
             )
 
         def too_late(retry: RetryCallState) -> bool:
-            if policy.deadline is None:
+            if deadline is None:
                 return False
-            return self._clock() - started + retry.upcoming_sleep >= policy.deadline
+            taken = self._clock() - started - state.paused
+            return taken + retry.upcoming_sleep >= deadline
 
         # one object for each call: tenacity keeps its state by thread, which concurrent calls share
         retrying = AsyncRetrying(
@@ -123,15 +135,14 @@ class Retry:
             sleep=self._sleep,
             reraise=True,
         )
-        state = CallState()
-        with anyio.move_on_after(policy.deadline):
+        with anyio.move_on_after(deadline) as state.scope:
             async for attempt in retrying:
                 with attempt:
                     return await self._inner(call, state)
-        assert policy.deadline is not None
+        assert deadline is not None
         raise DeadlineExceeded(
-            f"no reply for {call.model} within {policy.deadline:g} s, retries included",
-            seconds=policy.deadline,
+            f"no reply for {call.model} within {deadline:g} s, retries included",
+            seconds=deadline,
         ) from last
 
 

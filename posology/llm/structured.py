@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from posology.errors import (
     BudgetError,
+    ContextTooLong,
     HeadroomReserved,
     SchemaViolation,
     TruncatedReply,
@@ -23,6 +24,8 @@ from posology.types import Call, Completion, Finish, Message, Role
 
 #: maximum characters of the error text in a repair
 MAX_COMPLAINT = 1_000
+#: output tokens by which a provider may miss the bound that it cut a reply at
+SLACK = 16
 _decoder = json.JSONDecoder()
 #: braces of prose: no key of an object, and nothing nested
 _PROSE = re.compile(r'\{\s*+[^\s{}":][^{}":]*+\}')
@@ -41,6 +44,7 @@ class Structured:
 
     Raises:
         TruncatedReply: cut at ``max_tokens``, and a second call was cut as well, would be, or cannot be paid.
+        ContextTooLong: cut before ``max_tokens``, since messages and reply filled the model's window.
         SchemaViolation: the second reply does not match the schema either; ``usage`` is that reply's.
     """
 
@@ -180,13 +184,31 @@ def _with_room(call: Call, completion: Completion) -> Call | None:
     reasoned = completion.usage is not None and completion.usage.reasoning > 0
     if completion.finish is not Finish.LENGTH or not (reasoned or not completion.text.strip()):
         return None
+    if _fills_window(call, completion):
+        return None
     larger = larger_bound(call)
     return None if larger is None else replace(call, max_tokens=larger)
 
 
 def _refuse_cut(call: Call, completion: Completion) -> None:
-    if completion.finish is Finish.LENGTH:
-        raise _cut(call, completion)
+    if completion.finish is not Finish.LENGTH:
+        return
+    if _fills_window(call, completion):
+        raise ContextTooLong(
+            f"the reply of {call.model} ended before its bound of {call.max_tokens:,} output tokens, because the model's "
+            "window was full: use fewer or shorter passages, or serve the model with a larger window",
+            provider=parse(call.model).provider,
+            model=call.model,
+            request_id=completion.request_id,
+            usage=completion.usage,
+        )
+    raise _cut(call, completion)
+
+
+def _fills_window(call: Call, completion: Completion) -> bool:
+    """Return whether a cut reply is shorter than its bound: messages and reply filled the model's window."""
+    usage = completion.usage
+    return usage is not None and usage.total_output + SLACK < call.max_tokens
 
 
 def _cut(call: Call, completion: Completion, more: str = "") -> UnusableReply:

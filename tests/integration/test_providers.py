@@ -419,7 +419,7 @@ async def test_a_structure_that_stays_bad_is_a_violation(rig: MakeRig) -> None:
 async def test_a_cut_structure_is_truncated(rig: MakeRig) -> None:
     made = rig([Reply(text='{"verdict": "y', usage=USAGE, finish=Finish.LENGTH)])
     with pytest.raises(errors.TruncatedReply):
-        await made.complete(replace(made.call, schema=Verdict))
+        await made.complete(replace(made.call, schema=Verdict, max_tokens=USAGE.total_output))
     assert made.outcomes == [(1, 1, Outcome.UNUSABLE, "TruncatedReply")]
     assert made.account.usage == USAGE
 
@@ -500,11 +500,34 @@ async def test_a_trickling_provider_cannot_hold_a_call(provider: str) -> None:
     client = httpx2.AsyncClient(transport=Trickle())
     with StubProvider([]) as stub:
         adapter = adapter_to(provider, stub, timeout=0.2, client=client)
-    with pytest.raises(errors.ProviderTimeout, match=r"within 0\.2 s"):
+    with pytest.raises(errors.ProviderTimeout, match=r"within 0\.2 s.*TOKENS_PER_SECOND"):
         await adapter(call_to(MODELS[provider]))
     await adapter.aclose()
     # a client that was handed in stays open, for its owner to close
     assert not client.is_closed
+    await client.aclose()
+
+
+async def test_with_a_floor_the_timeout_grows_with_the_reply(provider: str) -> None:
+    """Without one it is the same for every call."""
+    given: list[dict[str, float]] = []
+
+    class Never(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            given.append(request.extensions["timeout"])
+            raise httpx2.ReadTimeout("never")
+
+    client = httpx2.AsyncClient(transport=Never())
+    call = replace(call_to(MODELS[provider]), max_tokens=500)
+    with StubProvider([]) as stub:
+        for floor in (None, 5.0):
+            adapter = adapter_to(
+                provider, stub, timeout=30.0, min_tokens_per_second=floor, client=client
+            )
+            with pytest.raises(errors.ProviderTimeout):
+                await adapter(call)
+    assert [one["read"] for one in given] == [30.0, 130.0]
+    assert [one["connect"] for one in given] == [10.0, 10.0]
     await client.aclose()
 
 

@@ -46,7 +46,8 @@ class AnthropicAdapter(SdkAdapter):
     Args:
         api_key: the account's key.
         base_url: without the version; ``None``: Anthropic's own.
-        timeout: seconds for one request as a whole.
+        timeout: seconds for one request as a whole; with a floor, seconds to its first token.
+        min_tokens_per_second: floor, see :func:`~posology.llm.pace.generation`.
         native_schema: send the schema of a structured reply, for the provider to enforce. Older
             models refuse it; for them, the prompt alone says what form is wanted.
         client: an HTTP client of the caller's, which the caller closes.
@@ -62,6 +63,7 @@ class AnthropicAdapter(SdkAdapter):
         api_key: str | None,
         base_url: str | None = None,
         timeout: float = 60.0,
+        min_tokens_per_second: float | None = None,
         native_schema: bool = True,
         client: httpx2.AsyncClient | None = None,
     ) -> None:
@@ -71,6 +73,7 @@ class AnthropicAdapter(SdkAdapter):
             api_key=api_key,
             base_url=base_url,
             timeout=timeout,
+            min_tokens_per_second=min_tokens_per_second,
             http=client,
             # by default the SDK asks the environment whether to trace
             open_telemetry=False,
@@ -81,7 +84,7 @@ class AnthropicAdapter(SdkAdapter):
 
     async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
         """Send one call; see :class:`~posology.seams.Send`."""
-        reply = await self._send(call.model, "/v1/messages", self._message(call), attempt_id)
+        reply = await self._send(call, "/v1/messages", self._message(call), attempt_id)
         return self._answer(reply, call)
 
     def _message(self, call: Call) -> dict[str, Any]:

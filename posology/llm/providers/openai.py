@@ -55,7 +55,8 @@ class OpenAIAdapter(SdkAdapter):
     Args:
         api_key: the account's key; any word for servers without keys.
         base_url: with the version, e.g. ``http://127.0.0.1:8000/v1``; ``None``: OpenAI's own.
-        timeout: seconds for one request as a whole.
+        timeout: seconds for one request as a whole; with a floor, seconds to its first token.
+        min_tokens_per_second: floor, see :func:`~posology.llm.pace.generation`.
         legacy_max_tokens: send ``max_tokens``, for compatible servers that do not know
             ``max_completion_tokens``.
         native_schema: send the schema of a structured reply, for the provider to enforce.
@@ -72,6 +73,7 @@ class OpenAIAdapter(SdkAdapter):
         api_key: str | None,
         base_url: str | None = None,
         timeout: float = 60.0,
+        min_tokens_per_second: float | None = None,
         legacy_max_tokens: bool = False,
         native_schema: bool = True,
         client: httpx2.AsyncClient | None = None,
@@ -82,6 +84,7 @@ class OpenAIAdapter(SdkAdapter):
             api_key=api_key,
             base_url=base_url,
             timeout=timeout,
+            min_tokens_per_second=min_tokens_per_second,
             http=client,
         )
         self._legacy_max_tokens = legacy_max_tokens
@@ -101,7 +104,7 @@ class OpenAIAdapter(SdkAdapter):
         embeds = call.stage is Stage.EMBED
         path = "/embeddings" if embeds else "/chat/completions"
         body = self._embedding(call) if embeds else self._chat(call)
-        reply = await self._send(call.model, path, body, attempt_id)
+        reply = await self._send(call, path, body, attempt_id)
         return self._vectors(reply, call) if embeds else self._answer(reply, call)
 
     def _chat(self, call: Call) -> dict[str, Any]:

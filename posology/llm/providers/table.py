@@ -32,8 +32,10 @@ class ProviderOptions:
     api_key: str | None = field(default=None, repr=False)
     #: ``None``: the provider's own address
     base_url: str | None = None
-    #: seconds for one request as a whole
+    #: seconds for one request as a whole; with a floor, to its first token
     timeout: float = 60.0
+    #: fewest tokens a second that a reply is written at, see :func:`~posology.llm.pace.generation`
+    min_tokens_per_second: float | None = None
     #: see :class:`posology.llm.providers.openai.OpenAIAdapter`
     legacy_max_tokens: bool = False
     #: whether the schema of a structured reply is sent
@@ -79,6 +81,7 @@ def _anthropic(options: ProviderOptions) -> Adapter:
         api_key=options.api_key,
         base_url=options.base_url,
         timeout=options.timeout,
+        min_tokens_per_second=options.min_tokens_per_second,
         native_schema=options.native_schema,
     )
 
@@ -90,6 +93,7 @@ def _openai(options: ProviderOptions) -> Adapter:
         api_key=options.api_key,
         base_url=options.base_url,
         timeout=options.timeout,
+        min_tokens_per_second=options.min_tokens_per_second,
         legacy_max_tokens=options.legacy_max_tokens,
         native_schema=options.native_schema,
     )

@@ -20,6 +20,7 @@ from posology.errors import (
     QuotaExhausted,
     RateLimited,
     RequestRejected,
+    UnusableReply,
 )
 from posology.llm.providers.headers import retry_after
 from posology.types import Usage
@@ -62,6 +63,9 @@ _LENGTH_WORDS = (
     "greater than the context length",
     "when context the overflows",
 )
+#: llama.cpp, of a finished reply that it cannot read itself, such as one with bytes that are no UTF-8. A second attempt
+#: at temperature 0 writes the same.
+_UNREADABLE_WORDS = ("the model produced output that does not match",)
 _ADVICE: dict[type[ProviderError], str] = {
     AuthenticationFailed: "check the API key",
     PermissionRefused: "check the permissions of the API key",
@@ -69,6 +73,7 @@ _ADVICE: dict[type[ProviderError], str] = {
     ModelNotFound: "check the model's name and the base URL",
     ContextTooLong: "use fewer or shorter passages",
     RateLimited: "wait, or lower POSOLOGY_CONCURRENCY",
+    UnusableReply: "the server cannot read what its model wrote; use another model or quantization",
 }
 
 
@@ -161,6 +166,8 @@ def kind_of(status: int, fault: Fault) -> type[ProviderError]:
         return ContextTooLong
     if status in _BY_STATUS:
         return _BY_STATUS[status]
+    if status >= 500 and any(w in words for w in _UNREADABLE_WORDS):
+        return UnusableReply
     return ProviderOverloaded if status >= 500 else RequestRejected
 
 

@@ -23,6 +23,7 @@ from posology.errors import (
     UnknownModel,
 )
 from posology.llm import switch
+from posology.llm.pace import generation
 from posology.llm.providers.translation import Vendor
 from posology.types import Call, Completion, Finish, Usage
 
@@ -63,7 +64,8 @@ class SdkAdapter:
         client: the SDK's class of clients.
         api_key: the account's key.
         base_url: ``None``: the vendor's own.
-        timeout: seconds for one request as a whole.
+        timeout: seconds for one request as a whole; with a floor, seconds to its first token.
+        min_tokens_per_second: floor, see :func:`~posology.llm.pace.generation`.
         http: an HTTP client of the caller's, which the caller closes; ``None``: one of the adapter's own.
         options: more options of the SDK's client.
 
@@ -80,6 +82,7 @@ class SdkAdapter:
         api_key: str | None,
         base_url: str | None,
         timeout: float,
+        min_tokens_per_second: float | None,
         http: httpx2.AsyncClient | None,
         **options: Any,
     ) -> None:
@@ -87,6 +90,7 @@ class SdkAdapter:
         self._key = checked_key(api_key, variable=vendor.key_variable)
         self._base_url = checked_url(base_url or vendor.base_url, variable=vendor.url_variable)
         self._timeout = timeout
+        self._floor = min_tokens_per_second
         self._owned = http_client(self._base_url, timeout=timeout) if http is None else None
         self._sdk = client(
             api_key=self._key,
@@ -119,7 +123,7 @@ class SdkAdapter:
         return name
 
     async def _send(
-        self, model: str, path: str, body: Mapping[str, Any], attempt_id: str | None
+        self, call: Call, path: str, body: Mapping[str, Any], attempt_id: str | None
     ) -> Reply:
         """Make one request and read its body.
 
@@ -134,22 +138,27 @@ class SdkAdapter:
             ConfigurationError: the request may not leave this machine.
         """
         switch.check(self._base_url)
-        provider = self._vendor.provider
+        model, provider = call.model, self._vendor.provider
+        timeout = self._timeout + generation(call, self._floor)
         expected: tuple[type[Exception], ...] = (self._vendor.error, *TRANSPORT_ERRORS)
         headers = {} if attempt_id is None else {ATTEMPT_HEADER: attempt_id}
+        options: dict[str, Any] = {"headers": headers}
+        if timeout != self._timeout:
+            options["timeout"] = timeouts(timeout)
         failure: ProviderError | None = None
         response: httpx2.Response | None = None
         started = time.perf_counter()
-        with anyio.move_on_after(self._timeout) as scope:
+        with anyio.move_on_after(timeout) as scope:
             try:
                 response = await self._sdk.post(
-                    path, cast_to=httpx2.Response, body=body, options={"headers": headers}
+                    path, cast_to=httpx2.Response, body=body, options=options
                 )
             except expected as error:
                 failure = self._vendor.translate(error, model, secret=self._key)
         if scope.cancelled_caught:
             failure = ProviderTimeout(
-                f"{provider} did not answer for {model} within {self._timeout:g} s",
+                f"{provider} did not answer for {model} within {timeout:g} s: for a slow server set "
+                "POSOLOGY_MIN_TOKENS_PER_SECOND",
                 provider=provider,
                 model=model,
             )

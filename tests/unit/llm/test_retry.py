@@ -1,18 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import MockClock
 
 from posology import errors
+from posology.llm.admission import Limiter
 from posology.llm.retry import Retry, RetryPolicy
 from posology.testing import ScriptedModel
-from posology.types import Call
+from posology.types import Call, Completion
 from tests.support.adapters import attempting
 
 pytestmark = pytest.mark.anyio
@@ -223,3 +227,114 @@ async def test_concurrent_calls_do_not_share_their_count(make_call: MakeCall, ti
 def test_a_policy_without_attempts_is_refused() -> None:
     with pytest.raises(ValueError, match="attempts"):
         RetryPolicy(attempts=0)
+
+
+class Slow:
+    """A model that takes its time before each reply."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._inner = ScriptedModel(lambda _: "fine")
+        self.began: list[float] = []
+
+    async def __call__(self, call: Call) -> Completion:
+        self.began.append(anyio.current_time())
+        await anyio.sleep(self._seconds)
+        return await self._inner(call)
+
+
+@pytest.fixture
+def virtual_time() -> MockClock:
+    """Time that passes when everyone sleeps."""
+    return MockClock(autojump_threshold=0)
+
+
+def in_virtual_time(test: Callable[[], Awaitable[None]], clock: MockClock) -> None:
+    trio.run(test, clock=clock)
+
+
+def test_a_wait_for_a_place_does_not_count_against_the_deadline(
+    make_call: MakeCall, virtual_time: MockClock
+) -> None:
+    """A server with one slot: the last of ten calls waits for nine times its deadline, less a little."""
+    model = Slow(9.0)
+    policy = RetryPolicy(deadline=10.0, attempts=1)
+
+    async def test() -> None:
+        limiter = Limiter(attempting(model), places=anyio.CapacityLimiter(1))
+        begun = anyio.current_time()
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(Retry(limiter, policy=policy), make_call())
+        assert sorted(at - begun for at in model.began) == pytest.approx(
+            [9.0 * i for i in range(10)]
+        )
+
+    in_virtual_time(test, virtual_time)
+
+
+def test_after_the_wait_the_deadline_runs_on(make_call: MakeCall, virtual_time: MockClock) -> None:
+    """Time that was used before the wait is used: a second attempt does not begin a new deadline."""
+    places = anyio.CapacityLimiter(1)
+    policy = RetryPolicy(deadline=10.0, attempts=3, base=0.001, cap=0.001)
+    attempts: list[float] = []
+
+    async def attempt(call: Call) -> Completion:
+        attempts.append(anyio.current_time())
+        if len(attempts) == 1:
+            await anyio.sleep(6.0)
+            raise fails()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def hold() -> None:
+        await anyio.sleep(1.0)
+        async with places:
+            await anyio.sleep(500.0)
+
+    async def test() -> None:
+        begun = anyio.current_time()
+        async with anyio.create_task_group() as group:
+            # the call has the place first; before its second attempt the other has it for 500 s
+            group.start_soon(hold)
+            with pytest.raises(errors.DeadlineExceeded, match=r"within 10 s"):
+                await Retry(Limiter(attempting(attempt), places=places), policy=policy)(make_call())
+        assert attempts[0] == begun
+        assert attempts[1] == pytest.approx(begun + 506.0, abs=0.01)
+        assert anyio.current_time() == pytest.approx(begun + 510.0, abs=0.01)
+
+    in_virtual_time(test, virtual_time)
+
+
+def test_whoever_stops_the_job_stops_the_wait(make_call: MakeCall, virtual_time: MockClock) -> None:
+    places = anyio.CapacityLimiter(1)
+    model = Slow(0.0)
+
+    async def test() -> None:
+        retry = Retry(Limiter(attempting(model), places=places), policy=RetryPolicy(deadline=10.0))
+        async with anyio.create_task_group() as group:
+            await places.acquire_on_behalf_of("another")
+            group.start_soon(retry, make_call())
+            await anyio.wait_all_tasks_blocked()
+            assert places.statistics().tasks_waiting == 1
+            group.cancel_scope.cancel()
+        places.release_on_behalf_of("another")
+        assert (model.began, places.borrowed_tokens) == ([], 0)
+
+    in_virtual_time(test, virtual_time)
+
+
+def test_with_a_floor_the_deadline_grows_with_the_reply(
+    make_call: MakeCall, virtual_time: MockClock
+) -> None:
+    call = replace(make_call(), max_tokens=500)
+    policy = RetryPolicy(deadline=10.0, attempts=1, min_tokens_per_second=5.0)
+    assert policy.deadline_of(call) == 110.0
+    assert RetryPolicy(deadline=None, min_tokens_per_second=5.0).deadline_of(call) is None
+
+    async def test() -> None:
+        assert (await Retry(attempting(Slow(109.0)), policy=policy)(call)).text == "fine"
+        with pytest.raises(errors.DeadlineExceeded, match=r"within 110 s"):
+            await Retry(attempting(Slow(111.0)), policy=policy)(call)
+
+    in_virtual_time(test, virtual_time)

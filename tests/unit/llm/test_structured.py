@@ -34,10 +34,14 @@ class Verdict(BaseModel):
 GOOD = '{"verdict": "yes", "quotes": [{"words": "a } or { in text"}]}'
 
 
+#: of a reply cut at the bound of the calls here
+CUT = Usage(input=7, output=200)
+
+
 def completion(text: str, finish: Finish = Finish.STOP) -> Completion:
     return Completion(
         text=text,
-        usage=Usage(input=7, output=3),
+        usage=CUT if finish is Finish.LENGTH else Usage(input=7, output=3),
         finish=finish,
         served_model="m",
         request_id="r",
@@ -155,7 +159,7 @@ async def test_a_reply_that_reasoning_cut_is_asked_for_again_with_a_larger_bound
 @pytest.mark.parametrize(
     ("last", "error"),
     [
-        (cut_by_reasoning(), errors.TruncatedReply),
+        (replace(cut_by_reasoning(), usage=Usage(reasoning=800)), errors.TruncatedReply),
         (completion("no JSON"), errors.SchemaViolation),
     ],
 )
@@ -175,7 +179,7 @@ async def test_and_never_twice(
 async def test_a_reply_of_a_model_without_reasoning_is_not_asked_for_again(
     make_call: MakeCall, model: str, effort: Effort | None
 ) -> None:
-    scripted = ScriptedModel([replace(completion(""), finish=Finish.LENGTH), completion(GOOD)])
+    scripted = ScriptedModel([completion("", Finish.LENGTH), completion(GOOD)])
     with pytest.raises(errors.TruncatedReply):
         await Structured(scripted)(make_call(schema=Verdict, model=model, effort=effort))
     assert len(scripted.calls) == 1
@@ -219,7 +223,21 @@ async def test_a_cut_reply_is_not_repaired(script: list[Completion], make_call: 
     with pytest.raises(errors.TruncatedReply, match="200") as caught:
         await Structured(model)(make_call(schema=Verdict))
     assert len(model.calls) == len(script)
-    assert caught.value.usage == Usage(input=7, output=3)
+    assert caught.value.usage == CUT
+
+
+@pytest.mark.parametrize("usage", [Usage(input=7, output=180), Usage(input=7, reasoning=180)])
+@pytest.mark.parametrize("text", ["", '{"verdict": "y'])
+async def test_a_reply_cut_before_its_bound_filled_the_window(
+    make_call: MakeCall, usage: Usage, text: str
+) -> None:
+    """A larger bound would not help, nor would a repair."""
+    cut = replace(completion(text, Finish.LENGTH), usage=usage)
+    model = ScriptedModel([cut, completion(GOOD)])
+    with pytest.raises(errors.ContextTooLong, match="fewer or shorter passages") as caught:
+        await Structured(model)(make_call(schema=Verdict, model=THINKS, effort="low"))
+    assert len(model.calls) == 1
+    assert caught.value.usage == usage
 
 
 async def test_a_whole_object_is_taken_though_the_bound_was_reached(make_call: MakeCall) -> None:

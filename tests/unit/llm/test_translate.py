@@ -237,6 +237,18 @@ def status_error(name: str, status: int, body: Any, **headers: str) -> errors.Pr
             errors.ContextTooLong,
         ),
         ("openai", 400, {"code": "invalid_value"}, errors.RequestRejected),
+        # llama.cpp's server, of a reply that is no UTF-8
+        (
+            "openai",
+            500,
+            {
+                "code": 500,
+                "type": "server_error",
+                "message": "The model produced output that does not match the expected peg-native format",
+            },
+            errors.UnusableReply,
+        ),
+        ("openai", 500, {"type": "server_error"}, errors.ProviderOverloaded),
         (
             "anthropic",
             400,

@@ -1,0 +1,17 @@
+"""Time that a slow server may take to write a reply."""
+
+from __future__ import annotations
+
+from posology.types import Call
+
+
+def generation(call: Call, floor: float | None) -> float:
+    """Return the seconds allowed for a call's reply, beyond those to its first token.
+
+    The whole of ``max_tokens`` counts: a reply comes in one piece, so nobody sees how far it is.
+
+    Args:
+        call: the call.
+        floor: fewest tokens a second; ``None``: the time to the first token covers the reply, too.
+    """
+    return 0.0 if floor is None else call.max_tokens / floor
