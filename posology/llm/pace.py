@@ -8,7 +8,7 @@ from posology.types import Call
 def generation(call: Call, floor: float | None) -> float:
     """Return the seconds allowed for a call's reply, beyond those to its first token.
 
-    The whole of ``max_tokens`` counts: a reply comes in one piece, so nobody sees how far it is.
+    The whole of ``max_tokens`` counts, since a reply comes in one piece and shows no progress before it ends.
 
     Args:
         call: the call.
