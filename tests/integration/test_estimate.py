@@ -214,6 +214,9 @@ def test_what_a_tenant_has_left_and_what_its_calls_took(
         label = f"answer|direct|{MODEL}"
         redis.hset(today, mapping={f"attempts|{label}": 1_000_001, f"unknown|{label}": 1,
                                    f"output|{label}": 700_000_000, f"input|{label}": 5})  # fmt: skip
+        # says nothing of the replies of another model
+        other = "answer|direct|offline:extractive"
+        redis.hset(today, mapping={f"attempts|{other}": 7, f"output|{other}": 70})
     told = published(cli(source, *given, "--json", **environment))
     assert told.history == 1_000_000
     assert told.decided is not None

@@ -8,6 +8,8 @@ from rich.text import Text
 
 from orchestrator.cli.output.tables import print_table
 from orchestrator.cli.output.words import money, safe
+from posology.llm.models.effort import STAGES, effort_of
+from posology.llm.models.families import capabilities
 from posology.published.estimates import EstimateOutput, ScopeEstimate, StrategyAccuracy
 
 #: invalid rows that are listed one by one
@@ -70,9 +72,23 @@ def _remarks(out: EstimateOutput) -> list[str]:
             f"if every call needs {out.attempts} billed attempts, the maximum is "
             f"{money(out.decided.repeated_usd)}"
         )
+    reasoning = sorted({q.model for q in out.questions if reasons(q.model)})
+    if reasoning:
+        lines.append(
+            f"{', '.join(reasoning)}: reasoning is in the maximum, and in the expected cost only as far as own calls "
+            "have it"
+        )
     own = f"{out.history:,} own calls in 30 days" if out.history else "defaults (no own calls yet)"
     lines.append(f"reply lengths from {own}; prices: {out.prices}; {out.seconds:.1f} s")
     return lines
+
+
+def reasons(model: str) -> bool:
+    """Return whether a model of the table reasons in some stage."""
+    return any(
+        (family := capabilities(model)).known and family.reasons(effort_of(model, stage))
+        for stage in STAGES
+    )
 
 
 def _remaining(scope: ScopeEstimate) -> str:

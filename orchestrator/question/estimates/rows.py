@@ -157,6 +157,7 @@ class Estimates:
         decided = [one.decided for one in good]
         total = _total("as decided", decided, attempts) if good else None
         history = standing.history if standing else {}
+        models = {one.request.model for one in good if one.request is not None}
         return EstimateOutput(
             questions=tuple(_question(one, attempts) for one in good),
             bad=tuple(_bad(one) for one in found if one.error is not None),
@@ -165,7 +166,9 @@ class Estimates:
             balances=_scopes(standing, total) if standing else None,
             accuracy=accuracy,
             attempts=attempts,
-            history=sum(figures.attempts for figures in history.values()),
+            history=sum(
+                figures.attempts for label, figures in history.items() if label.model in models
+            ),
             prices=self._estimator.prices,
             seconds=time.perf_counter() - started,
         )
