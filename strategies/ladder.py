@@ -88,7 +88,7 @@ class Ladder:
         climb = _Climb(
             passages=len(task.retrieval.passages),
             words=words(task.retrieval.passages),
-            calls=len(steps),
+            steps=len(steps),
         )
         for step in steps:
             counting = _Counting(complete)
@@ -168,9 +168,9 @@ class _Counting:
 class _Climb:
     """The outcome of the steps so far."""
 
-    def __init__(self, *, passages: int, words: int, calls: int) -> None:
+    def __init__(self, *, passages: int, words: int, steps: int) -> None:
         self._passages = passages
-        self._calls = calls
+        self._steps = steps
         self._words = words
         #: words that were shown, repetitions included; ``None`` once it is unknown of a call
         self._shown: float | None = 0.0
@@ -217,13 +217,15 @@ class _Climb:
     def _remarks(self) -> list[str]:
         seen = max(rung.first + rung.passages for rung in self._rungs)
         if isinstance(self.kept, Refusal):
-            return [f"Refused in {_calls(len(self._rungs))}, which read {self._share(seen)}."]
+            return [f"Refused in {_steps_of(len(self._rungs))}, which read {self._share(seen)}."]
         rung = self._rungs[self._kept_at]
-        call = f" (call {self._kept_at + 1} of up to {self._calls})" if self._calls > 1 else ""
-        remarks = [f"Answered from {self._range(rung)}{call}."]
+        step = (
+            f" (step {self._kept_at + 1} of the ladder's {self._steps})" if self._steps > 1 else ""
+        )
+        remarks = [f"Answered from {self._range(rung)}{step}."]
         if later := len(self._rungs) - 1 - self._kept_at:
             remarks.append(
-                f"None of its quotes stands, and {_calls(later)} that came after it gave no answer."
+                f"None of its quotes stands, and {_steps_of(later)} that came after it gave no answer."
             )
         return remarks
 
@@ -243,5 +245,6 @@ def _ends(outcome: Answer | Refusal) -> bool:
     return outcome.supported if isinstance(outcome, Answer) else outcome.filtered
 
 
-def _calls(n: int) -> str:
-    return "1 call" if n == 1 else f"{n} calls"
+def _steps_of(n: int) -> str:
+    # not calls: a step whose reply was repaired made two, and the account counts them
+    return "1 step of the ladder" if n == 1 else f"{n} steps of the ladder"

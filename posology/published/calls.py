@@ -104,6 +104,11 @@ class Spending(Published):
     charged_usd: Dollars
     """Dollars that count against limits: unknown costs at their bounds."""
 
+    @property
+    def calls(self) -> int:
+        """Number of model calls, each counted once however often it was tried."""
+        return len({attempt.call for attempt in self.attempts})
+
 
 class ErrorBody(Published):
     """An error as data."""

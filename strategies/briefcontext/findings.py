@@ -82,7 +82,7 @@ def gather(asked: Reduction) -> Reading:
             *_unread_notes(failed),
             *_dropped_notes([e for _, e in pairs]),
             *(f"Of {ranks(p)}: {note}" for p, e in pairs for note in e.notes),
-            *_cost_notes(coverage),
+            *_count_notes(coverage),
         ),
     )
 
@@ -171,8 +171,7 @@ def _dropped_notes(extractions: Sequence[Extraction]) -> tuple[str, ...]:
     return (f"{findings} findings were dropped, because none of their quotes passed the check.",)
 
 
-def _cost_notes(coverage: Coverage) -> tuple[str, ...]:
+def _count_notes(coverage: Coverage) -> tuple[str, ...]:
     if not coverage.partitions:
         return ()
-    calls = f"{coverage.calls} model call{'s' if coverage.calls != 1 else ''}"
-    return (f"The passages were read in {coverage.partitions} partitions, with {calls} in all.",)
+    return (f"The passages were read in {coverage.partitions} partitions.",)

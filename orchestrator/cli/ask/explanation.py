@@ -14,7 +14,7 @@ from rich.text import Text
 from orchestrator.cli.ask.reasons import dose_in_words, in_words
 from orchestrator.cli.output.sources import outcome
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import cost, safe, tokens
+from orchestrator.cli.output.words import calls, cost, safe, tokens
 from policies.affordable import describe
 from policies.savings import dollars
 from posology.index.search.filters import describe as describe_filters
@@ -227,8 +227,6 @@ def _end_of_job(job: JobOutput) -> str:
 
 
 def _spent(spent: Spending) -> str:
-    attempts = len(spent.attempts)
-    if not attempts:
+    if not spent.attempts:
         return "nothing was sent, and it cost nothing"
-    plural = "" if attempts == 1 else "s"
-    return f"{attempts} call{plural}, {tokens(spent)} tokens, cost {cost(spent)}"
+    return f"{calls(spent)}, {tokens(spent)} tokens, cost {cost(spent)}"

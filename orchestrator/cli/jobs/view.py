@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import money, safe, tokens
+from orchestrator.cli.output.words import calls, money, safe, tokens
 from posology.published.jobs import (
     BatchOutput,
     Cancellation,
@@ -117,7 +117,7 @@ def show_job(console: Console, job: JobOutput) -> None:
     if job.progress is not None:
         rows.append(("partitions", _read(job.progress)))
     spent = job.spending
-    rows.append(("calls", f"{len(spent.attempts)} attempts, {tokens(spent)} tokens"))
+    rows.append(("calls", f"{calls(spent)}, {tokens(spent)} tokens"))
     rows.append(("cost", _cost(job)))
     if job.cap_usd is not None:
         rows.append(("may cost", money(job.cap_usd)))

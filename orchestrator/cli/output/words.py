@@ -66,6 +66,13 @@ def tokens(spent: Spending) -> str:
     return known if spent.usage_complete else f"{known} + unknown"
 
 
+def calls(spent: Spending) -> str:
+    """Count the model calls, each once however often it was tried; attempts only where they are more."""
+    made, tried = spent.calls, len(spent.attempts)
+    count = "1 call" if made == 1 else f"{made:,} calls"
+    return count if tried == made else f"{count} in {tried:,} attempts"
+
+
 def usage(used: UsageOutput) -> str:
     """Format input and output tokens."""
     return f"{used.total_input:,} in + {used.total_output:,} out"
@@ -75,14 +82,13 @@ def coverage_text(coverage: CoverageOutput) -> str:
     """Describe the partitions that were read, and those that were not."""
     return (
         f"{coverage.partitions} partitions: {coverage.found} with findings, {coverage.empty} without "
-        f"relevant passages, {coverage.failed} failed; {coverage.calls} calls"
+        f"relevant passages, {coverage.failed} failed"
     )
 
 
 def footer(out: AskOutput) -> str:
     """Return model, strategy, passages read, tokens, cost, calls and time in one line."""
     spent = out.spending
-    attempts = len(spent.attempts)
     there = len(out.retrieved)
     passages = f"{there} passages" if out.read == there else f"{out.read} of {there} passages"
     return " · ".join(
@@ -92,7 +98,7 @@ def footer(out: AskOutput) -> str:
             f"{passages} read",
             f"{tokens(spent)} tokens",
             f"cost {cost(spent)}",
-            f"{attempts} call{'' if attempts == 1 else 's'}",
+            calls(spent),
             f"{out.seconds:.2f} s",
         )
     )

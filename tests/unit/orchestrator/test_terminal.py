@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from orchestrator.cli.output.words import money, safe, size
+from orchestrator.cli.output.words import calls, money, safe, size
 from orchestrator.cli.terminal import show_answer
 from posology.published.answers import (
     AskOutput,
@@ -18,9 +18,9 @@ from posology.published.answers import (
     Source,
     Status,
 )
-from posology.published.calls import Spending, UsageOutput
+from posology.published.calls import AttemptOutput, PromptOutput, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, DoseOutput
-from posology.types import Form, Level, Resolution
+from posology.types import Form, Level, Outcome, Resolution, Stage
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,14 @@ def shown(out: AskOutput) -> str:
     show_answer(console, out)
     assert isinstance(console.file, io.StringIO)
     return " ".join(console.file.getvalue().replace("│", " ").split())
+
+
+def attempt(call: int) -> AttemptOutput:
+    return AttemptOutput(
+        id="a", call=call, attempt=1, stage=Stage.ANSWER, model="openai:x",
+        prompt=PromptOutput(name="direct", digest="0"), outcome=Outcome.OK, error=None,
+        usage=None, cost=None, started=0.0, latency=0.0, request_id=None,
+    )  # fmt: skip
 
 
 def source(name: str, *, year: int | None, retracted: bool = False) -> Source:
@@ -145,7 +153,29 @@ def test_a_contradiction_is_shown_with_both_sides_and_what_became_of_it() -> Non
 
 def test_what_was_read_and_what_was_not_is_shown() -> None:
     text = shown(answer(Resolution.OPPOSING))
-    assert "5 partitions: 2 with findings, 2 without relevant passages, 1 failed; 6 calls" in text
+    assert "5 partitions: 2 with findings, 2 without relevant passages, 1 failed" in text
+    assert "6 calls" not in text, "calls are counted in the account"
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        ((), "0 calls"),
+        ((1,), "1 call"),
+        ((1, 2, 3), "3 calls"),
+        ((1, 1, 2), "2 calls in 3 attempts"),
+        ((1, 1), "1 call in 2 attempts"),
+    ],
+)
+def test_a_repeated_call_counts_once(made: tuple[int, ...], shown: str) -> None:
+    spent = Spending(
+        attempts=tuple(attempt(call) for call in made),
+        usage=UsageOutput(),
+        usage_complete=True,
+        cost_usd=Decimal(0),
+        charged_usd=Decimal(0),
+    )
+    assert calls(spent) == shown
 
 
 @pytest.mark.parametrize(

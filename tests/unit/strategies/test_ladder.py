@@ -112,7 +112,7 @@ async def test_it_stops_at_the_first_answer_whose_quotes_stand() -> None:
     assert [(r.passages, r.first, r.refused) for r in answer.rungs] == [(2, 0, True), (4, 0, False)]
     assert answer.citations[0].passage_id == "n:3"
     assert answer.strategy == "direct"
-    assert "Answered from the first 4 of 16 passages (call 2 of up to 4)." in answer.notes
+    assert "Answered from the first 4 of 16 passages (step 2 of the ladder's 4)." in answer.notes
 
 
 async def test_without_an_answer_the_last_refusal_has_all_rungs() -> None:
@@ -121,7 +121,7 @@ async def test_without_an_answer_the_last_refusal_has_all_rungs() -> None:
     assert isinstance(refusal, Refusal)
     assert refusal.reason == "Not in 16."
     assert [(r.passages, r.refused) for r in refusal.rungs] == [(n, True) for n in (2, 4, 8, 16)]
-    assert "Refused in 4 calls, which read all passages (16)." in refusal.notes
+    assert "Refused in 4 steps of the ladder, which read all passages (16)." in refusal.notes
 
 
 async def test_wording_alone_is_a_refusal_and_goes_on() -> None:
@@ -152,9 +152,10 @@ async def test_an_answer_without_a_standing_quote_is_given_when_nothing_better_c
     assert isinstance(answer, Answer)
     assert not answer.supported
     assert [r.refused for r in answer.rungs] == [False, True, True, True]
-    assert "Answered from the first 2 of 16 passages (call 1 of up to 4)." in answer.notes
+    assert "Answered from the first 2 of 16 passages (step 1 of the ladder's 4)." in answer.notes
     assert any(
-        "None of its quotes stands, and 3 calls that came after" in note for note in answer.notes
+        "None of its quotes stands, and 3 steps of the ladder that came after" in note
+        for note in answer.notes
     )
 
 
@@ -209,7 +210,9 @@ async def test_what_cannot_be_paid_ends_it_between_two_rungs(error: Exception) -
     refusal = await climb(model)
     assert isinstance(refusal, Refusal)
     assert [r.passages for r in refusal.rungs] == [2, 4]
-    assert "Refused in 2 calls, which read the first 4 of 16 passages." in refusal.notes
+    assert (
+        "Refused in 2 steps of the ladder, which read the first 4 of 16 passages." in refusal.notes
+    )
     assert f"The budget ended the ladder there ({type(error).__name__})." in refusal.notes
 
 
@@ -274,7 +277,7 @@ async def test_apart_it_says_which_passages_answered() -> None:
     answer = await climb(model, (2, 4, 8, 2), overlapping=False)
     assert isinstance(answer, Answer)
     assert [places(call) for call in model.calls] == [[0, 1], [2, 3, 4, 5]]
-    assert "Answered from passages 3 to 6 of 16 (call 2 of up to 4)." in answer.notes
+    assert "Answered from passages 3 to 6 of 16 (step 2 of the ladder's 4)." in answer.notes
     (citation,) = answer.citations
     assert citation.passage_id == "n:4"
 
