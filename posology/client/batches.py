@@ -69,17 +69,20 @@ class Batches(Base):
         return read(BatchOutput, reply.content)
 
     async def batches(
-        self, *, state: BatchState | None = None, page: int = 100
+        self, *, state: BatchState | str | None = None, page: int = 100
     ) -> AsyncGenerator[BatchOutput]:
         """All batches, newest first, fetched page by page.
 
         Args:
-            state: only batches in it.
+            state: only batches in it: ``running``, ``ended`` or ``cancelled``.
             page: batches fetched at once.
+
+        Raises:
+            InvalidQuery: there is no such state, or a page cannot be as long.
         """
         query: dict[str, str | int] = {"limit": page}
         if state is not None:
-            query["state"] = state.value
+            query["state"] = str(state)
         while True:
             reply = await self._wire.request("GET", "/v1/batches", repeatable=True, params=query)
             found = read(BatchPage, reply.content)

@@ -98,17 +98,20 @@ class Jobs(Base):
         return read(JobOutput, reply.content)
 
     async def jobs(
-        self, *, state: JobState | None = None, page: int = 100
+        self, *, state: JobState | str | None = None, page: int = 100
     ) -> AsyncGenerator[JobSummary]:
         """All jobs, newest first, fetched page by page.
 
         Args:
-            state: only jobs in it; ``FAILED`` is the dead-letter list.
+            state: only jobs in it, such as ``failed``, the dead-letter list.
             page: jobs fetched at once.
+
+        Raises:
+            InvalidQuery: there is no such state, or a page cannot be as long.
         """
         query: dict[str, str | int] = {"limit": page}
         if state is not None:
-            query["state"] = state.value
+            query["state"] = str(state)
         while True:
             reply = await self._wire.request("GET", "/v1/jobs", repeatable=True, params=query)
             found = read(JobPage, reply.content)

@@ -41,25 +41,24 @@ class Money(Base):
     async def spend(
         self,
         *,
-        by: Grouping = Grouping.DAY,
-        since: date | None = None,
-        until: date | None = None,
+        by: Grouping | str = Grouping.DAY,
+        since: date | str | None = None,
+        until: date | str | None = None,
     ) -> SpendOutput:
         """Return the tenant's spending in a range of days, and its balances now.
 
         Args:
-            by: grouping: by day, stage, strategy or model.
-            since: first day, UTC; ``None``: 29 days before the last day.
-            until: last day, UTC, inclusive; ``None``: today.
+            by: grouping: ``day``, ``stage``, ``strategy`` or ``model``.
+            since: first day, UTC, a date or ``YYYY-MM-DD``; ``None``: 29 days before the last day.
+            until: last day, UTC, inclusive, written likewise; ``None``: today.
 
         Raises:
-            InvalidQuery: there are too many days.
+            InvalidQuery: there is no such grouping or day, or there are too many days.
         """
-        query = {"by": by.value}
+        # the text of a date is its ISO form, and that of a grouping its word
+        query = {"by": str(by)}
         query |= {
-            name: day.isoformat()
-            for name, day in (("since", since), ("until", until))
-            if day is not None
+            name: str(day) for name, day in (("since", since), ("until", until)) if day is not None
         }
         reply = await self._wire.request("GET", "/v1/spend", repeatable=True, params=query)
         return read(SpendOutput, reply.content)

@@ -99,7 +99,7 @@ class SyncClient:
         """See :meth:`Client.get`."""
         return self._run(lambda: self._client.get(job))
 
-    def jobs(self, *, state: JobState | None = None, page: int = 100) -> Iterator[JobSummary]:
+    def jobs(self, *, state: JobState | str | None = None, page: int = 100) -> Iterator[JobSummary]:
         """See :meth:`Client.jobs`."""
         return self._each(self._client.jobs(state=state, page=page))
 
@@ -133,7 +133,9 @@ class SyncClient:
         """See :meth:`Client.batch`."""
         return self._run(lambda: self._client.batch(batch))
 
-    def batches(self, *, state: BatchState | None = None, page: int = 100) -> Iterator[BatchOutput]:
+    def batches(
+        self, *, state: BatchState | str | None = None, page: int = 100
+    ) -> Iterator[BatchOutput]:
         """See :meth:`Client.batches`."""
         return self._each(self._client.batches(state=state, page=page))
 
@@ -200,9 +202,9 @@ class SyncClient:
     def spend(
         self,
         *,
-        by: Grouping = Grouping.DAY,
-        since: date | None = None,
-        until: date | None = None,
+        by: Grouping | str = Grouping.DAY,
+        since: date | str | None = None,
+        until: date | str | None = None,
     ) -> SpendOutput:
         """See :meth:`Client.spend`."""
         return self._run(lambda: self._client.spend(by=by, since=since, until=until))

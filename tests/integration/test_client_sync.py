@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import date
 from typing import Any, Protocol
 
 import anyio
@@ -15,7 +16,7 @@ from orchestrator.jobs.store import JobStore
 from posology.client import Client, SyncClient
 from posology.errors import ApiUnreachable, BatchNotFound, InvalidQuery, JobNotFound, KeyRefused
 from posology.store.connection import connect
-from posology.types import JobState
+from posology.types import BatchState, Grouping, JobState
 
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
 Finish = Callable[..., Awaitable[str | None]]
@@ -102,6 +103,46 @@ def test_a_question_goes_its_whole_way(
             client.batch("batch_1")
         with pytest.raises(InvalidQuery):
             list(client.jobs(page=0))
+
+
+def test_words_and_days_are_taken_as_text_too(served: Served, tenant: str) -> None:
+    with SyncClient(served.url, tenant=tenant) as client:
+        job = client.cancel(client.submit(QUESTION).id)
+        for cancelled in ("cancelled", JobState.CANCELLED):
+            assert [one.id for one in client.jobs(state=cancelled)] == [job.id]
+        assert list(client.jobs(state="failed")) == []
+        batch = client.submit_batch([{}])
+        for ended in ("ended", BatchState.ENDED):
+            assert [one.id for one in client.batches(state=ended)] == [batch.id]
+        assert list(client.batches(state="running")) == []
+        days: tuple[tuple[str | date, str | date], ...] = (
+            ("2026-11-01", "2026-11-03"),
+            (date(2026, 11, 1), date(2026, 11, 3)),
+        )
+        for since, until in days:
+            spent = client.spend(by="model", since=since, until=until)
+            assert spent == client.spend(by=Grouping.MODEL, since=since, until=until)
+            assert (spent.by, spent.since, spent.until) == (
+                Grouping.MODEL,
+                date(2026, 11, 1),
+                date(2026, 11, 3),
+            )
+
+
+def test_a_wrong_word_is_the_error_of_the_service(served: Served, tenant: str) -> None:
+    with SyncClient(served.url, tenant=tenant) as client:
+        wrong: dict[str, Callable[[], object]] = {
+            "state": lambda: list(client.jobs(state="foo")),
+            "by": lambda: client.spend(by="colour"),
+            "since": lambda: client.spend(since="yesterday"),
+            "until": lambda: client.spend(until=""),
+        }
+        for field, call in wrong.items():
+            with pytest.raises(InvalidQuery) as caught:
+                call()
+            assert caught.value.details["field"] == field
+        with pytest.raises(InvalidQuery):
+            list(client.batches(state="failed"))
 
 
 @pytest.mark.anyio
