@@ -14,7 +14,7 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
-from posology.errors import PosologyError
+from posology.errors import PosologyError, StoreUnavailable
 
 if TYPE_CHECKING:
     from posology.llm.accounting import Account
@@ -98,6 +98,8 @@ def errors(*, as_json: bool, account: Account | None = None) -> Iterator[None]:
     except PosologyError as error:
         from orchestrator.question.report import error_output
 
+        if isinstance(error, StoreUnavailable):
+            error = _advised(error)
         if as_json:
             print_json(error_output(error, account))
         else:
@@ -111,6 +113,17 @@ def errors(*, as_json: bool, account: Account | None = None) -> Iterator[None]:
     except BaseException:
         _print_attempts(account)
         raise
+
+
+def _advised(error: StoreUnavailable) -> StoreUnavailable:
+    """Return the error with its notes and, of the Redis of the stack that runs here, what to do about it."""
+    from orchestrator.jobs.place import outage
+    from orchestrator.settings import load_settings
+    from posology.store.connection import unanswered
+
+    advice = outage(load_settings(), error.address) if unanswered(error) else None
+    said = ". ".join((advice or error.message, *getattr(error, "__notes__", ())))
+    return StoreUnavailable(said, address=error.address)
 
 
 def _print_attempts(account: Account | None) -> None:

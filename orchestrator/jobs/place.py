@@ -38,6 +38,29 @@ def known_store(settings: Settings) -> str | None:
     return None if stack is None else stack.redis_url
 
 
+def outage(settings: Settings, address: str) -> str | None:
+    """Return what to do about a Redis that does not answer; ``None``: it is not that of the stack that runs here.
+
+    Args:
+        settings: have the stack's folder.
+        address: of the Redis, without its password.
+    """
+    from posology.store.connection import shown
+
+    stack = read_stack(Path(settings.home))
+    if stack is None or shown(stack.redis_url) != address:
+        return None
+    return hung(address)
+
+
+def hung(address: str) -> str:
+    """Say that the Redis of a running stack does not answer, and what to do."""
+    return (
+        f"the running stack's Redis at {address} does not answer: see `posology logs`, or stop the stack with Ctrl-C "
+        "and start it again"
+    )
+
+
 def room(settings: Settings) -> Room:
     """Return the room of tenants without limits of their own."""
     from orchestrator.jobs.room import Room

@@ -138,6 +138,11 @@ async def evicts(redis: Redis) -> str | None:
     return None if policy == "noeviction" or not int(info.get("maxmemory", 0)) else policy
 
 
+def unanswered(error: StoreUnavailable) -> bool:
+    """Return whether Redis took a command and did not answer: it may have been carried out, or will be."""
+    return isinstance(error.__cause__, RedisTimeout | TimeoutError)
+
+
 @contextmanager
 def translated(url: str) -> Iterator[None]:
     """Translate Redis's errors to ours.
@@ -147,7 +152,15 @@ def translated(url: str) -> Iterator[None]:
     """
     try:
         yield
-    except (RedisUnreachable, RedisTimeout, OSError) as error:
+    except (RedisTimeout, TimeoutError) as error:
+        # nothing says whether the command was carried out
+        address = shown(url)
+        raise StoreUnavailable(
+            f"Redis at {address} does not answer ({type(error).__name__}): it hangs or is out of reach; restart "
+            "it, or wait",
+            address=address,
+        ) from error
+    except (RedisUnreachable, OSError) as error:
         address = shown(url)
         raise StoreUnavailable(
             f"Redis at {address} is unreachable ({type(error).__name__}): start it, or run "

@@ -191,5 +191,8 @@ def test_every_command_says_so(
         done = CliRunner().invoke(commands, arguments, env=environment)
         took = time.monotonic() - began
     assert done.exit_code == StoreUnavailable.exit_code, done.output
+    # no stack runs here, and one is of no use while Redis hangs
+    assert "does not answer" in done.output
+    assert "posology up" not in done.output
     # one wait, however many commands of Redis would follow
     assert took < SHORT + 1

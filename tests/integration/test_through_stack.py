@@ -197,4 +197,34 @@ def test_a_redis_that_hangs_is_told_within_seconds(stack: Stack) -> None:
         took = time.monotonic() - began
     assert done.exit_code == StoreUnavailable.exit_code
     assert took < 5
+    assert "the running stack's Redis" in done.stderr
+    assert "stop the stack with Ctrl-C and start it again" in done.stderr
     assert len(stack.jobs()) == known
+
+
+@pytest.mark.parametrize("command", [["jobs", "list"], ["spend"], ["ask", QUESTION, "--local"]])
+def test_one_advice_for_a_stack_whose_redis_hangs(stack: Stack, command: list[str]) -> None:
+    with stack.hung("redis-server"):
+        done = stack.cli(*command)
+    assert done.exit_code == StoreUnavailable.exit_code
+    assert "the running stack's Redis" in done.stderr
+    assert "stop the stack with Ctrl-C and start it again" in done.stderr
+    assert "posology up" not in done.stderr
+
+
+def test_a_search_needs_no_redis(stack: Stack) -> None:
+    with stack.hung("redis-server"):
+        assert stack.cli("search", QUESTION).exit_code == 0
+
+
+def test_a_submission_without_an_answer_is_repeated_with_its_key(stack: Stack) -> None:
+    with stack.hung("redis-server"):
+        done = stack.cli("submit", QUESTION, "--key", "once")
+        unkeyed = stack.cli("submit", QUESTION)
+    assert done.exit_code == unkeyed.exit_code == StoreUnavailable.exit_code
+    assert (
+        "The job may still be in the queue: repeat the command with the same --key" in done.stderr
+    )
+    assert "look for it with `posology jobs list`" in unkeyed.stderr
+    again = [stack.cli("submit", QUESTION, "--key", "once").stdout for _ in range(2)]
+    assert again[0] == again[1]

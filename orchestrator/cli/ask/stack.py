@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from orchestrator.cli.ending import say
 from orchestrator.environment import debug_wanted
+from orchestrator.jobs.place import hung
 from orchestrator.question.request import MAX_DEADLINE, AskRequest, SearchRequest
 from orchestrator.settings import Settings
 from orchestrator.stack.answers import stack_for
@@ -107,10 +108,7 @@ class Door:
             from posology.store.connection import shown
 
             address = shown(self._redis)
-            return StoreUnavailable(
-                f"Redis at {address} does not answer: stop the stack and run `posology up` again",
-                address=address,
-            )
+            return StoreUnavailable(hung(address), address=address)
         return Unanswered(f"{path}: {status}: {problem.detail}")
 
 

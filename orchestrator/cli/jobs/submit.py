@@ -12,6 +12,7 @@ from orchestrator.cli.jobs.store import exit_as, followed, show_end, with_store
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import JobOptions
 from orchestrator.settings import load_settings
+from posology.errors import StoreUnavailable
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
@@ -35,13 +36,19 @@ def submit(
 ) -> None:
     """Put a question into the queue and print the job id."""
     from orchestrator.question.request import JobRequest
+    from posology.store.connection import unanswered
 
     with errors(as_json=as_json):
         settings = load_settings()
         request = JobRequest.parse(options.fields(question)).settled(settings)
 
         async def work(store: JobStore, tenant: str) -> JobOutput:
-            job = (await store.submit(request, tenant=tenant, key=key)).job
+            try:
+                job = (await store.submit(request, tenant=tenant, key=key)).job
+            except StoreUnavailable as error:
+                if unanswered(error):
+                    error.add_note(_perhaps_queued(key))
+                raise
             return await store.get(job, tenant=tenant)
 
         job = with_store(tenant, work)
@@ -57,3 +64,12 @@ def submit(
             sys.stdout.write(f"{job.id}\n")
     if wait:
         exit_as(job)
+
+
+def _perhaps_queued(key: str | None) -> str:
+    said = "The job may still be in the queue"
+    if key is None:
+        return (
+            f"{said}: look for it with `posology jobs list`; a --key would make a repetition safe"
+        )
+    return f"{said}: repeat the command with the same --key, and there is one job"
