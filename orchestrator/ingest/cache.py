@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import time
 from collections.abc import Sequence
@@ -27,6 +28,10 @@ KEPT = 20
 _IN_USE = 24 * 3_600.0
 #: file of an index that holds all of its files
 _COMPLETE = "complete"
+#: file with what of its files could not be read, a JSON array of sentences
+_UNREAD = "unread.json"
+#: unread files that a sentence names
+_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +41,8 @@ class CachedIndex:
     place: Path
     #: ``None``: it was there already
     report: IngestReport | None
+    #: what could not be read of the files, a sentence each; found again with the index
+    unread: tuple[str, ...] = ()
 
 
 def cached_index(
@@ -75,7 +82,9 @@ def cached_index(
     place = folders / _key(paths, settings, columns)
     done = place / _COMPLETE
     report = None
-    if not done.exists():
+    if done.exists():
+        unread = _kept(place)
+    else:
         target = Target(place=str(place / "index"))
         report = run_ingest(paths, settings, target, columns=columns, console=console)
         if not report.good:
@@ -83,9 +92,33 @@ def cached_index(
             first = next(iter((*report.bad_files, *report.bad_records)), None)
             why = f": {first}" if first is not None else ""
             raise InputError(f"none of the files holds a readable record{why}", files=report.files)
+        unread = _unread(report)
+        (place / _UNREAD).write_text(json.dumps(unread, ensure_ascii=False), encoding="utf-8")
     done.touch()
     _tidy(folders)
-    return CachedIndex(place=place / "index", report=report)
+    return CachedIndex(place=place / "index", report=report, unread=unread)
+
+
+def _unread(report: IngestReport) -> tuple[str, ...]:
+    """Return what an ingest could not read, a sentence each; files by their names, since folders are renamed."""
+    said = []
+    if bad := sorted({Path(one.path).name for one in report.bad_files}):
+        names = ", ".join(bad[:_NAMED])
+        more = f", and {len(bad) - _NAMED:,} more" if len(bad) > _NAMED else ""
+        count = len({one.path for one in report.bad_files})
+        said.append(f"{count:,} of {report.files:,} files could not be read: {names}{more}")
+    if report.bad:
+        records = "record" if report.bad == 1 else "records"
+        said.append(f"{report.bad:,} {records} could not be read")
+    return tuple(said)
+
+
+def _kept(place: Path) -> tuple[str, ...]:
+    """Return what could not be read when an index was made; none where it was not written down."""
+    try:
+        return tuple(map(str, json.loads((place / _UNREAD).read_text(encoding="utf-8"))))
+    except FileNotFoundError:
+        return ()
 
 
 def _key(paths: Sequence[Path], settings: Settings, columns: Columns) -> str:

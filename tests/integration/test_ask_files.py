@@ -70,6 +70,26 @@ def test_another_content_is_another_index_and_the_same_elsewhere_is_not(
     assert len(indices(tmp_path)) == 2
 
 
+def test_what_could_not_be_read_is_said_with_every_answer(folder: Path, tmp_path: Path) -> None:
+    (folder / "broken.xml").write_text("<PubmedArticleSet><PubmedArticle>")
+    with (folder / "a.jsonl").open("a") as rows:
+        rows.write("{oops\n")
+    said = ["1 of 2 files could not be read: broken.xml", "1 record could not be read"]
+    for _ in range(2):
+        done = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["notes"][:2] == said
+        assert all(one in done.stderr.splitlines() for one in said)
+    text = CLI.invoke(app, ["ask", QUESTION, str(folder)])
+    assert all(one in text.stdout for one in said)
+    # of a release that wrote nothing down
+    (place,) = indices(tmp_path)
+    (place / "unread.json").unlink()
+    older = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
+    assert older.exit_code == 0
+    assert older.stderr == ""
+
+
 def test_what_cannot_be_read_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     (folder / "a.jsonl").write_text("{oops\n")
     done = CLI.invoke(app, ["ask", QUESTION, str(folder)])

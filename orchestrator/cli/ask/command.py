@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from orchestrator.cli.ask.outcome import write_explained, write_job
 from orchestrator.cli.ask.stack import ask_stack, search_stack
@@ -23,6 +24,7 @@ from orchestrator.environment import environment
 from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from orchestrator.ingest.cache import CachedIndex
     from posology.corpus.references.columns import Columns
 
 LocalOption = Annotated[
@@ -71,9 +73,11 @@ def ask(
         settings = load_settings()
         asked = AskRequest.parse(options.fields(question))
         request = asked.to_request(settings)
+        unread: tuple[str, ...] = ()
         if paths:
             named = columns.chosen()
-            index = _indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
+            found = _indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
+            index, unread = str(found.place), found.unread
         elif columns.column:
             raise typer.BadParameter("--column needs PATH: it names the columns of files")
         elif not local and (job := ask_stack(settings, asked, index)) is not None:
@@ -107,16 +111,18 @@ def ask(
                         remaining=budget.remaining(account, asked.max_cost_usd),
                     )
                 )
-            write_explained(out, form, why=why)
+            noted = out.model_copy(update={"notes": (*unread, *out.notes)}) if unread else out
+            write_explained(noted, form, why=why)
 
         anyio.run(run)
 
 
 def _indexed(
     paths: list[Path], columns: Columns, index: str | None, settings: Settings, *, quiet: bool
-) -> str:
-    """Return the cached index of files, after making it if need be."""
+) -> CachedIndex:
+    """Return the cached index of files, after making it if need be; say what of them is not in it."""
     from orchestrator.cli.index.forms import ingest_output
+    from orchestrator.cli.output.words import safe
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.cache import cached_index
 
@@ -126,7 +132,9 @@ def _indexed(
     found = cached_index(paths, settings, columns=columns, console=None if quiet else errors)
     if found.report is not None:
         show_ingest(errors, errors, ingest_output(found.report))
-    return str(found.place)
+    for sentence in found.unread:
+        errors.print(Text(safe(sentence), style="yellow"), soft_wrap=True)
+    return found
 
 
 class SearchOptions(RequestOptions):
