@@ -20,6 +20,7 @@ from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import unknown_field
 from orchestrator.settings import Auth, Settings
 from posology.budget.tenants.store import TenantStore, refused
+from posology.errors import KeyRefused
 from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
 
@@ -245,10 +246,16 @@ async def operator(api: Posology, given: Given) -> None:
     if api.settings.auth is not Auth.KEYS:
         return
     wanted = api.settings.metrics_key
-    if given is None or wanted is None:
-        raise refused()
-    if not hmac.compare_digest(given.credentials.encode(), wanted.get_secret_value().encode()):
-        raise refused()
+    if (
+        given is None
+        or wanted is None
+        or not hmac.compare_digest(given.credentials.encode(), wanted.get_secret_value().encode())
+    ):
+        # one error for all, so that it reveals nothing
+        raise KeyRefused(
+            "the key for metrics is missing or wrong: send the value of the service's setting "
+            "POSOLOGY_METRICS_KEY as `Authorization: Bearer KEY`"
+        )
 
 
 Tenant = Annotated[str, Depends(_tenant)]

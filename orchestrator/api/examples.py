@@ -303,7 +303,10 @@ def _example(kind: int | PosologyError) -> tuple[str, dict[str, Any]]:
         title = (type(kind).__doc__ or "").splitlines()[0].rstrip(".")
         status = problems.status_of(type(kind)) or 500
         details = problems.members(kind.details)
-        fields = {"detail": kind.message, **json.loads(json.dumps(details, default=str))}
+        fields = {
+            "detail": kind.message,
+            **json.loads(json.dumps(details, default=problems.as_text)),
+        }
     else:
         (name, title, detail), status = _OF_HTTP[kind], kind
         fields = {"detail": detail}

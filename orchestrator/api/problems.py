@@ -7,6 +7,7 @@ import logging
 import math
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from decimal import Decimal
 from http import HTTPStatus
 from types import MappingProxyType
@@ -132,7 +133,7 @@ def response(
     """Return a problem document as a response."""
     problem = Problem(type=urn(name), title=title, status=status, detail=detail, **members)
     # a quoted question may contain characters that UTF-8 cannot encode
-    body = json.loads(json.dumps(problem.model_dump(mode="python"), default=_text))
+    body = json.loads(json.dumps(problem.model_dump(mode="python"), default=as_text))
     sent = dict(headers or {})
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         sent.setdefault("Retry-After", str(RETRY_AFTER))
@@ -141,8 +142,13 @@ def response(
     return _Escaped(body, status, sent, MEDIA_TYPE)
 
 
-def _text(value: object) -> str:
-    return dollars_text(value) if isinstance(value, Decimal) else str(value)
+def as_text(value: object) -> str:
+    """Return a value that JSON lacks in its published form: dollars in digits, times in RFC 3339 with ``Z``."""
+    if isinstance(value, Decimal):
+        return dollars_text(value)
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+    return str(value)
 
 
 class _Escaped(JSONResponse):

@@ -4,7 +4,7 @@
 
     PosologyError
     ├── InputError                  the input is wrong
-    │   ├── InvalidQuery            a question that cannot be asked
+    │   ├── InvalidQuery            a wrong field or parameter
     │   ├── InvalidLimit            a limit that no tenant can have
     │   ├── InvalidRecord           a recorded decision that cannot be replayed
     │   ├── BadRecord               a record of a corpus file that cannot be read

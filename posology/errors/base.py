@@ -44,7 +44,7 @@ class InputError(PosologyError):
 
 
 class InvalidQuery(InputError):
-    """A question that cannot be asked."""
+    """A field or parameter of the request is wrong."""
 
     def __init__(self, message: str, *, field: str) -> None:
         super().__init__(message, field=field)

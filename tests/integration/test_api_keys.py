@@ -139,6 +139,8 @@ async def test_figures_of_all_tenants_are_the_operators(
             refused = await client.get("/metrics", headers=headers)
             assert refused.status_code == 401
             assert "posology_jobs" not in refused.text
+            assert "POSOLOGY_METRICS_KEY" in refused.json()["detail"]
+            assert "psl_" not in refused.text
         given = await client.get("/metrics", headers=bearer(METRICS_KEY))
         assert given.status_code == 200
         assert "posology_jobs" in given.text

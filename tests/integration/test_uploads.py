@@ -149,7 +149,7 @@ async def test_texts_of_one_name_from_two_tenants_do_not_replace_each_other(
 @pytest.mark.parametrize(
     "name",
     ["../../etc/cron.d/a.jsonl", "/etc/a.jsonl", "..\\a.jsonl", "a.jsonl\0", "con.jsonl", ".a.jsonl", "a\n.jsonl",
-     "a.xlsx", "a", "", "x" * 300 + ".jsonl"],
+     "", "x" * 300 + ".jsonl"],
 )  # fmt: skip
 async def test_a_hostile_name_is_refused_before_anything_is_written(
     redis: Redis, redis_url: str, tenant: str, given: dict[str, str], name: str
@@ -163,6 +163,9 @@ async def test_a_hostile_name_is_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("name", "content", "status", "kind"),
     [("a.jsonl", b"", 422, "bad-file"),
+     ("a.xlsx", b"PK", 422, "bad-file"),
+     ("photo.jpg", b"\xff\xd8", 422, "bad-file"),
+     ("a", b"Aspirin", 422, "bad-file"),
      ("a.xml", b"<html></html>", 422, "bad-file"),
      ("a.xml", b'<!DOCTYPE x [<!ENTITY y SYSTEM "file:///etc/passwd">]><x>&y;</x>', 422, "bad-file"),
      ("a.jsonl", b"x" * (1024 * 1024 + 1), 413, "body-too-large")],

@@ -141,10 +141,12 @@ async def _allowed(request: Request, api: Posology, tenant: Tenant, given: Given
             429,
             507,
             errors.InvalidQuery(
-                "name: not a format that ingest reads: save it as CSV (UTF-8) (got 'refs.xlsx')",
+                "name: begin with a letter or digit, and do not end with a dot or space (got '.a.csv')",
                 field="name",
             ),
-            errors.BadFile("the file is empty", path="abstracts.jsonl"),
+            errors.BadFile(
+                "not a format that ingest reads: save it as CSV (UTF-8)", path="refs.xlsx"
+            ),
         ),
     },
     openapi_extra={

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from posology.errors import InvalidQuery
+from posology.errors import BadFile, InvalidQuery
 
 #: maximum bytes of a name in UTF-8; file systems allow 255
 MAX_NAME = 200
@@ -25,11 +25,14 @@ def check_name(given: str) -> str:
     A name is never repaired: two names of a caller could become one, and its records replace each other.
 
     Raises:
-        InvalidQuery: the name is a path, hidden, a device's or not printable, or no format has its suffix.
+        InvalidQuery: the name is a path, hidden, a device's or not printable.
+        BadFile: no format has its suffix.
     """
     name = unicodedata.normalize("NFC", given)
     if reason := _wrong(name):
         raise InvalidQuery(f"name: {reason} (got {given[:100]!r})", field="name")
+    if reason := _unknown(name):
+        raise BadFile(reason, path=name)
     return name
 
 
@@ -47,7 +50,7 @@ def _wrong(name: str) -> str | None:
         return "this is the name of a device on some systems: use another"
     if len(name.encode()) > MAX_NAME:
         return f"use at most {MAX_NAME} bytes"
-    return _unknown(name)
+    return None
 
 
 def _unknown(name: str) -> str | None:

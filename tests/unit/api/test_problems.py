@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -64,3 +68,28 @@ def test_what_utf8_cannot_write_is_written_in_ascii() -> None:
     reply = problems.of_error(errors.InvalidQuery("no \ud800", field="\udfff"))
     assert b"\\ud800" in bytes(reply.body)
     assert b"\\udfff" in bytes(reply.body)
+
+
+def test_times_of_a_problem_have_the_form_of_every_other_reply() -> None:
+    at = datetime(2026, 11, 24, tzinfo=UTC)
+    for given in (at, at.astimezone(timezone(timedelta(hours=9)))):
+        error = errors.BudgetExhausted(
+            "the day's budget is spent",
+            scope="day",
+            cap=Decimal("1.50"),
+            spent=Decimal(1),
+            reserved=Decimal(0),
+            asked=Decimal("0.6"),
+            resets=given,
+        )
+        told = json.loads(bytes(problems.of_error(error).body))
+        assert told["resets"] == "2026-11-24T00:00:00Z"
+        assert told["cap"] == "1.5"
+
+
+@pytest.mark.parametrize(("name", "value"), [("wait", "abc"), ("state", "foo")])
+def test_a_wrong_parameter_is_titled_so(name: str, value: str) -> None:
+    found: Sequence[Any] = [{"loc": ("query", name), "msg": f"{value} is none", "type": "enum"}]
+    told = json.loads(bytes(problems.of_validation(found).body))
+    assert told["title"] == "A field or parameter of the request is wrong"
+    assert told["field"] == name

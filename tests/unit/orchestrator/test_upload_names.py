@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.ingest.uploads.names import MAX_NAME, check_name
-from posology.errors import InvalidQuery
+from posology.errors import BadFile, InvalidQuery
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,16 @@ def test_a_hostile_name_is_refused(name: str) -> None:
      ("abstracts", "formats are"), ("a.jsonl.md5", "formats are")],
 )  # fmt: skip
 def test_what_no_reader_reads_is_refused_with_a_remedy(name: str, instead: str) -> None:
-    with pytest.raises(InvalidQuery, match=instead):
+    with pytest.raises(BadFile, match=instead) as refused:
         check_name(name)
+    assert refused.value.path == name
 
 
 @given(st.text(max_size=60), st.sampled_from(["", ".csv", ".jsonl.gz", "/a.csv", "\\a.csv"]))
 def test_whatever_is_accepted_stays_in_its_folder(start: str, end: str) -> None:
     try:
         name = check_name(start + end)
-    except InvalidQuery:
+    except (InvalidQuery, BadFile):
         return
     folder = Path("/uploads/acme")
     assert Path(os.path.normpath(folder / name)).parent == folder
