@@ -21,6 +21,10 @@ _ENGLISH_WORDS = (
     "into about if versus vs any other more less "
 )
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
+#: words that are of one language alone, each of which is enough where no English one stands
+_SURE = {
+    "German": "und oder welche welcher welches reduziert verringert verhindert verursacht senkt erhöht schützt",
+}
 #: function words by language; those before the bar also begin names ("de Quervain"), and count half
 _WORDS = {
     "French": "le la du de des un d l | les une est sont dans pour avec chez que qui quel quelle quels quelles "
@@ -59,7 +63,10 @@ def _weights(words: str) -> dict[str, float]:
     return {**dict.fromkeys(half.split(), 0.5), **dict.fromkeys(full.split(), 1.0)}
 
 
-_WEIGHTS = {language: _weights(words) for language, words in _WORDS.items()}
+_WEIGHTS = {
+    language: _weights(words) | dict.fromkeys(_SURE.get(language, "").split(), _ENOUGH)
+    for language, words in _WORDS.items()
+}
 
 
 def foreign(text: str) -> str | None:

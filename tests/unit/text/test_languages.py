@@ -119,6 +119,7 @@ Des-gamma-carboxyprothrombin
 maladie de Charlot treatment
 Que Choisir
 an alpha-blocker
+Is the Zeitschrift für Kinder- und Jugendpsychiatrie indexed?
 HER2
 ?""".splitlines()
 
@@ -131,6 +132,18 @@ def test_questions_of_other_languages_are_recognised() -> None:
     missed = [(language, one, found[one]) for language, one in PAIRS if found[one] != language]
     assert told >= 76, missed
     assert named >= 76, missed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Reduziert Aspirin das Präeklampsie-Risiko?",
+        "Aspirin und Schlaganfall",
+        "Metformin oder Insulin",
+    ],
+)
+def test_a_word_of_german_alone_is_enough(text: str) -> None:
+    assert foreign(text) == "German"
 
 
 @pytest.mark.parametrize("text", [*ENGLISH, *(one.query.text for one in questions())])
