@@ -226,8 +226,8 @@ _OF_HTTP: Mapping[int, tuple[str, str, str]] = {
 }
 #: example of an exhausted budget
 EXHAUSTED = errors.BudgetExhausted(
-    "the day's budget of $5 has $0.0003 left, and this call may cost $0.0012: raise the limit, or wait "
-    "until 2026-01-16 00:00 UTC",
+    "the day's budget of $5 has $0.0003 left, and this call may cost $0.0012: raise the limit by at least "
+    "$0.0009, or wait until 2026-01-16 00:00 UTC",
     scope="day",
     cap=Decimal(5),
     spent=Decimal("4.9997"),

@@ -78,9 +78,11 @@ def exhausted(reply: Sequence[str | int], asked: Decimal) -> BudgetExhausted:
     scope, cap, spent, reserved = str(reply[0]), *(dollars(str(n)) for n in reply[1:4])
     resets = at(reply[4]) if reply[4] else None
     later = f", or wait until {resets:%Y-%m-%d %H:%M} UTC" if resets else ""
+    missing = asked - (cap - spent)
+    by = f" by at least ${plain(missing)}" if missing > 0 else ""
     return BudgetExhausted(
         f"{_NAMES[scope]} of ${plain(cap)} has ${plain(max(Decimal(0), cap - spent))} left, and this "
-        f"call may cost ${plain(asked)}: raise the limit{later}",
+        f"call may cost ${plain(asked)}: raise the limit{by}{later}",
         scope=scope,
         cap=cap,
         spent=spent,
