@@ -166,8 +166,13 @@ class MissingKey(ConfigurationError):
     """The provider's key is not set."""
 
     def __init__(self, *, variable: str) -> None:
-        super().__init__(f"set {variable} to use this provider", variable=variable)
+        provider = variable.removesuffix("_API_KEY").lower()
+        super().__init__(
+            f"the key of {provider} is missing: run `posology keys set {provider}`, or set {variable}",
+            variable=variable,
+        )
 
+    #: environment variable of the key
     variable: str
 
 

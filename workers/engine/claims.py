@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from orchestrator.jobs import tenants
 from orchestrator.jobs.store import JobStore
 from orchestrator.logs.events import note
-from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded
+from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded, MissingKey
 from posology.published.answers import AskOutput
 from posology.published.calls import ErrorBody
 from posology.store import keys
@@ -220,7 +220,9 @@ class WorkStore:
             note("job cancelled", **claimed.ids)
             return
         state = "job expired" if expired else "job failed"
-        note(state, logging.WARNING, **claimed.ids, error=error.type)
+        # the name of a variable, never its value
+        variable = error.details.get("variable") if error.type == MissingKey.__name__ else None
+        note(state, logging.WARNING, **claimed.ids, error=error.type, variable=variable)
 
     async def release(self, claimed: ClaimedUnit, *, counted: bool = False) -> None:
         """Requeue a unit, for another worker to claim at once.

@@ -41,6 +41,7 @@ from posology.errors import (
     JobCancelled,
     JobExpired,
     JobSuperseded,
+    MissingKey,
     ModelUnavailable,
     NothingAffordable,
     PosologyError,
@@ -240,6 +241,11 @@ class Runner:
         except NothingAffordable as error:
             note_refusal(error, **claimed.ids)
             await self._work.fail(claimed, error_body(error, None))
+        except MissingKey as error:
+            # readers of the job may have a machine of their own, whose variables change nothing here
+            body = error_body(error, None)
+            told = f"this service's operator must mend it: {error.message}, and start it again"
+            await self._work.fail(claimed, body.model_copy(update={"message": told}))
         except PosologyError as error:
             expired = isinstance(error, JobExpired)
             await self._work.fail(claimed, error_body(error, None), expired=expired)

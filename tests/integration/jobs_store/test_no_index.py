@@ -7,9 +7,11 @@ import pytest
 from orchestrator.api.app import create_app
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
+from orchestrator.logs.events import EVENTS
 from orchestrator.settings import Settings
 from posology.errors import (
     IndexMissing,
+    MissingKey,
     ModelUnavailable,
     PosologyError,
     ScorerUnavailable,
@@ -59,6 +61,29 @@ async def test_a_worker_that_lacks_something_leaves_its_jobs_to_others(
     await runner(bench, model(reply), name="seeing").run(unit)
     out = await bench.store.get(job, tenant=bench.tenant)
     assert (out.state, out.losses) == (JobState.SUCCEEDED, 0)
+
+
+class NoKey(NoShelf):
+    """What a worker finds whose environment has no key of a provider."""
+
+    missing = MissingKey(variable="OPENAI_API_KEY")
+
+
+async def test_a_missing_key_is_the_operators_to_set(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = await bench.submit()
+    unit = await bench.worker().take(bench.tenant)
+    assert unit is not None
+    caplog.set_level("INFO", EVENTS)
+    await runner(bench, model(reply), shelf=NoKey()).run(unit)
+    error = (await bench.store.get(job, tenant=bench.tenant)).error
+    assert error is not None
+    assert error.message.startswith("this service's operator must mend it: ")
+    assert "`posology keys set openai`" in error.message
+    assert error.details == {"variable": "OPENAI_API_KEY"}
+    (failed,) = [line for line in caplog.records if line.message == "job failed"]
+    assert failed.__dict__["fields"]["variable"] == "OPENAI_API_KEY"
 
 
 class NoVersion(NoShelf):
