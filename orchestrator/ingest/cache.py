@@ -15,7 +15,7 @@ from rich.console import Console
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.settings import Settings
-from posology.corpus.folders import check, expand
+from posology.corpus.folders import check, expand, lacking
 from posology.corpus.references.columns import GUESSED, Columns
 from posology.errors import BadFile, ConfigurationError, InputError
 from posology.index.build.report import IngestReport
@@ -96,7 +96,9 @@ def cached_index(
         (place / _UNREAD).write_text(json.dumps(unread, ensure_ascii=False), encoding="utf-8")
     done.touch()
     _tidy(folders)
-    return CachedIndex(place=place / "index", report=report, unread=unread)
+    # with their package they are read, and then the index is another one
+    lacks = filter(None, map(lacking, paths))
+    return CachedIndex(place=place / "index", report=report, unread=(*unread, *lacks))
 
 
 def _unread(report: IngestReport) -> tuple[str, ...]:

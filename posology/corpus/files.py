@@ -50,6 +50,8 @@ class Kind:
     begins: Callable[[bytes], bool] | None = None
     #: raises :class:`~posology.errors.ReaderUnavailable` if the package that reads it is not installed
     require: Callable[[], None] | None = None
+    #: extra of Posology that installs that package
+    extra: str | None = None
 
 
 #: all formats; the first with a matching suffix, and a matching root element or beginning, is used
@@ -108,6 +110,7 @@ KINDS: tuple[Kind, ...] = (
         read=bibtex.read,
         count=bibtex.count,
         require=bibtex.require,
+        extra="bibtex",
     ),
     Kind(name="html", suffixes=html.SUFFIXES, read=html.read, count=html.count),
     Kind(
@@ -116,6 +119,7 @@ KINDS: tuple[Kind, ...] = (
         read=word.read,
         count=word.count,
         require=word.require,
+        extra="word",
     ),
     Kind(name="text", suffixes=plain.SUFFIXES, read=plain.read, count=plain.count),
     Kind(
@@ -124,6 +128,7 @@ KINDS: tuple[Kind, ...] = (
         read=pdf.read,
         count=pdf.count,
         require=pdf.require,
+        extra="pdf",
     ),
 )
 

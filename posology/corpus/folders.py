@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from posology.corpus import checksums
 from posology.corpus.files import (
+    Kind,
     by_beginning,
     by_name,
     kind_of,
@@ -19,7 +21,7 @@ from posology.corpus.files import (
 )
 from posology.corpus.items import sentence
 from posology.corpus.references.columns import GUESSED, Columns
-from posology.errors import BadFile, BadRecord, InputError
+from posology.errors import BadFile, BadRecord, InputError, ReaderUnavailable
 
 #: prefixes and ends of file names that are skipped in a folder, since they are not literature; such a file is read if
 #: it is named
@@ -43,8 +45,11 @@ class Skipped:
 def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
     """Yield the files of ``paths``, in order; of a folder, its files of known formats, sorted.
 
-    Files of a folder with a prefix of :data:`ABOUT` or :data:`SYSTEM` are skipped. A file named twice is yielded once; a
-    missing or unreadable one is a ``BadFile``.
+    Files of a folder with a prefix of :data:`ABOUT` or :data:`SYSTEM` are skipped, and those whose package is not
+    installed: see :func:`lacking`. A file named twice is yielded once; a missing or unreadable one is a ``BadFile``.
+
+    Raises:
+        ReaderUnavailable: all literature of a folder needs packages that are not installed.
     """
     seen: set[Path] = set()
     for path in paths:
@@ -72,7 +77,7 @@ def check(paths: Iterable[Path], *, columns: Columns = GUESSED) -> None:
             of its records can be read.
         BadRecord: it is the only fault of a file without a readable record.
         InputError: this holds for several paths; the message and :attr:`paths` name them.
-        ReaderUnavailable: the package that reads one of the files is not installed.
+        ReaderUnavailable: the package that reads a given file, or all files of a given folder, is not installed.
     """
     found = list(expand(paths))
     files = [one for one in found if isinstance(one, Path)]
@@ -114,9 +119,32 @@ def skipped(paths: Iterable[Path]) -> Iterator[Skipped]:
             inside = sorted(folder.iterdir())
         except OSError:
             continue  # `expand` reports it
+        if lack := lacking(folder):
+            yield Skipped(path=folder, reason=lack)
         for path in inside:
             if _resolved(path) not in named and (reason := _left_out(path)):
                 yield Skipped(path=path, reason=reason)
+
+
+def lacking(folder: Path) -> str | None:
+    """Return how many files of a folder need packages that are not installed, and what installs them all.
+
+    Such files are not read with their folder. ``None``: there are none, or it is no folder that can be read.
+    """
+    try:
+        files = _candidates(folder) if folder.is_dir() else []
+    except OSError:
+        return None
+    return _lack(_without_package(files).values())
+
+
+def require_all(folder: Path) -> None:
+    """Check that the packages of all files in a folder are installed, where every file of it counts.
+
+    Raises:
+        ReaderUnavailable: one of them is not.
+    """
+    _require(_without_package(_candidates(folder)))
 
 
 def _resolved(path: Path) -> Path:
@@ -155,23 +183,86 @@ def _about(path: Path) -> bool:
 
 def _named(path: Path) -> list[Path]:
     if path.is_dir():
-        files = [
-            file
-            for file in sorted(path.iterdir())
-            if file.is_file()
-            and not _about(file)
-            and not _of_system(file)
-            and kind_of(file) is not None
-        ]
+        files = _literature(path)
         if not files:
             raise BadFile(_no_literature(path), path=str(path))
-        return files
+        lack = _without_package(files)
+        if len(lack) == len(files):
+            _require(lack)
+        return [file for file in files if file not in lack]
     if not path.exists():
         raise BadFile("no such file or folder", path=str(path))
     path.open("rb").close()
     if kind_of(path) is None and by_beginning(path) is None:
         raise BadFile(unknown(path), path=str(path))
     return [path]
+
+
+def _literature(folder: Path) -> list[Path]:
+    """Return the files of a folder that are of known formats, sorted."""
+    return [file for file in _candidates(folder) if kind_of(file) is not None]
+
+
+def _candidates(folder: Path) -> list[Path]:
+    """Return the files of a folder that may be literature, by their names, sorted."""
+    return [
+        file
+        for file in sorted(folder.iterdir())
+        if file.is_file() and not _about(file) and not _of_system(file)
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lack:
+    """A format whose package is not installed."""
+
+    kind: Kind
+    error: ReaderUnavailable
+
+
+def _without_package(files: Iterable[Path]) -> dict[Path, _Lack]:
+    """Return the files whose package is not installed, with their formats."""
+    tried: dict[str, _Lack | None] = {}
+    found = {}
+    for file in files:
+        kind = next((one for one in by_name(file) if one.require is not None), None)
+        if kind is None:
+            continue
+        if kind.name not in tried:
+            tried[kind.name] = _tried(kind)
+        if (lack := tried[kind.name]) is not None:
+            found[file] = lack
+    return found
+
+
+def _tried(kind: Kind) -> _Lack | None:
+    try:
+        if kind.require is not None:
+            kind.require()
+    except ReaderUnavailable as error:
+        return _Lack(kind=kind, error=error)
+    return None
+
+
+def _lack(lacks: Iterable[_Lack]) -> str | None:
+    counts = Counter((one.kind.suffixes[0], one.kind.extra or one.kind.name) for one in lacks)
+    if not counts:
+        return None
+    said = ", ".join(
+        f"{count:,} {suffix} {'file' if count == 1 else 'files'}"
+        for (suffix, _), count in sorted(counts.items())
+    )
+    extras = ",".join(sorted(extra for _, extra in counts))
+    return f"{said} not read, their package is missing: pip install 'posology[{extras}]'"
+
+
+def _require(lacks: dict[Path, _Lack]) -> None:
+    """Raise the error of one missing package, or one that names all that are missing."""
+    errors = {one.error.package: one.error for one in lacks.values()}
+    if len(errors) == 1:
+        raise next(iter(errors.values()))
+    if reason := _lack(lacks.values()):
+        raise ReaderUnavailable(reason, package=", ".join(sorted(errors)))
 
 
 def _no_literature(folder: Path) -> str:

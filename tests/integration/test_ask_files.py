@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from orchestrator.cli.app import app
 from orchestrator.ingest import cache
+from posology.errors import ReaderUnavailable
+from posology.index.sync.arrivals import files_of
 
 QUESTION = "What was the starting dose of atenolol?"
 CLI = CliRunner()
@@ -88,6 +91,34 @@ def test_what_could_not_be_read_is_said_with_every_answer(folder: Path, tmp_path
     older = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
     assert older.exit_code == 0
     assert older.stderr == ""
+
+
+def test_files_of_a_missing_package_do_not_stop_their_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pypdfium2", None)
+    monkeypatch.setitem(sys.modules, "mammoth", None)
+    for name in ("b.pdf", "c.pdf", "d.docx"):
+        (folder / name).write_bytes(b"%PDF-1.7")
+    lack = "1 .docx file, 2 .pdf files not read, their package is missing: pip install 'posology[pdf,word]'"
+    for _ in range(2):
+        done = CLI.invoke(app, ["ask", QUESTION, str(folder), "--json"])
+        assert done.exit_code == 0, done.output
+        out = json.loads(done.stdout)
+        assert "25 mg" in out["evidence"][0]["quote"]
+        assert out["notes"][0] == lack
+        assert lack in done.stderr
+    one = CLI.invoke(app, ["ask", QUESTION, str(folder / "b.pdf")])
+    assert one.exit_code == 4
+    assert "pip install 'posology[pdf]'" in one.stderr
+    # for a sync, a file left out would be a file that is gone
+    with pytest.raises(ReaderUnavailable):
+        files_of(folder)
+    # a folder of nothing else
+    (folder / "a.jsonl").unlink()
+    nothing = CLI.invoke(app, ["ask", QUESTION, str(folder)])
+    assert nothing.exit_code == 4
+    assert "pip install 'posology[pdf,word]'" in nothing.stderr
 
 
 def test_what_cannot_be_read_leaves_nothing(folder: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from posology.corpus import checksums
-from posology.corpus.folders import expand
+from posology.corpus.folders import expand, require_all
 from posology.corpus.items import sentence
 from posology.errors import BadFile
 from posology.index.build.report import Tally
@@ -37,6 +37,7 @@ def files_of(folder: Path) -> list[Path]:
 
     Raises:
         BadFile: the folder cannot be read, or holds no file of a known format.
+        ReaderUnavailable: the package that reads one of the files is not installed.
     """
     if not folder.is_dir():
         raise BadFile("no such folder", path=str(folder))
@@ -45,6 +46,8 @@ def files_of(folder: Path) -> list[Path]:
         if isinstance(file, BadFile):
             raise file
         found.append(file)
+    # a file that is left out would be taken for one that is gone
+    require_all(folder)
     return found
 
 
