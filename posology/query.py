@@ -51,7 +51,11 @@ def make_query(
         raise InvalidQuery(f"unknown form {form!r}: choose one of {known}", field="form") from None
     if not options:
         if wanted is Form.CHOICE:
-            raise InvalidQuery("a choice question needs options", field="options")
+            raise InvalidQuery(
+                "a choice question needs 2 to 5 options: write each as `--option A=TEXT`, or in a request "
+                'as `"options": {"A": "TEXT", …}`',
+                field="options",
+            )
         return Query(text=question, form=wanted)
     if wanted not in (Form.FREE, Form.CHOICE):
         raise InvalidQuery(f"a {wanted} question takes no options", field="options")

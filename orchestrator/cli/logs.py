@@ -70,17 +70,23 @@ def logs(
         )
         with Reader(folder) as reader:
             past: Iterable[Line] = filter(wanted, reader.read())
-            _print(deque(past, maxlen=lines) if lines else past, as_json=as_json)
+            printed = _print(deque(past, maxlen=lines) if lines else past, as_json=as_json)
+            if not printed and not follow:
+                which = " match" if wanted.fields or level is not LogLevel.DEBUG else ""
+                sys.stderr.write(f"no log lines{which} in {folder}\n")
             while follow:
                 time.sleep(_LOOK)
                 _print(filter(wanted, reader.read()), as_json=as_json)
 
 
-def _print(found: Iterable[Line], *, as_json: bool) -> None:
+def _print(found: Iterable[Line], *, as_json: bool) -> int:
+    """Print lines, and return their number."""
     from orchestrator.cli.output.words import safe
 
     console = Console(highlight=False)
+    printed = 0
     for line in found:
+        printed += 1
         if as_json:
             sys.stdout.write(f"{line.text}\n")
         elif console.is_terminal:
@@ -88,3 +94,4 @@ def _print(found: Iterable[Line], *, as_json: bool) -> None:
         else:
             sys.stdout.write(f"{line.plain}\n")
     sys.stdout.flush()
+    return printed

@@ -51,7 +51,10 @@ def test_an_unknown_model_is_shown_with_its_safe_defaults() -> None:
     assert not out["known"]
     assert not out["priced"]
     assert (out["tokenizer"], out["cache"]) == ("unknown", "unknown")
-    assert "safe defaults" in run("show", "openai:unheard-of")
+    shown = run("show", "openai:unheard-of")
+    assert "safe defaults" in shown
+    (context,) = (line.split() for line in shown.splitlines() if line.strip().startswith("context"))
+    assert context == ["context", "unknown"]
 
 
 def test_the_model_of_the_settings_is_shown_by_default() -> None:

@@ -59,6 +59,11 @@ def test_bad_questions_name_their_field(
     assert caught.value.exit_code == 3
 
 
+def test_a_choice_without_options_says_how_to_write_them() -> None:
+    with pytest.raises(InvalidQuery, match="--option A=TEXT"):
+        make_query("Which?", form="choice")
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_a_question_or_a_typed_error(text: str) -> None:
     try:

@@ -131,7 +131,7 @@ def print_model(console: Console, one: ModelOutput, today: date) -> None:
         "price": f"{_price(one.input_usd_per_million)} in, {_price(one.output_usd_per_million)} out, $ per million tokens"
         if one.priced
         else "unknown: set POSOLOGY_PRICES; no call is made without a price",
-        "context": f"{_tokens(one.context)} tokens, {_tokens(one.output)} of them output",
+        "context": _context(one),
         "reasoning": one.reasoning,
         "effort levels": ", ".join(one.efforts) or _NONE,
         **{
@@ -161,6 +161,13 @@ def _price(dollars: Decimal | None) -> str:
 
 def _tokens(count: int | None) -> str:
     return _NONE if count is None else f"{count:,}"
+
+
+def _context(one: ModelOutput) -> str:
+    whole = "unknown" if one.context is None else f"{one.context:,} tokens"
+    if one.output is None:
+        return whole if one.context is None else f"{whole}, output unknown"
+    return f"{whole}, {one.output:,} of them output"
 
 
 def print_check(console: Console, out: ModelCheck) -> None:

@@ -49,8 +49,11 @@ def set_(provider: ProviderArgument) -> None:
 def list_() -> None:
     """List the providers with a stored key, and where it is. No key is printed."""
     with errors(as_json=False):
-        for provider, place in sorted(_stored().places().items()):
+        places = _stored().places()
+        for provider, place in sorted(places.items()):
             sys.stdout.write(f"{provider}\t{place}\n")
+        if not places:
+            sys.stderr.write("no keys are stored: `posology keys set PROVIDER` stores one\n")
 
 
 @app.command("remove")

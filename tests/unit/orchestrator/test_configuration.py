@@ -235,6 +235,13 @@ def test_keys_are_stored_in_a_file_that_only_the_user_reads(here: Path) -> None:
     assert RUNNER.invoke(app, ["keys", "remove", "openai"]).exit_code == 4
 
 
+@pytest.mark.usefixtures("here")
+def test_a_list_without_keys_says_so() -> None:
+    none = RUNNER.invoke(app, ["keys", "list"])
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert "no keys are stored" in none.stderr
+
+
 def test_a_variable_comes_before_a_stored_key(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Keys(here.parent / "home" / "posology").set("openai", SECRET)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-variable")

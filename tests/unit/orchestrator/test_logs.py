@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.contextvars import bound_contextvars
+from typer.testing import CliRunner
 
+from orchestrator.cli.app import app
 from orchestrator.logs import events
 from orchestrator.logs.configuration import configure, formatter, secrets_of
 from orchestrator.logs.files import Line, Reader, Wanted
@@ -299,3 +301,14 @@ def test_a_log_stays_within_its_size_and_private(tmp_path: Path) -> None:
     assert all(path.stat().st_size <= 1_000 for path in found)
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in found)
     assert "line 499" in found[0].read_text(encoding="utf-8")
+
+
+def test_a_command_that_finds_no_lines_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    folder.mkdir()
+    given = ["logs", "--home", str(tmp_path)]
+    for more, said in (([], "no log lines in"), (["--job", "nope"], "no log lines match in")):
+        none = CliRunner().invoke(app, [*given, *more])
+        assert (none.exit_code, none.stdout) == (0, "")
+        assert said in none.stderr
+        assert str(folder) in none.stderr
