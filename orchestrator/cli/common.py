@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -132,6 +133,21 @@ def _print_attempts(account: Account | None) -> None:
         from orchestrator.question.report import spending
 
         show_attempts(Console(stderr=True), spending(account))
+
+
+class _Told(logging.Handler):
+    """Prints the messages of a logger on stderr, where a progress bar may stand."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(record.getMessage(), err=True)
+
+
+def tell_preparing() -> None:
+    """Say on stderr when the encoder is prepared: the first use takes a minute, and nothing else would say why."""
+    logger = logging.getLogger("posology.index.embedders.onnx.files")
+    if not any(isinstance(handler, _Told) for handler in logger.handlers):
+        logger.addHandler(_Told())
+        logger.setLevel(logging.INFO)
 
 
 def fail(message: str) -> None:

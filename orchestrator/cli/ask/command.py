@@ -15,7 +15,7 @@ from rich.text import Text
 
 from orchestrator.cli.ask.outcome import write_explained, write_job
 from orchestrator.cli.ask.stack import ask_stack, search_stack
-from orchestrator.cli.common import IndexOption, errors, fail
+from orchestrator.cli.common import IndexOption, errors, fail, tell_preparing
 from orchestrator.cli.index.options import ColumnOptions
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import Format, OutputOptions
@@ -71,6 +71,7 @@ def ask(
     account = Account()
     with errors(as_json=form is Format.JSON, account=account):
         settings = load_settings()
+        tell_preparing()
         asked = AskRequest.parse(options.fields(question))
         request = asked.to_request(settings)
         unread: tuple[str, ...] = ()
@@ -166,6 +167,7 @@ def search(
     form = output.chosen()
     with errors(as_json=form is Format.JSON):
         settings = load_settings()
+        tell_preparing()
         request = AskRequest.parse({"question": query, **options.given()}).to_request(settings)
         if language := foreign(request.query.text):
             fail(language_remark(language))
@@ -227,6 +229,7 @@ def demo(
 
     with errors(as_json=False):
         settings = load_settings()
+        tell_preparing()
         demonstration = Demo(
             settings=settings,
             environment={**environment(), **settings.environment()},

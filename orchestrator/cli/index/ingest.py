@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json
+from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json, tell_preparing
 from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.index.options import ColumnOptions, TargetOptions
 from orchestrator.cli.index.payment import confirm_ingest
@@ -66,6 +66,7 @@ def ingest(
     account = Account()
     with errors(as_json=as_json, account=account):
         settings = load_settings()
+        tell_preparing()
         named = columns.chosen()
         check(paths, columns=named)
         target = options.target(settings, account, given=vectors is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import os
 import time
@@ -12,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cli.common import tell_preparing
 from posology.index.embedders.card import Card
+from posology.index.embedders.onnx import files
 from posology.index.embedders.onnx.files import Export, find_or_make, key
 from posology.index.embedders.onnx.forward import NotExported
 
@@ -45,6 +48,22 @@ def test_many_at_once_make_it_once(tmp_path: Path) -> None:
         found = list(pool.map(lambda _: find_or_make(tmp_path / "c", "key", make), range(8)))
     assert make.asked == 1
     assert {(f.model, f.tokenizer, f.card.dump()) for f in found} == {(b"model", "{}", CARD.dump())}
+
+
+def test_a_command_says_once_that_the_encoder_is_prepared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logger = logging.getLogger(files.__name__)
+    try:
+        tell_preparing()
+        tell_preparing()
+        find_or_make(tmp_path, "key", export)
+        assert capsys.readouterr() == ("", "preparing the encoder, once, about a minute\n")
+        find_or_make(tmp_path, "key", export)
+        assert capsys.readouterr() == ("", "")
+    finally:
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
 
 
 def _in_another_process(cache: Path, began: Path) -> None:

@@ -105,6 +105,7 @@ def find_or_make(cache: Path, name: str, make: Callable[[], Export]) -> Export:
         if found is not None:
             return found
         _raise_known(failure)
+        logger.info("preparing the encoder, once, about a minute")
         try:
             made = make()
         except NotExported as error:
