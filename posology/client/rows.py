@@ -1,10 +1,11 @@
-"""Rows of a batch, as they are sent."""
+"""Requests and rows of a batch, as they are sent."""
 
 from __future__ import annotations
 
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,19 @@ def packed(rows: str | Path | Iterable[Row]) -> bytes:
     return out.getvalue()
 
 
+def written(value: Any) -> str:
+    """Return a value as JSON in ASCII, which can represent every string; a decimal is its text, as the API takes it."""
+    return json.dumps(value, default=_decimal)
+
+
+def _decimal(value: object) -> str:
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(f"a request cannot hold a {type(value).__name__}: give it as text or a number")
+
+
 def _line(row: Row) -> bytes:
-    text = json.dumps(row) if isinstance(row, Mapping) else row
+    text = written(row) if isinstance(row, Mapping) else row
     # what is no valid text is the service's to refuse, as one row among others
     line = text.encode(errors="surrogatepass") if isinstance(text, str) else text
     return line.rstrip(b"\r\n") + b"\n"

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from posology.client.errors import from_response
+from posology.client.rows import written
 from posology.errors import ApiError, ApiUnreachable, PosologyError
 
 M = TypeVar("M", bound=BaseModel)
@@ -82,7 +83,7 @@ class Wire:
             method: of HTTP.
             path: below the base URL.
             repeatable: whether it does no more when it is sent twice.
-            request: what :meth:`httpx2.AsyncClient.request` takes.
+            request: what :meth:`httpx2.AsyncClient.request` takes; ``json`` may hold decimals and any text.
 
         Raises:
             PosologyError: the error that the service tells of.
@@ -96,6 +97,13 @@ class Wire:
             sleep=self._sleep,
             reraise=True,
         )
+
+        if "json" in request:
+            request["content"] = written(request.pop("json")).encode()
+            request["headers"] = {
+                "Content-Type": "application/json",
+                **request.get("headers", {}),
+            }
 
         async def attempt() -> httpx2.Response:
             response = await self._http.request(method, path, **request)

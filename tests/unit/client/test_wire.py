@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
 
 import anyio
 import httpx2
@@ -139,3 +143,29 @@ JOB = {
     "spending": {"attempts": [], "usage": {"new": 1}, "usage_complete": True, "cost_usd": "0",
                  "charged_usd": "0"},
 }  # fmt: skip
+
+
+async def test_dollars_and_any_text_are_sent_as_the_service_takes_them() -> None:
+    bodies: list[Any] = []
+
+    def keep(request: httpx2.Request) -> httpx2.Response:
+        packed = request.headers.get("content-encoding") == "gzip"
+        if not packed:
+            assert request.headers["content-type"] == "application/json"
+        bodies.append(json.loads(gzip.decompress(request.content) if packed else request.content))
+        return httpx2.Response(404, text="")
+
+    asked: dict[str, Any] = {"question": "Is it \ud800?", "max_cost_usd": Decimal("0.05")}
+    async with Client(transport=httpx2.MockTransport(keep)) as client:
+        calls: tuple[Callable[[], Awaitable[object]], ...] = (
+            lambda: client.submit(asked),
+            lambda: client.ask(asked),
+            lambda: client.submit_batch([asked]),
+            lambda: client.estimate(asked),
+        )
+        for call in calls:
+            with pytest.raises(ApiError):
+                await call()
+        assert bodies == [{**asked, "max_cost_usd": "0.05"}] * len(calls)
+        with pytest.raises(TypeError, match="a request cannot hold a set"):
+            await client.submit("Is it?", filters={"journals": {"Lancet"}})
