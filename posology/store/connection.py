@@ -26,8 +26,9 @@ from redis.exceptions import TimeoutError as RedisTimeout
 
 from posology.errors import ConfigurationError, StoreUnavailable
 
-#: maximum seconds between two tries
-_CAP = 1.0
+#: Maximum seconds between two tries, for workers, and for a person or a client of the API. All waits together end before
+#: the command does, so that a Redis that refuses connections is told apart from one that hangs.
+_CAP, _SHORT_CAP = 1.0, 0.5
 #: tries of a command; with the waits about twenty seconds: longer than a restart of Redis, shorter than
 #: a lease or a deadline
 TRIES = 24
@@ -85,11 +86,12 @@ def connect(url: str, *, tries: int = TRIES, seconds: float | None = None) -> Re
     """
     if _readable(url) is None:
         raise _no_address()
+    cap = _SHORT_CAP if tries < TRIES else _CAP
     try:
         client: Any = _BoundedRedis.from_url(
             url.replace("redis+socket://", "unix://", 1),
             decode_responses=True,
-            retry=Retry(ExponentialWithJitterBackoff(base=0.02, cap=_CAP), tries),
+            retry=Retry(ExponentialWithJitterBackoff(base=0.02, cap=cap), tries),
             retry_on_error=[RedisUnreachable, RedisTimeout, BusyLoadingError],
             socket_timeout=10.0,
             socket_connect_timeout=5.0,
