@@ -27,7 +27,7 @@ from redis.exceptions import TimeoutError as RedisTimeout
 from posology.errors import ConfigurationError, StoreUnavailable
 
 #: Maximum seconds between two tries, for workers, and for a person or a client of the API. All waits together end before
-#: the command does, so that a Redis that refuses connections is told apart from one that hangs.
+#: the command does, so that a Redis that refuses connections does not look like one that hangs.
 _CAP, _SHORT_CAP = 1.0, 0.5
 #: tries of a command; with the waits about twenty seconds: longer than a restart of Redis, shorter than
 #: a lease or a deadline
