@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Llama]:
-    """One slot: whoever comes second waits in the server."""
+    """One slot: a second request waits in the server."""
     write_model(folder / "tiny.gguf", seed=SEEDS[0])
     with serving(folder / "tiny.gguf", window=WINDOW) as running:
         yield running

@@ -8,44 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from posology.corpus.items import Record
-from posology.errors import BadRecord
-from posology.index.build.rows import parts
+from posology.index.build.rows import InProcess
 from posology.index.build.vectors import GivenVectors
 from posology.index.schema import Row, provisional
-from posology.seams import Annotator, Embedder
 from posology.text.sentences import split
 from posology.types import Encoded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QuickRowBuilder:
+class QuickRowBuilder(InProcess):
     """:class:`~posology.index.build.rows.RowBuilder` that reads only the head of each passage.
 
     Its rows have no vectors of sentences and no token codes, and provisional digests: every later ingest of the records
     computes them anew.
     """
-
-    embedder: Embedder
-    annotator: Annotator | None
-
-    @property
-    def window(self) -> int:
-        """Return 1: nothing is begun before its turn."""
-        return 1
-
-    def begin(self, records: Sequence[Record]) -> None:
-        """Do nothing, as the local builder."""
-
-    def refused(self) -> tuple[BadRecord, ...]:
-        """Return no records: an encoding failure raises."""
-        return ()
-
-    def rows(
-        self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
-    ) -> Iterator[Row]:
-        """Return one row per record, in order, as soon as the records before are encoded."""
-        for part in parts(records):
-            yield from self._rows(part, given)
 
     def _rows(
         self, records: Sequence[tuple[Record, str]], given: GivenVectors | None

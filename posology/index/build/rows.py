@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -60,20 +61,18 @@ class RowBuilder(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LocalRowBuilder:
-    """:class:`RowBuilder` that computes rows in this process."""
+class InProcess(ABC):
+    """The part of a :class:`RowBuilder` that all builders of this process share."""
 
     embedder: Embedder
     annotator: Annotator | None
-    #: the embedder's
-    codec: TokenCodec | None
 
     @property
     def window(self) -> int:
         """Return 1: nothing is begun before its turn."""
         return 1
 
-    def begin(self, records: Sequence[Record]) -> None:
+    def begin(self, records: Sequence[Record]) -> None:  # noqa: B027 - nothing is to be done
         """Do nothing: a processor that encodes one batch has no room for the next."""
 
     def refused(self) -> tuple[BadRecord, ...]:
@@ -86,6 +85,20 @@ class LocalRowBuilder:
         """Return one row per record, in order, as soon as the records before are encoded."""
         for part in parts(records):
             yield from self._rows(part, given)
+
+    @abstractmethod
+    def _rows(
+        self, records: Sequence[tuple[Record, str]], given: GivenVectors | None
+    ) -> Iterator[Row]:
+        """Return the rows of a part."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LocalRowBuilder(InProcess):
+    """:class:`RowBuilder` that computes rows in this process."""
+
+    #: the embedder's
+    codec: TokenCodec | None
 
     def _rows(
         self, records: Sequence[tuple[Record, str]], given: GivenVectors | None

@@ -306,7 +306,7 @@ def test_after_the_wait_the_deadline_runs_on(make_call: MakeCall, virtual_time: 
     in_virtual_time(test, virtual_time)
 
 
-def test_whoever_stops_the_job_stops_the_wait(make_call: MakeCall, virtual_time: MockClock) -> None:
+def test_a_cancelled_job_stops_the_wait(make_call: MakeCall, virtual_time: MockClock) -> None:
     places = anyio.CapacityLimiter(1)
     model = Slow(0.0)
 
