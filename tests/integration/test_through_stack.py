@@ -23,6 +23,7 @@ from orchestrator.cli.app import app
 from orchestrator.cli.demo.money import shadow_prices
 from posology.corpus.sample import notes_file
 from posology.errors import StoreUnavailable
+from posology.store.connection import LONG
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,6 +61,9 @@ class Stack:
         assert found, what
         for pid in found:
             os.kill(pid, signal.SIGSTOP)
+        # a signal is not carried out at once
+        while not all(stopped(pid) for pid in found):
+            time.sleep(0.01)
         try:
             yield
         finally:
@@ -70,6 +74,12 @@ class Stack:
 def descendants(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     return [one for child in map(int, children) for one in (child, *descendants(child))]
+
+
+def stopped(pid: int) -> bool:
+    return (
+        Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T"
+    )
 
 
 def line_of(pid: int) -> str:
@@ -196,7 +206,8 @@ def test_a_redis_that_hangs_is_told_within_seconds(stack: Stack) -> None:
         done = stack.cli("ask", QUESTION)
         took = time.monotonic() - began
     assert done.exit_code == StoreUnavailable.exit_code
-    assert took < 5
+    # a person's bound, not a worker's
+    assert took < LONG
     assert "the running stack's Redis" in done.stderr
     assert "stop the stack with Ctrl-C and start it again" in done.stderr
     assert len(stack.jobs()) == known

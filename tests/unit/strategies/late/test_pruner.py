@@ -14,6 +14,8 @@ from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.features import KINDS, NAMES, kind
 from strategies.compression.late.head import Head
 from strategies.compression.late.pruner import LateReranker, Pruner
+from tests.support.compression import HOSTILE, compressible
+from tests.support.compression_tokens import coded
 from tests.unit.strategies.late.making import make_codec, make_head, make_retrieval
 
 TEXTS = (
@@ -92,6 +94,16 @@ def test_scores_are_probabilities_and_one_a_passage(pruner: Pruner) -> None:
     assert np.isfinite(of_passages[:3]).all()
     assert of_passages[3] == -np.inf
     assert of_passages.dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", sorted(HOSTILE))
+def test_scores_of_a_hostile_passage_are_probabilities(kind: str) -> None:
+    retrieval = coded(compressible((TEXTS[0], HOSTILE[kind])))
+    of_sentences, of_passages = Pruner().scores(retrieval)
+    for scores in of_sentences:
+        assert ((scores >= 0) & (scores <= 1)).all()
+    counted = [bool(len(scores)) for scores in of_sentences]
+    assert np.isfinite(of_passages).tolist() == counted
 
 
 def test_the_reranker_gives_the_passages_scores(pruner: Pruner) -> None:
