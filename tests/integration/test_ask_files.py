@@ -132,6 +132,13 @@ def test_what_cannot_be_read_leaves_nothing(folder: Path, tmp_path: Path) -> Non
     assert both.exit_code == 2
 
 
+@pytest.mark.usefixtures("folder")
+def test_words_of_a_question_are_not_taken_for_files() -> None:
+    asked = CLI.invoke(app, ["ask", "Does", "aspirin", "help?"])
+    assert asked.exit_code == 3
+    assert '"Does aspirin help?"' in asked.stderr.replace("\n", " ")
+
+
 def test_columns_are_named_and_are_part_of_what_is_cached(folder: Path, tmp_path: Path) -> None:
     (folder / "a.jsonl").unlink()
     (folder / "a.csv").write_text(

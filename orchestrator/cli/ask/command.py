@@ -22,6 +22,7 @@ from orchestrator.cli.output.formats import Format, OutputOptions
 from orchestrator.cli.question_options import KOption, QuestionOptions, RequestOptions
 from orchestrator.environment import environment
 from orchestrator.settings import Settings, load_settings
+from posology.errors import InputError
 
 if TYPE_CHECKING:
     from orchestrator.ingest.cache import CachedIndex
@@ -76,6 +77,7 @@ def ask(
         request = asked.to_request(settings)
         unread: tuple[str, ...] = ()
         if paths:
+            _require_quotes(question, paths)
             named = columns.chosen()
             found = _indexed(paths, named, index, settings, quiet=form is not Format.TEXT)
             index, unread = str(found.place), found.unread
@@ -116,6 +118,16 @@ def ask(
             write_explained(noted, form, why=why)
 
         anyio.run(run)
+
+
+def _require_quotes(question: str, paths: list[Path]) -> None:
+    """Refuse a question without quotation marks, whose words would be taken for files."""
+    if " " not in question.strip() and not any(path.exists() for path in paths):
+        words = " ".join((question, *map(str, paths)))
+        raise InputError(
+            f'no such files: {", ".join(map(str, paths))}. If they are words of the question, put it in quotes: "{words}"',
+            paths=tuple(map(str, paths)),
+        )
 
 
 def _indexed(
