@@ -30,23 +30,31 @@ ABOUT_ENDS = (".filelist.txt", ".filelist.csv", "_stats.html")
 #: the same for files of the system, with the reason
 SYSTEM = {"._": "metadata of macOS", "~$": "a lock file of Office"}
 
+#: folders of programs, which are not searched within a given folder; nor are hidden ones
+PROGRAMS = ("__MACOSX", "__pycache__", "node_modules")
+
 #: files that a message names
 _SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Skipped:
-    """A file of a folder that is not read."""
+    """A file or folder in a given folder that is not read."""
 
     path: Path
     reason: str
 
 
-def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
+def expand(paths: Iterable[Path], *, subfolders: bool = True) -> Iterator[Path | BadFile]:
     """Yield the files of ``paths``, in order; of a folder, its files of known formats, sorted.
 
     Files of a folder with a prefix of :data:`ABOUT` or :data:`SYSTEM` are skipped, and those whose package is not
     installed: see :func:`lacking`. A file named twice is yielded once; a missing or unreadable one is a ``BadFile``.
+
+    Args:
+        paths: files and folders.
+        subfolders: whether to search the folders in a folder, at any depth; never hidden ones, those of programs
+            (:data:`PROGRAMS`), indexes and links.
 
     Raises:
         ReaderUnavailable: all literature of a folder needs packages that are not installed.
@@ -54,7 +62,7 @@ def expand(paths: Iterable[Path]) -> Iterator[Path | BadFile]:
     seen: set[Path] = set()
     for path in paths:
         try:
-            files = [(file, file.resolve()) for file in _named(path)]
+            files = [(file, file.resolve()) for file in _named(path, subfolders=subfolders)]
         except BadFile as bad:
             yield bad
             continue
@@ -116,7 +124,7 @@ def skipped(paths: Iterable[Path]) -> Iterator[Skipped]:
     named = set(map(_resolved, given))
     for folder in filter(Path.is_dir, given):
         try:
-            inside = sorted(folder.iterdir())
+            inside = list(_inside(folder))
         except OSError:
             continue  # `expand` reports it
         if lack := lacking(folder):
@@ -127,7 +135,7 @@ def skipped(paths: Iterable[Path]) -> Iterator[Skipped]:
 
 
 def lacking(folder: Path) -> str | None:
-    """Return how many files of a folder need packages that are not installed, and what installs them all.
+    """Return how many files in a folder need packages that are not installed, and what installs them all.
 
     Such files are not read with their folder. ``None``: there are none, or it is no folder that can be read.
     """
@@ -139,12 +147,12 @@ def lacking(folder: Path) -> str | None:
 
 
 def require_all(folder: Path) -> None:
-    """Check that the packages of all files in a folder are installed, where every file of it counts.
+    """Check that the packages of all files of a folder are installed, where each counts; its subfolders are not read.
 
     Raises:
         ReaderUnavailable: one of them is not.
     """
-    _require(_without_package(_candidates(folder)))
+    _require(_without_package(_candidates(folder, subfolders=False)))
 
 
 def _resolved(path: Path) -> Path:
@@ -158,7 +166,7 @@ def _resolved(path: Path) -> Path:
 def _left_out(path: Path) -> str | None:
     """Return why a file or folder in a folder is not read; ``None``: it is read."""
     if path.is_dir():
-        return "a subfolder: pass it, too, to read it"
+        return _not_searched(path) or "a folder that cannot be read"
     if not path.is_file():
         return "a link that leads nowhere" if path.is_symlink() else "not a file"
     if path.name.endswith(checksums.SUFFIX) and path.with_suffix("").is_file():
@@ -172,6 +180,17 @@ def _left_out(path: Path) -> str | None:
     return unknown(path) if kind_of(path) is None else None
 
 
+def _not_searched(folder: Path) -> str | None:
+    """Return why a folder in a folder is not searched; ``None``: it is."""
+    if folder.is_symlink():
+        return "a link to a folder: pass it, too, to read it"
+    if folder.name in PROGRAMS:
+        return "a folder of programs: pass it, too, to read it"
+    if folder.name.startswith("."):
+        return "a hidden folder: pass it, too, to read it"
+    return None if next(folder.glob("*.lance"), None) is None else "an index"
+
+
 def _of_system(path: Path) -> str | None:
     return next((what for start, what in SYSTEM.items() if path.name.startswith(start)), None)
 
@@ -181,9 +200,9 @@ def _about(path: Path) -> bool:
     return name.startswith(ABOUT) or name.endswith(ABOUT_ENDS)
 
 
-def _named(path: Path) -> list[Path]:
+def _named(path: Path, *, subfolders: bool) -> list[Path]:
     if path.is_dir():
-        files = _literature(path)
+        files = _literature(path, subfolders=subfolders)
         if not files:
             raise BadFile(_no_literature(path), path=str(path))
         lack = _without_package(files)
@@ -198,18 +217,33 @@ def _named(path: Path) -> list[Path]:
     return [path]
 
 
-def _literature(folder: Path) -> list[Path]:
-    """Return the files of a folder that are of known formats, sorted."""
-    return [file for file in _candidates(folder) if kind_of(file) is not None]
+def _literature(folder: Path, *, subfolders: bool) -> list[Path]:
+    """Return the files in a folder that are of known formats, sorted."""
+    return [
+        file for file in _candidates(folder, subfolders=subfolders) if kind_of(file) is not None
+    ]
 
 
-def _candidates(folder: Path) -> list[Path]:
-    """Return the files of a folder that may be literature, by their names, sorted."""
+def _candidates(folder: Path, *, subfolders: bool = True) -> list[Path]:
+    """Return the files in a folder that may be literature, by their names, sorted."""
     return [
         file
-        for file in sorted(folder.iterdir())
+        for file in (_inside(folder) if subfolders else sorted(folder.iterdir()))
         if file.is_file() and not _about(file) and not _of_system(file)
     ]
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder and in its subfolders, sorted, and the subfolders that are not searched."""
+    for path in sorted(folder.iterdir()):
+        if not path.is_dir() or _not_searched(path):
+            yield path
+            continue
+        try:
+            inside = list(_inside(path))
+        except OSError:
+            inside = [path]
+        yield from inside
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -59,7 +59,7 @@ class IngestOutput(Published):
     warned: int = 0
     """Indexed passages whose marks of retraction or concern changed, because of notices in other records."""
     skipped: tuple[SkippedItem, ...] = ()
-    """Files and subfolders of the given folders that were not read, with the reason."""
+    """Files and folders in the given folders that were not read, with the reason."""
     spent_usd: Dollars | None = None
     """Cost of bought vectors in dollars, unknown costs at their bounds; null: no vectors were bought."""
 

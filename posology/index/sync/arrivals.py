@@ -42,7 +42,7 @@ def files_of(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise BadFile("no such folder", path=str(folder))
     found = []
-    for file in expand([folder]):
+    for file in expand([folder], subfolders=False):
         if isinstance(file, BadFile):
             raise file
         found.append(file)
