@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from posology.types import Excerpt, Form, Query
 from prompts.fence import fence
 from prompts.labels import FORMS, items, narrowed, one_of
+from prompts.lengths import ANSWER_QUOTES
 from prompts.template import Rendered, render
 
 
@@ -89,4 +90,6 @@ def render_choices(query: Query) -> str:
 
 @lru_cache(maxsize=FORMS)
 def _schema(choices: tuple[str, ...], passages: int) -> type[AnswerReply]:
-    return narrowed(AnswerReply, **verdict(choices), quotes=items(quote_schema(passages)))
+    return narrowed(
+        AnswerReply, **verdict(choices), quotes=items(quote_schema(passages), ANSWER_QUOTES)
+    )

@@ -16,6 +16,7 @@ from posology.types import Excerpt, Query
 from prompts.answer import Quote, quote_schema, render_choices
 from prompts.fence import fence
 from prompts.labels import FORMS, items, narrowed
+from prompts.lengths import FINDING_QUOTES, most_findings
 from prompts.template import Rendered, render
 
 
@@ -52,5 +53,5 @@ def render_extract(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
 @lru_cache(maxsize=FORMS)
 def extract_schema(passages: int) -> type[ExtractReply]:
     """Return the form of the reply: :class:`ExtractReply` with the labels of the first so many passages."""
-    said = narrowed(Statement, quotes=items(quote_schema(passages)))
-    return narrowed(ExtractReply, findings=items(said))
+    said = narrowed(Statement, quotes=items(quote_schema(passages), FINDING_QUOTES))
+    return narrowed(ExtractReply, findings=items(said, most_findings(passages)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, Field, WithJsonSchema, create_model
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
 from typing_extensions import TypeAliasType
 
 from prompts.fence import label
@@ -62,6 +62,18 @@ def narrowed(form: type[FormT], **fields: Any) -> type[FormT]:
     return create_model(form.__name__, __base__=form, **described)
 
 
-def items(kind: Any) -> Any:
-    """Return the type of a list of items whose type is known at run time only."""
-    return list[kind]
+def items(kind: Any, most: int | None = None) -> Any:
+    """Return the type of a list of items whose type is known at run time only.
+
+    Args:
+        kind: type of an item.
+        most: number of items. The schema says so; of a longer reply the first are kept, since a repair would cost more
+            than the rest is worth. ``None``: any number.
+    """
+    if most is None:
+        return list[kind]
+
+    def first(given: Any) -> Any:
+        return given[:most] if isinstance(given, list) else given
+
+    return Annotated[list[kind], Field(max_length=most), BeforeValidator(first)]

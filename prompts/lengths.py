@@ -22,6 +22,21 @@ REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
         Stage.LABEL: 256,
     }
 )
+#: Most quotes of an answer, and of one finding.
+ANSWER_QUOTES, FINDING_QUOTES = 8, 2
+#: Most claims of a reduction, and most findings that one list of it names.
+CLAIMS, LABELS = 4, 32
+#: Most findings of one extraction, however many passages it reads.
+_FINDINGS = 8
+
+
+def most_findings(passages: int) -> int:
+    """Return the most findings of an extraction: what it finds is the input of the reduction, and is paid for in advance.
+
+    Args:
+        passages: number of passages that it reads.
+    """
+    return min(passages + 1, _FINDINGS)
 
 
 def reply_tokens(stage: Stage, asked: int | None = None, *, reasoning: int = 0) -> int:

@@ -18,6 +18,7 @@ from posology.types import Citation, Partition, Passage, Query
 from prompts.answer import render_choices, verdict
 from prompts.fence import enclose, heading, line
 from prompts.labels import FORMS, items, narrowed, shared
+from prompts.lengths import CLAIMS, LABELS
 from prompts.template import Rendered, render
 
 #: letter of the labels of findings: F1, F2, …
@@ -97,9 +98,9 @@ def reduce_schema(choices: tuple[str, ...], findings: int) -> type[ReduceReply]:
         choices: of the question.
         findings: number of findings that are shown.
     """
-    labels = items(shared(findings, LETTER))
+    labels = items(shared(findings, LETTER), LABELS)
     claim = narrowed(Claim, supporting=labels, opposing=labels)
-    return narrowed(ReduceReply, **verdict(choices), evidence=labels, claims=items(claim))
+    return narrowed(ReduceReply, **verdict(choices), evidence=labels, claims=items(claim, CLAIMS))
 
 
 def _body(finding: Sourced) -> str:

@@ -28,6 +28,7 @@ from posology.types import (
     Task,
 )
 from prompts.extract import ExtractReply, extract_schema
+from prompts.lengths import FINDING_QUOTES, most_findings
 from strategies.briefcontext.strategy import BriefContext, extract, partition
 
 pytestmark = pytest.mark.anyio
@@ -125,14 +126,28 @@ async def test_a_finding_without_a_quote_that_stands_is_dropped_and_counted() ->
     said = reply(
         ("Invented.", [("P1", "Aspirin halved mortality."), ("P1", "Never said this at all.")]),
         ("Turned round.", [("P1", "lower mortality at all.")]),
-        ("Bare.", []),
         ("Half.", [("P2", "Bleeding was rare."), ("P2", "Bleeding was very rare.")]),
     )
     extraction = await run(said, NO, YES)
     assert [f.statement for f in extraction.findings] == ["Half."]
-    assert extraction.dropped_findings == 3
+    assert extraction.dropped_findings == 2
     assert extraction.dropped_quotes == 4
     assert extraction.notes
+
+
+async def test_a_finding_without_quotes_is_dropped() -> None:
+    extraction = await run(reply(("Bare.", [])), NO)
+    assert (extraction.findings, extraction.dropped_findings) == ((), 1)
+
+
+async def test_of_more_findings_and_quotes_than_allowed_the_first_are_kept() -> None:
+    quote = ("P1", "Aspirin was given daily.")
+    said = reply(*[(f"Finding {n}.", [quote] * 3) for n in range(5)])
+    extraction = await run(said, NO)
+    assert [f.statement for f in extraction.findings] == ["Finding 0.", "Finding 1."]
+    assert [
+        len(f.quotes) for f in extract_schema(1).model_validate(said.model_dump()).findings
+    ] == [FINDING_QUOTES] * most_findings(1)
 
 
 async def test_a_finding_without_words_of_its_own_says_its_quote() -> None:
