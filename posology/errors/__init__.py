@@ -48,6 +48,7 @@
     │   │   ├── MalformedReply      no valid body of that provider's format
     │   │   ├── SchemaViolation     not the asked-for structure, even after a repair
     │   │   └── TruncatedReply      cut at ``max_tokens`` before the structure closed
+    │   ├── NotProcessed            the provider's batch ended before the request was processed
     │   └── NothingRead             no partition of a question could be read
     ├── JobError                    an operation on a job failed
     │   ├── JobNotFound             no job has that id (any more)
@@ -163,6 +164,7 @@ from posology.errors.providers import (
     MalformedReply,
     ModelNotFound,
     NothingRead,
+    NotProcessed,
     PermissionRefused,
     ProviderError,
     ProviderOverloaded,
@@ -227,6 +229,7 @@ __all__ = [
     "ModelNotFound",
     "ModelUnavailable",
     "NoWorkers",
+    "NotProcessed",
     "NothingAffordable",
     "NothingRead",
     "PassageNotFound",

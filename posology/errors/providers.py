@@ -104,6 +104,10 @@ class TruncatedReply(UnusableReply):
     """The reply was cut at ``max_tokens`` before its structure closed."""
 
 
+class NotProcessed(ProviderError):
+    """The provider's batch expired or was cancelled before the request was processed: not billed."""
+
+
 class NothingRead(ProviderError):
     """No partition of a question could be read: every call failed, retries included."""
 

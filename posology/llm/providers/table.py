@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from posology.seams import Send
+
+if TYPE_CHECKING:
+    from posology.seams.batches import BatchEndpoint
 
 #: tokens of the instructions that a provider adds for a structured reply, where it publishes no figure;
 #: Anthropic's system prompt for tools takes at most 346 with current models
@@ -52,6 +55,8 @@ class Provider:
     title: str
     #: makes an adapter; ``None``: the provider runs in this process, and the composition root makes it
     connect: Callable[[ProviderOptions], Adapter] | None
+    #: connects to its batch endpoint; ``None``: it has none
+    batches: Callable[[ProviderOptions], BatchEndpoint] | None = None
     #: environment variable of the API key; ``None``: it needs none
     key_variable: str | None = None
     #: environment variable of the base URL; ``None``: the address is fixed
