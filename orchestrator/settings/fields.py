@@ -43,27 +43,6 @@ class Fields(BaseModel):
     # pydantic builds the schema of the subclass alone; the strings below fields are read by those who show them
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    aws_access_key_id: SecretStr | None = Field(default=None, alias="AWS_ACCESS_KEY_ID")
-    """Access key of the object storage that holds the index. Default: the role of the machine or container."""
-    aws_secret_access_key: SecretStr | None = Field(default=None, alias="AWS_SECRET_ACCESS_KEY")
-    """Secret of that access key. Default: the role of the machine or container."""
-    aws_session_token: SecretStr | None = Field(default=None, alias="AWS_SESSION_TOKEN")
-    """Session token of a temporary access key. Default: none."""
-    aws_region: str | None = Field(
-        default=None,
-        alias="AWS_REGION",
-        validation_alias=AliasChoices("AWS_REGION", "AWS_DEFAULT_REGION"),
-    )
-    """Region of the object storage. Default: `us-east-1`."""
-    s3_endpoint: str | None = Field(
-        default=None,
-        alias="POSOLOGY_S3_ENDPOINT",
-        validation_alias=AliasChoices(
-            "POSOLOGY_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
-        ),
-    )
-    """Address of an S3 server that is not Amazon's. Default: Amazon's."""
-
     index: str | None = Field(default=None, alias="POSOLOGY_INDEX")
     """Folder or address (`s3://…`) of the index. Default: `./index` if it is one; else commands need `--index`."""
     model: str = Field(default=DEFAULT_MODEL, alias="POSOLOGY_MODEL")
@@ -238,3 +217,24 @@ class Fields(BaseModel):
     log_questions: bool = Field(default=False, alias="POSOLOGY_LOG_QUESTIONS")
     """Whether log lines may contain the text of questions, and the messages of internal errors, which may quote them.
     Default: false."""
+
+    aws_access_key_id: SecretStr | None = Field(default=None, alias="AWS_ACCESS_KEY_ID")
+    """Access key of the object storage that holds the index. Default: the role of the machine or container."""
+    aws_secret_access_key: SecretStr | None = Field(default=None, alias="AWS_SECRET_ACCESS_KEY")
+    """Secret of that access key. Default: the role of the machine or container."""
+    aws_session_token: SecretStr | None = Field(default=None, alias="AWS_SESSION_TOKEN")
+    """Session token of a temporary access key. Default: none."""
+    aws_region: str | None = Field(
+        default=None,
+        alias="AWS_REGION",
+        validation_alias=AliasChoices("AWS_REGION", "AWS_DEFAULT_REGION"),
+    )
+    """Region of the object storage. Default: `us-east-1`."""
+    s3_endpoint: str | None = Field(
+        default=None,
+        alias="POSOLOGY_S3_ENDPOINT",
+        validation_alias=AliasChoices(
+            "POSOLOGY_S3_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
+        ),
+    )
+    """Address of an S3 server that is not Amazon's. Default: Amazon's."""
