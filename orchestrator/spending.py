@@ -55,7 +55,7 @@ async def spend_output(
             groups[name] = groups.get(name, Spent()) + found
         standing = await RedisLedger(redis, url, tenant=tenant).balances()
         balances += [BalanceOutput(**balance_fields(tenant, one)) for one in standing]
-    ordered = dict(sorted(groups.items())) if by is Grouping.DAY else ranked(groups)
+    ordered = dict(sorted(groups.items())) if by.of_time else ranked(groups)
     return SpendOutput(
         tenant=tenants[0] if one else None,
         by=by,

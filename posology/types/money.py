@@ -33,10 +33,16 @@ class Grouping(StrEnum):
     """Groupings of a spending report."""
 
     DAY = "day"
+    MONTH = "month"
     STAGE = "stage"
     STRATEGY = "strategy"
     MODEL = "model"
     TENANT = "tenant"
+
+    @property
+    def of_time(self) -> bool:
+        """Whether the groups are periods, which have an order of their own."""
+        return self in (Grouping.DAY, Grouping.MONTH)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,6 +55,7 @@ def group_of(one: Told, by: Grouping, tenant: str, models: set[str]) -> str:
     opening = one.opening
     return {
         Grouping.DAY: one.day,
+        Grouping.MONTH: one.day[:7],
         Grouping.STAGE: str(opening.stage),
         Grouping.STRATEGY: opening.strategy,
         Grouping.MODEL: opening.model if opening.model in models else "other",
@@ -99,7 +100,7 @@ async def test_each_grouping_adds_up_to_what_was_spent(
         # a model has figures of its own from its first reply on
         assert found.keys() <= models | {"other"}
         assert len(found) > 2
-    if by is Grouping.DAY:
+    if by.of_time:
         assert list(found) == sorted(found)
     else:
         amounts = [one.charged for one in found.values()]

@@ -25,6 +25,7 @@ class By(StrEnum):
     """Groupings of a tenant's own spending."""
 
     DAY = "day"
+    MONTH = "month"
     STAGE = "stage"
     STRATEGY = "strategy"
     MODEL = "model"
@@ -87,7 +88,7 @@ async def spend(
     tenant: Tenant,
     *,
     by: Annotated[
-        By, Query(description="Grouping: day, stage, strategy or model. Default: day.")
+        By, Query(description="Grouping: day, month, stage, strategy or model. Default: day.")
     ] = By.DAY,
     since: Annotated[
         Day | None,

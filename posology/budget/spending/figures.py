@@ -59,6 +59,11 @@ class Figure:
     #: attempts, nano-dollars or tokens
     n: int
 
+    @property
+    def month(self) -> str:
+        """The month of its day, ``YYYY-MM``."""
+        return self.day[:7]
+
     def of(self, by: Grouping) -> str:
         """Return the group that it belongs to."""
         return str(getattr(self, by))
@@ -99,7 +104,7 @@ async def figures(
 async def spent(
     redis: Redis, url: str, tenant: str, days: Period, by: Grouping
 ) -> dict[str, Spent]:
-    """Return a tenant's spending by group: days in order, other groups by descending charge.
+    """Return a tenant's spending by group: days and months in order, other groups by descending charge.
 
     Raises:
         InvalidQuery: the name is malformed.
@@ -109,7 +114,7 @@ async def spent(
     async for figure in figures(redis, url, tenant, days):
         groups.setdefault(figure.of(by), Counter())[figure.what] += figure.n
     made = {name: _spent(sums) for name, sums in groups.items()}
-    if by is Grouping.DAY:
+    if by.of_time:
         return dict(sorted(made.items()))
     return ranked(made)
 
