@@ -117,16 +117,24 @@ class UnknownModel(ConfigurationError):
 
 
 class UnpricedModel(ConfigurationError):
-    """No price is known for the model, so the cost of a call cannot be bounded."""
+    """No price is known for the model, or for its service tier, so the cost of a call cannot be bounded."""
 
-    def __init__(self, *, model: str) -> None:
-        super().__init__(
-            f"no price is known for {model!r}, so it cannot be called: add its prices to the file that "
-            "POSOLOGY_PRICES names, or declare it free there (docs/how-to/prices.md)",
-            model=model,
-        )
+    def __init__(self, *, model: str, tier: str = "standard") -> None:
+        if tier == "standard":
+            message = (
+                f"no price is known for {model!r}, so it cannot be called: add its prices to the file that "
+                "POSOLOGY_PRICES names, or declare it free there (docs/how-to/prices.md)"
+            )
+        else:
+            message = (
+                f"no price is known for {model!r} in the tier {tier}, so it cannot be called there: add the tier's "
+                "price to the file that POSOLOGY_PRICES names, or use the tier standard (docs/how-to/prices.md)"
+            )
+        super().__init__(message, model=model, tier=tier)
 
     model: str
+    #: service tier, e.g. ``batch``
+    tier: str
 
 
 class BadPrices(ConfigurationError):

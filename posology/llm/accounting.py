@@ -18,7 +18,7 @@ from posology.errors import PosologyError, ProviderError, UnusableReply
 from posology.llm.calls import CallState
 from posology.llm.memo import call_key
 from posology.seams import Bound, Journal, Prices, Send
-from posology.types import Attempt, Call, Completion, Opening, Outcome, Usage
+from posology.types import Attempt, Call, Completion, Opening, Outcome, Served, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +87,13 @@ class Accounting:
             input_bound=bound,
             max_tokens=call.max_tokens,
             reserved=self._prices.worst(
-                call.model, input_tokens=bound, output_tokens=call.max_tokens
+                call.model,
+                input_tokens=bound,
+                output_tokens=call.max_tokens,
+                tier=call.tier,
             ),
             prices=self._prices.version,
+            tier=call.tier,
         )
         # shielded, so that the entry is either made or refused; it takes no longer than the store's timeout
         with anyio.CancelScope(shield=True):
@@ -116,9 +120,10 @@ class Accounting:
             outcome=ended.outcome,
             error=ended.error,
             usage=ended.usage,
-            cost=self._cost(opening.model, ended.usage),
+            cost=self._cost(opening, ended),
             latency=latency,
             request_id=ended.request_id,
+            served=ended.served,
         )
         if attempt.over_bound:
             logger.error(
@@ -132,9 +137,13 @@ class Accounting:
         with anyio.CancelScope(shield=True):
             await self._journal.close(attempt, ended.completion)
 
-    def _cost(self, model: str, usage: Usage | None) -> Decimal | None:
+    def _cost(self, opening: Opening, ended: _Ended) -> Decimal | None:
         # a refused request costs nothing, whatever the price
-        return Decimal(0) if usage == Usage() else self._prices.cost(model, usage)
+        if ended.usage == Usage():
+            return Decimal(0)
+        # without a name in the reply, the tier whose price was reserved
+        reserved: Served = "batch" if opening.tier == "batch" else "standard"
+        return self._prices.cost(opening.model, ended.usage, ended.served or reserved)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +155,7 @@ class _Ended:
     usage: Usage | None
     request_id: str | None
     completion: Completion | None = None
+    served: Served | None = None
 
     @classmethod
     def with_reply(cls, completion: Completion, flaw: str | None) -> _Ended:
@@ -155,6 +165,7 @@ class _Ended:
             usage=completion.usage,
             request_id=completion.request_id,
             completion=completion,
+            served=completion.served,
         )
 
     @classmethod

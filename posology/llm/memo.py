@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def call_key(call: Call) -> str:
     """Return a digest of a call's content, 32 hex digits: equal calls have equal keys.
 
-    It covers everything that is sent. Fields that are not sent, such as the excerpts, derive from the
+    It covers everything that is sent but the service tier. Fields that are not sent, such as the excerpts, derive from the
     same source as the messages.
     """
     parts = [

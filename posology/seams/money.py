@@ -6,7 +6,18 @@ from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Protocol
 
-from posology.types import Attempt, Call, Completion, Limits, Opening, Scope, Taken, Usage
+from posology.types import (
+    Attempt,
+    Call,
+    Completion,
+    Limits,
+    Opening,
+    Scope,
+    Served,
+    Taken,
+    Tier,
+    Usage,
+)
 
 
 class TokenCounter(Protocol):
@@ -23,18 +34,20 @@ class Prices(Protocol):
         """Version of the prices, for the account."""
         ...
 
-    def cost(self, model: str, usage: Usage | None) -> Decimal | None:
-        """Return the cost of a usage in dollars; ``None``: unknown, because usage or price is.
+    def cost(self, model: str, usage: Usage | None, tier: Served = "standard") -> Decimal | None:
+        """Return the cost of a usage in a service tier, in dollars; ``None``: unknown, because usage or price is.
 
         Some models are free, at any usage.
         """
         ...
 
-    def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
-        """Return the maximum cost of a usage within these bounds, in dollars.
+    def worst(
+        self, model: str, *, input_tokens: int, output_tokens: int, tier: Tier = "standard"
+    ) -> Decimal:
+        """Return the maximum cost of a usage within these bounds, of a call that is sent in a tier, in dollars.
 
         Raises:
-            UnpricedModel: no price is known for the model.
+            UnpricedModel: no price is known for the model in the tier.
         """
         ...
 

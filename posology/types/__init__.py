@@ -34,7 +34,9 @@ from posology.types.calls import (
     PlannedCall,
     PromptId,
     Role,
+    Served,
     Stage,
+    Tier,
     Usage,
 )
 from posology.types.compression import Compressed, Compression, Saving
@@ -129,11 +131,13 @@ __all__ = [
     "Saving",
     "Scope",
     "Sentence",
+    "Served",
     "Side",
     "Situation",
     "Stage",
     "Taken",
     "Task",
+    "Tier",
     "TokenCodes",
     "TokenVectors",
     "Usage",

@@ -31,6 +31,13 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: Final[tuple[Effort, ...]] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
+#: how a provider is asked to serve a call. ``flex`` and ``batch`` cost less and take longer
+Tier = Literal["standard", "flex", "batch"]
+#: How a provider served a call. ``priority`` costs more, and is never asked for; ``unknown``: a tier of another name,
+#: whose price is unknown
+Served = Literal["standard", "flex", "batch", "priority", "unknown"]
+
+
 class Role(StrEnum):
     """The author of a message."""
 
@@ -85,6 +92,8 @@ class Call:
     strategy: str = ""
     #: length of the vectors that an ``EMBED`` call asks for; ``None``: the model's own
     dimensions: int | None = None
+    #: service tier to send it in. It is no part of the call's content: a reply of one tier is replayed in another
+    tier: Tier = "standard"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,6 +176,8 @@ class Completion:
     parsed: BaseModel | None = None
     #: seconds from sending to the last byte, of the attempt that succeeded
     latency: float | None = None
+    #: service tier that it is billed at
+    served: Served = "standard"
 
 
 class Outcome(StrEnum):
@@ -203,6 +214,8 @@ class AttemptPlan:
     reserved: Decimal = Decimal(0)
     #: version of the prices
     prices: str = ""
+    #: service tier that it is sent in
+    tier: Tier = "standard"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -231,6 +244,8 @@ class Attempt(AttemptPlan):
     #: seconds
     latency: float
     request_id: str | None
+    #: service tier whose price it was settled at, as the reply names it; ``None``: no reply named one
+    served: Served | None = None
 
     @classmethod
     def of(
@@ -244,6 +259,7 @@ class Attempt(AttemptPlan):
         cost: Decimal | None,
         latency: float,
         request_id: str | None,
+        served: Served | None = None,
     ) -> Attempt:
         """Return the account of an opened attempt that has ended."""
         return cls(
@@ -255,6 +271,7 @@ class Attempt(AttemptPlan):
             cost=cost,
             latency=latency,
             request_id=request_id,
+            served=served,
         )
 
     @property

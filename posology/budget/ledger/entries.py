@@ -16,7 +16,7 @@ from posology.types import Attempt, Opening, Usage
 _OPENING, _USAGE = (tuple(field.name for field in fields(kind)) for kind in (Opening, Usage))
 _ATTEMPT = tuple(field.name for field in fields(Attempt))
 #: fields that an open attempt lacks
-_UNKNOWN = dict.fromkeys(("error", "usage", "cost", "request_id"))
+_UNKNOWN = dict.fromkeys(("error", "usage", "cost", "request_id", "served"))
 _attempt = TypeAdapter(Attempt)
 
 
@@ -38,6 +38,7 @@ def closing(attempt: Attempt) -> dict[str, Any]:
         "cost": None if attempt.cost is None else f"{attempt.cost:f}",
         "latency": round(attempt.latency, 6),
         "request_id": attempt.request_id,
+        "served": attempt.served,
     }
 
 

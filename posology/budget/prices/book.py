@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 
 from posology.budget.prices import file as price_file
 from posology.budget.prices import table
@@ -16,8 +17,12 @@ from posology.budget.prices.table import Listed
 from posology.errors import BadPrices, UnpricedModel
 from posology.llm.models.families import capabilities
 from posology.llm.providers.table import PROVIDERS
-from posology.types import Usage
+from posology.types import Served, Tier, Usage
 
+#: tiers that a call may be billed at, by the one that it is sent in
+_SERVED: Mapping[Tier, tuple[Served, ...]] = MappingProxyType(
+    {"standard": ("standard",), "flex": ("flex", "standard"), "batch": ("batch",)}
+)
 #: maximum models in the cache; names come from requests
 _KEPT = 1_024
 
@@ -30,8 +35,8 @@ class PriceBook:
     """Prices of models, named ``provider:name`` in any case.
 
     The user's file takes precedence over the table. A model without a price in either is unknown,
-    and so is one that the table lists at 0: only a declaration makes a model free. Standard prices
-    are meant; those of a provider's faster or slower service tiers go into the file. What is reserved needs one of the
+    and so is one that the table lists at 0: only a declaration makes a model free. Service tiers have prices of
+    their own, and a tier without one is unknown, too. What is reserved needs one of the
     ids that the table knows: a model that it matches by the beginning of its name has a cost once it is known, and no
     bound before. So has one whose searches are billed beside its tokens. The table is that
     of the installed package, ``genai-prices``, which is never updated over the network.
@@ -57,7 +62,17 @@ class PriceBook:
         """Models, in lower case, whose input is bounded by its bytes."""
         return self._own.strict
 
-    def cost(self, model: str, usage: Usage | None, *, batch: bool = False) -> Decimal | None:
+    def rates(self, model: str, tier: Served = "standard") -> Rates | None:
+        """Return the current prices of a model in a service tier; ``None``: unknown, or the model is free.
+
+        Args:
+            model: ``provider:name``.
+            tier: service tier; one that the model is not sold in has no price.
+        """
+        billed = self._billed(model)
+        return None if self._is_free(billed) else self._rates(billed, tier)
+
+    def cost(self, model: str, usage: Usage | None, tier: Served = "standard") -> Decimal | None:
         """Return the cost of a usage.
 
         Reasoning is billed like output, and cache tokens without a price of their own like other
@@ -66,7 +81,7 @@ class PriceBook:
         Args:
             model: ``provider:name``.
             usage: of one call; ``None``: unknown, which only what is free has a price for.
-            batch: at the price of a provider's batch service, where table or file know one.
+            tier: service tier that it is billed at.
 
         Returns:
             Dollars; ``None``: unknown.
@@ -76,19 +91,22 @@ class PriceBook:
             return Decimal(0)
         if usage is None:
             return None
-        rates = self._rates(billed, batch=batch)
+        rates = self._rates(billed, tier)
         return None if rates is None else rates.cost(usage)
 
-    def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
+    def worst(
+        self, model: str, *, input_tokens: int, output_tokens: int, tier: Tier = "standard"
+    ) -> Decimal:
         """Return the maximum cost of one call: an upper bound of :meth:`cost` for all usages within the bounds.
 
         It holds whichever buckets the tokens fall into, whichever step of a price their number chooses, and for prices
         that start, or hours that begin, while the call is under way (:data:`~posology.budget.prices.table.HORIZON`).
         Writing to a prompt cache counts only for models of unknown caching: no request asks the others to
-        (:attr:`~posology.llm.models.families.Capabilities.cache`).
+        (:attr:`~posology.llm.models.families.Capabilities.cache`). A call that is sent in the tier ``flex`` may be
+        billed at the standard price, so that is counted; one in ``batch`` is billed as such in any case.
 
         Raises:
-            UnpricedModel: a price that the call may be billed at is unknown.
+            UnpricedModel: a price that the call may be billed at is unknown; it names the tier.
             ValueError: a bound is negative.
         """
         if input_tokens < 0 or output_tokens < 0:
@@ -97,22 +115,25 @@ class PriceBook:
         if self._is_free(billed):
             return Decimal(0)
         most, writes = Decimal(0), capabilities(model).cache == "unknown"
-        for rates in self._possible(billed):
-            cost = (
-                None if rates is None else rates.worst(input_tokens, output_tokens, writes=writes)
-            )
-            if cost is None:
-                raise UnpricedModel(model=model)
-            most = max(most, cost)
+        for served in _SERVED[tier]:
+            for rates in self._possible(billed, served):
+                cost = (
+                    None
+                    if rates is None
+                    else rates.worst(input_tokens, output_tokens, writes=writes)
+                )
+                if cost is None:
+                    raise UnpricedModel(model=model, tier=served)
+                most = max(most, cost)
         return most
 
-    def check(self, model: str) -> None:
-        """Raise an error for a model with an unknown price, for input or output.
+    def check(self, model: str, tier: Tier = "standard") -> None:
+        """Raise an error for a model with an unknown price in a tier, for input or output.
 
         Raises:
             UnpricedModel: the price is unknown.
         """
-        self.worst(model, input_tokens=1, output_tokens=1)
+        self.worst(model, input_tokens=1, output_tokens=1, tier=tier)
 
     def free(self, model: str) -> bool:
         """Whether a model is free by declaration, and not billed as another."""
@@ -132,20 +153,35 @@ class PriceBook:
         provider, _, name = billed.partition(":")
         return self._find(provider, name)
 
-    def _rates(self, billed: str, *, batch: bool) -> Rates | None:
+    def _rates(self, billed: str, tier: Served) -> Rates | None:
         if own := self._own.models.get(billed):
-            return own.batch if batch else own.rates
+            return own.tiers.get(tier)
         listed = self._listed(billed)
-        return None if listed is None else listed.rates(self._clock(), batch=batch)
+        now = self._clock()
+        found = None if listed is None else listed.rates(now, tier)
+        if found is None and listed is not None and (share := _share(billed, tier)) is not None:
+            standard = listed.rates(now)
+            found = None if standard is None else standard.scaled(share)
+        return found
 
-    def _possible(self, billed: str) -> tuple[Rates | None, ...]:
+    def _possible(self, billed: str, tier: Served) -> tuple[Rates | None, ...]:
         if own := self._own.models.get(billed):
-            return (own.rates,)
+            return (own.tiers.get(tier),)
         listed = self._listed(billed)
         # a reservation is a promise: a price that another model of a similar name has is none
         if listed is None or not listed.bounding:
             return (None,)
-        return listed.possible(self._clock())
+        now = self._clock()
+        found = listed.possible(now, tier)
+        share = _share(billed, tier)
+        if None not in found or share is None:
+            return found
+        return tuple(None if one is None else one.scaled(share) for one in listed.possible(now))
+
+
+def _share(billed: str, tier: Served) -> Decimal | None:
+    """Return the published share of the standard price that a tier costs, for models whose tier the table lacks."""
+    return capabilities(billed).batch_share if tier == "batch" else None
 
 
 def listed_models() -> tuple[str, ...]:

@@ -9,16 +9,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from posology.budget.prices.rates import Rates, Step
 from posology.errors import BadPrices
+from posology.types import Served
 
 #: maximum dollars per million tokens
 _MOST = Decimal(10**6)
 _WRITTEN = re.compile(r"[0-9]{1,7}(\.[0-9]{1,12})?")
 _BUCKETS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
-_MODEL_KEYS = {*_BUCKETS, "batch", "tiers"}
+#: service tiers with a share of the standard price, and the highest share
+_SHARES: Mapping[Served, int] = MappingProxyType({"flex": 1, "batch": 1, "priority": 100})
+_MODEL_KEYS = {*_BUCKETS, *_SHARES, "tiers"}
 _TABLES: Mapping[str, set[str] | None] = {
     "models": None,
     "free": {"models", "providers"},
@@ -31,9 +35,8 @@ _TABLES: Mapping[str, set[str] | None] = {
 class Own:
     """Prices of one model in the file."""
 
-    rates: Rates
-    #: ``None``: the price of a batch is unknown
-    batch: Rates | None
+    #: by service tier; those of a missing one are unknown
+    tiers: Mapping[Served, Rates]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,15 +173,22 @@ class _Reader:
             said = said | {b: self.price(tier[b], (*at, b)) for b in _BUCKETS if b in tier}
             steps.append(_step(above, said))
         rates = Rates(steps=tuple(steps))
-        return Own(rates=rates, batch=self._batch(rates, entry.get("batch"), (*key, "batch")))
+        shares = {
+            name: self._share(entry[name], most, (*key, name))
+            for name, most in _SHARES.items()
+            if name in entry
+        }
+        scaled = {name: rates.scaled(share) for name, share in shares.items()}
+        return Own(tiers={"standard": rates, **scaled})
 
-    def _batch(self, rates: Rates, value: Any, key: tuple[str, ...]) -> Rates | None:
-        if value is None:
-            return None
-        factor = self.price(value, key)
-        if factor > 1:
-            raise self.bad('write the share of the price that is paid, such as "0.5"', key)
-        return rates.scaled(factor)
+    def _share(self, value: Any, most: int, key: tuple[str, ...]) -> Decimal:
+        share = self.price(value, key)
+        if share > most:
+            raise self.bad(
+                f'write the share of the standard price that is paid, such as "0.5"; at most {most}',
+                key,
+            )
+        return share
 
 
 def _step(above: int, said: Mapping[str, Decimal]) -> Step:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from posology.budget.prices.rates import Rates, Step
+from posology.types import Served
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
 
 #: A price that starts within this time may apply to a call that is sent now: no job lasts longer than a day.
 HORIZON = timedelta(days=2)
-#: the table's constraint values for a standard request
-_BATCH = {"processing": "batch"}
+#: the table's names of service tiers other than the standard one
+_TIERS: Mapping[Served, Mapping[str, str]] = MappingProxyType(
+    {
+        "flex": {"service_tier": "flex"},
+        "batch": {"processing": "batch"},
+        "priority": {"service_tier": "priority"},
+    }
+)
 #: models that use tools whose every use is billed: searches, and sessions of a computer
 _FEES = re.compile(r"search|deep-research|computer-use")
 #: what may follow the beginning of a model's id: the date of a release
@@ -37,40 +46,43 @@ class Listed:
     #: beside the tokens
     bounding: bool = True
 
-    def rates(self, now: datetime, *, batch: bool = False) -> Rates | None:
-        """Return the current prices, or those of a batch if the table has them; ``None``: unknown."""
-        if not batch:
-            return _rates(self.model.get_prices(now))
+    def rates(self, at: datetime, tier: Served = "standard") -> Rates | None:
+        """Return the prices of a service tier at a time in UTC; ``None``: unknown."""
+        if not self.model.prices:
+            return None
+        if tier == "standard":
+            return _rates(self.model.get_prices(at))
+        when = _TIERS.get(tier)
         known = any(
-            v.when == _BATCH and (v.constraint is None or v.constraint.active(now))
+            v.when == when and (v.constraint is None or v.constraint.active(at))
             for v in self.model.price_variants or ()
         )
-        return _rates(self.model.get_prices(now, _BATCH)) if known else None
+        return _rates(self.model.get_prices(at, when)) if known else None
 
-    def possible(self, now: datetime) -> tuple[Rates | None, ...]:
-        """Return all prices that may apply from now until :data:`HORIZON`.
+    def possible(self, now: datetime, tier: Served = "standard") -> tuple[Rates | None, ...]:
+        """Return all prices of a service tier that may apply from now until :data:`HORIZON`.
 
         Prices may start at a date or hold for some hours of the day; a call that is sent under one
         price may be settled under the next.
         """
+        return tuple({self.rates(at, tier): None for at in self._changes(now)})
+
+    def _changes(self, now: datetime) -> Iterator[datetime]:
+        """Return now, and the times until the horizon at which prices change."""
         from genai_prices.types import ModelPrice, StartDateConstraint
 
         prices = self.model.prices
-        if isinstance(prices, ModelPrice):
-            return (_rates(prices),)
-        found: list[Rates | None] = []
-        for conditional in reversed(prices):
-            when = conditional.constraint
-            if when is None:
-                return (*found, _rates(conditional.prices))
+        listed = () if isinstance(prices, ModelPrice) else prices
+        yield now
+        for when in (one.constraint for one in (*listed, *(self.model.price_variants or ()))):
             if isinstance(when, StartDateConstraint):
-                if when.active(now):
-                    return (*found, _rates(conditional.prices))
-                if not when.active(now + HORIZON):
-                    continue
-            found.append(_rates(conditional.prices))
-        # the table's own fallback
-        return (*found, _rates(prices[0].prices)) if prices else (None,)
+                start = datetime.combine(when.start_date, time(), UTC)
+                if now < start <= now + HORIZON:
+                    yield start
+            elif when is not None:
+                for clock in (when.start_time, when.end_time):
+                    for day in range((HORIZON + timedelta(days=1)).days):
+                        yield datetime.combine(now + timedelta(days=day), clock)
 
 
 def find(provider: str, name: str) -> Listed | None:

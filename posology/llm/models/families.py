@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final, Literal
@@ -57,6 +58,8 @@ class Capabilities:
     tiers: tuple[str, ...] = ("standard",)
     #: whether the provider's batch endpoint takes it
     batch: bool = False
+    #: published share of the standard price that a batch costs, where ``genai-prices`` has none; ``None``: see there
+    batch_share: Decimal | None = None
     #: names without their release, or whole, to the dates on which the provider switches them off
     retires: Mapping[str, date] = field(default_factory=dict)
     #: where this is from
@@ -123,6 +126,7 @@ def families() -> tuple[Capabilities, ...]:
 
 def _family(row: Mapping[str, Any]) -> Capabilities:
     lists = {name: tuple(row[name]) for name in ("efforts", "tiers") if name in row}
-    family = Capabilities(**{**row, **lists})
+    shares = {"batch_share": Decimal(row["batch_share"])} if "batch_share" in row else {}
+    family = Capabilities(**{**row, **lists, **shares})
     assert list(family.efforts) == [one for one in EFFORTS if one in family.efforts], family.match
     return family

@@ -17,6 +17,7 @@ from posology.budget.ledger.base import nano
 from posology.errors import BudgetExhausted, ModelNotAllowed
 from posology.store import keys
 from posology.testing.prices import FlatPrices
+from posology.types import Tier
 from tests.integration.jobs_store.helpers import BOUND, ERROR, MODEL, Bench, request
 from tests.integration.jobs_store.test_money import NOTHING, money
 
@@ -26,10 +27,14 @@ pytestmark = pytest.mark.anyio
 class Priced(FlatPrices):
     """The offline reader is free, and all else is not."""
 
-    def worst(self, model: str, *, input_tokens: int, output_tokens: int) -> Decimal:
+    def worst(
+        self, model: str, *, input_tokens: int, output_tokens: int, tier: Tier = "standard"
+    ) -> Decimal:
         if model.startswith("offline:"):
             return Decimal(0)
-        return super().worst(model, input_tokens=input_tokens, output_tokens=output_tokens)
+        return super().worst(
+            model, input_tokens=input_tokens, output_tokens=output_tokens, tier=tier
+        )
 
 
 def batches(bench: Bench) -> Batches:

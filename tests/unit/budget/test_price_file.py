@@ -28,7 +28,7 @@ def test_the_documented_example_is_read(tmp_path: Path) -> None:
     book = _load(tmp_path, page.split("```toml\n", 1)[1].split("```", 1)[0])
     assert book.cost("openai:my-model", Usage(input=10**5, output=10**5)) == Decimal("0.35")
     assert book.cost("openai:my-model", WHOLE) == Decimal("5.5")
-    assert book.cost("openai:my-model", Usage(input=10**5), batch=True) == Decimal("0.025")
+    assert book.cost("openai:my-model", Usage(input=10**5), "batch") == Decimal("0.025")
     assert book.free("openai:qwen3-8b")
     assert book.cost("offline:extractive", WHOLE) == packaged().cost("openai:gpt-6-luna", WHOLE)
     assert book.strict == {"openai:my-model"}
@@ -39,7 +39,20 @@ def test_own_prices_come_before_the_table(tmp_path: Path) -> None:
     assert book.cost("openai:gpt-4o-mini", WHOLE) == Decimal("2.3")
     assert book.cost("openai:gpt-4o", WHOLE) == packaged().cost("openai:gpt-4o", WHOLE)
     # unlike the packaged price, its own says nothing of a batch
-    assert book.cost("openai:gpt-4o-mini", WHOLE, batch=True) is None
+    assert book.cost("openai:gpt-4o-mini", WHOLE, "batch") is None
+
+
+def test_tiers_are_shares_of_the_standard_price(tmp_path: Path) -> None:
+    book = _load(
+        tmp_path,
+        '[models."openai:x"]\ninput = 2\noutput = 4\nflex = "0.5"\nbatch = "0.25"\npriority = "1.75"\n',
+    )
+    costs = [book.cost("openai:x", WHOLE, tier) for tier in ("flex", "batch", "priority")]
+    assert costs == [Decimal(3), Decimal("1.5"), Decimal("10.5")]
+    assert book.cost("openai:x", WHOLE, "unknown") is None
+    standard = book.worst("openai:x", input_tokens=10, output_tokens=10)
+    assert book.worst("openai:x", input_tokens=10, output_tokens=10, tier="flex") == standard
+    assert book.worst("openai:x", input_tokens=10, output_tokens=10, tier="batch") == standard / 4
 
 
 def test_the_version_tells_files_apart(tmp_path: Path) -> None:
@@ -131,6 +144,8 @@ def test_a_shadowed_model_is_billed_as_another(tmp_path: Path) -> None:
         ('[models."openai:x"]\ninput = "$1"', 'models."openai:x".input'),
         ('[models."openai:x"]\ninput = 1\nout = 1', 'models."openai:x".out'),
         ('[models."openai:x"]\ninput = 1\nbatch = 2', 'models."openai:x".batch'),
+        ('[models."openai:x"]\ninput = 1\nflex = "1.1"', 'models."openai:x".flex'),
+        ('[models."openai:x"]\ninput = 1\npriority = 101', 'models."openai:x".priority'),
         ('[models."openai:x"]\ninput = 1\ntiers = 2', 'models."openai:x".tiers'),
         (
             '[models."openai:x"]\ninput = 1\ntiers = [{above = "1"}]',
@@ -224,14 +239,7 @@ def test_the_worst_case_bounds_every_usage_under_any_prices(
     book = _load(tmp_path, text)
     cost = book.cost("openai:x", usage)
     assert cost is not None
-    bounds = {
-        "input_tokens": usage.total_input + more,
-        "output_tokens": usage.total_output + longer,
-    }
-    worst = book.worst("openai:x", **bounds)
+    read, said = usage.total_input + more, usage.total_output + longer
+    worst = book.worst("openai:x", input_tokens=read, output_tokens=said)
     assert cost <= worst
-    assert worst <= book.worst(
-        "openai:x",
-        input_tokens=bounds["input_tokens"] + 1,
-        output_tokens=bounds["output_tokens"] + 1,
-    )
+    assert worst <= book.worst("openai:x", input_tokens=read + 1, output_tokens=said + 1)

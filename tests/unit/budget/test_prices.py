@@ -259,15 +259,48 @@ def test_what_is_free_needs_no_price() -> None:
 
 def test_batches_cost_what_the_table_says_and_nobody_guesses() -> None:
     usage = Usage(input=MILLION, output=MILLION)
-    known = [n for n in priced() if BOOK.cost(n, usage, batch=True) is not None]
+    known = [n for n in priced() if BOOK.cost(n, usage, "batch") is not None]
     assert any(n.startswith("openai:") for n in known)
     assert any(n.startswith("anthropic:") for n in known)
     for model in known:
-        standard, batch = BOOK.cost(model, usage), BOOK.cost(model, usage, batch=True)
+        standard, batch = BOOK.cost(model, usage), BOOK.cost(model, usage, "batch")
         assert standard is not None
         assert batch is not None
         assert batch <= standard
-    assert BOOK.cost("openai:text-embedding-ada-002", Usage(input=1), batch=True) is None
+    assert BOOK.cost("openai:text-embedding-ada-002", Usage(input=1), "batch") is None
+
+
+def test_a_tier_without_a_price_is_refused_by_name() -> None:
+    for tier in ("flex", "batch"):
+        with pytest.raises(UnpricedModel) as refused:
+            BOOK.check("anthropic:claude-opus-4-1", tier)
+        assert refused.value.tier == tier
+        assert tier in str(refused.value)
+    assert BOOK.rates("anthropic:claude-opus-4-1", "batch") is None
+    assert BOOK.cost("openai:gpt-6-luna", Usage(input=1), "unknown") is None
+
+
+def test_flex_is_reserved_at_the_standard_price_and_batch_at_its_own() -> None:
+    model, size = "openai:gpt-6-luna", {"input_tokens": 1_000, "output_tokens": 100}
+    standard, flex, batch = (
+        BOOK.worst(model, **size, tier=tier) for tier in ("standard", "flex", "batch")
+    )
+    assert flex == standard
+    assert batch == standard / 2
+    usage = Usage(input=1_000, output=100)
+    assert BOOK.cost(model, usage, "flex") == standard / 2
+    assert BOOK.cost(model, usage, "priority") == 2 * standard
+
+
+def test_embeddings_have_the_published_batch_price() -> None:
+    usage = Usage(input=MILLION)
+    for model in ("openai:text-embedding-3-small", "openai:text-embedding-3-large"):
+        standard = BOOK.cost(model, usage)
+        assert standard is not None
+        assert BOOK.cost(model, usage, "batch") == standard / 2
+        assert (
+            BOOK.worst(model, input_tokens=MILLION, output_tokens=0, tier="batch") == standard / 2
+        )
 
 
 def _listed(*prices: ConditionalPrice, variants: list[PriceVariant] | None = None) -> Listed:
@@ -307,6 +340,14 @@ def test_the_worst_case_holds_when_the_dear_hours_begin() -> None:
     for hour in (0, 2, 12):
         now = datetime(2026, 1, 1, hour, tzinfo=UTC)
         assert _possible(listed, now) == {Decimal(1), Decimal(3)}
+    half = PriceVariant(
+        when={"processing": "batch"}, prices=ModelPrice(input_mtok=Decimal("1.5")), constraint=dear
+    )
+    batch = _listed(_at("1"), variants=[half]).possible(
+        datetime(2026, 1, 1, 12, tzinfo=UTC), "batch"
+    )
+    assert None in batch  # outside of its hours a batch has no price
+    assert len(batch) == 2
     assert _possible(_listed(_at("5", dear)), datetime(2026, 1, 1, tzinfo=UTC)) == {Decimal(5)}
     assert _listed().possible(datetime(2026, 1, 1, tzinfo=UTC)) == (None,)
 

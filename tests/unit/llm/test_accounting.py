@@ -90,6 +90,7 @@ async def test_a_success_is_accounted_for(make_call: MakeCall) -> None:
             max_tokens=200,
             reserved=Decimal("2.53"),
             prices="flat",
+            served="standard",
         ),
     )
 

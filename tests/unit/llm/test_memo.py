@@ -105,6 +105,11 @@ def test_a_key_covers_all_that_is_sent(make_call: MakeCall) -> None:
     assert len(call_key(call)) == 32
 
 
+def test_a_key_is_the_same_in_every_tier(make_call: MakeCall) -> None:
+    call = make_call()
+    assert {call_key(replace(call, tier=tier)) for tier in ("flex", "batch")} == {call_key(call)}
+
+
 def test_messages_cannot_pose_as_each_other(make_call: MakeCall) -> None:
     def of(*contents: str) -> str:
         messages = tuple(Message(role=Role.USER, content=c) for c in contents)
