@@ -19,7 +19,6 @@ from structlog.contextvars import bound_contextvars
 
 from orchestrator.logs.events import note, note_refusal
 from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
-from orchestrator.question.embedding import Spend
 from orchestrator.question.machine import Concluded, Escalating, Partitioned, State, begin, reduced
 from orchestrator.question.report import (
     answer_output,
@@ -31,7 +30,6 @@ from orchestrator.question.report import (
 )
 from orchestrator.question.request import JobRequest
 from posology.budget.ledger.redis import RedisLedger
-from posology.budget.tenants.meter import Meters
 from posology.errors import (
     DeadlineExceeded,
     DeviceUnavailable,
@@ -50,19 +48,17 @@ from posology.errors import (
     VersionGone,
 )
 from posology.llm.accounting import Account
-from posology.llm.calls import Caller
 from posology.turns import Occupied, taking
 from posology.types import Decision, Extract, Extraction, Failure, Reduction
 from strategies.briefcontext.strategy import extract, reduce
 from workers.engine import fairness
 from workers.engine.claims import WorkStore
-from workers.engine.journal import JobJournal
+from workers.engine.spending import Spending
 from workers.engine.units import DECISION, DRAFT, PARTITION, ClaimedUnit, Draft, Unit
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.question.pipeline import Pipeline
-    from posology.seams import Complete
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +66,6 @@ logger = logging.getLogger(__name__)
 RETURNS = 4
 #: seconds for cancelled units to be requeued
 _REQUEUE_TIMEOUT = 20.0
-#: seconds for which a unit that waits for budget keeps its place in the worker
-PATIENCE = 10.0
 #: errors of this worker only: another may have what is missing
 _NOT_HERE = (
     IndexFault, DeviceUnavailable, EmbedderUnavailable, ModelUnavailable, ScorerUnavailable,
@@ -101,11 +95,10 @@ class Runner:
         keep: float = 2.0,
     ) -> None:
         self._work = work
-        self._connections = connections
         self._pipeline = pipeline
         self._keep = keep
-        self._meters = Meters(work.store.redis, work.store.url)
         self._claimed: dict[ClaimedUnit, anyio.CancelScope] = {}
+        self._spending = Spending(work, connections, claimed=lambda: len(self._claimed))
         #: units in work, including claims under way and units that are being requeued
         self._busy = 0
         self._idle = anyio.Event()
@@ -281,13 +274,16 @@ class Runner:
     async def _answer(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
         started = anyio.current_time()
         request = _request(claimed).as_settled()
-        complete, account = self._complete(claimed, request.model)
+        complete, account = self._spending.complete(claimed, request), Account()
         pipeline, remaining = await self._pipeline(), self._remaining(claimed)
         # a recorded decision stands regardless of the remaining budget: its calls are replayed, and paid for once
         recorded, then = _decided(claimed)
         try:
             prepared = await pipeline.prepare(
-                request, remaining=remaining, decided=recorded, spend=self._spend(claimed)
+                request,
+                remaining=remaining,
+                decided=recorded,
+                spend=self._spending.embedding(claimed),
             )
         except HeadroomReserved as error:
             await fairness.park(self._work, claimed, error, undecided=True)
@@ -350,7 +346,7 @@ class Runner:
         )
         extraction = late
         with anyio.move_on_after(claimed.left - kept):
-            extraction = await extract(asked, self._complete(claimed, asked.model)[0])
+            extraction = await extract(asked, self._spending.complete(claimed, request))
         return await self._work.extracted(claimed, extraction)
 
     async def _reduce(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:
@@ -366,7 +362,7 @@ class Runner:
                 max_tokens=request.max_tokens,
                 effort=request.effort,
             ),
-            self._complete(claimed, request.model)[0],
+            self._spending.complete(claimed, request),
         )
         assert claimed.decision is not None
         assert claimed.draft is not None
@@ -396,29 +392,6 @@ class Runner:
             return remaining_budget(await ledger.balances(unit.job))
 
         return look
-
-    def _spend(self, claimed: ClaimedUnit) -> Spend:
-        """Return what pays for the question's vector: the job, as for every other call."""
-        return Spend(
-            tenant=claimed.unit.tenant, complete=lambda model: self._complete(claimed, model)[0]
-        )
-
-    def _complete(self, claimed: ClaimedUnit, model: str) -> tuple[Complete, Account]:
-        journal, unit = JobJournal(self._work, claimed), claimed.unit
-        complete = self._connections.complete(
-            model,
-            journal,
-            Caller(
-                recall=journal.recall,
-                meter=self._meters.of(unit.tenant),
-                owner=f"{unit.job}|{unit.name}",
-                wait_timeout=PATIENCE,
-                # as take.lua computes it, for this process
-                max_waiters=max(fairness.WAITERS, len(self._claimed) // 4),
-                sleep=claimed.sleep,
-            ),
-        )
-        return complete, Account()
 
 
 def _known(ids: Mapping[str, str | None]) -> dict[str, str]:
