@@ -84,10 +84,15 @@ class AnthropicAdapter(SdkAdapter):
 
     async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
         """Send one call; see :class:`~posology.seams.Send`."""
-        reply = await self._send(call, "/v1/messages", self._message(call), attempt_id)
-        return self._answer(reply, call)
+        reply = await self._send(call, "/v1/messages", self.body(call), attempt_id)
+        return self.read(reply, call.model)
 
-    def _message(self, call: Call) -> dict[str, Any]:
+    def body(self, call: Call) -> dict[str, Any]:
+        """Return the body of a call's request.
+
+        Raises:
+            UnknownModel: the model is of another provider.
+        """
         body: dict[str, Any] = {
             "model": self._name(call.model),
             "messages": [
@@ -117,18 +122,23 @@ class AnthropicAdapter(SdkAdapter):
             body["output_config"] = config
         return body
 
-    def _answer(self, reply: Reply, call: Call) -> Completion:
+    def read(self, reply: Reply, model: str) -> Completion:
+        """Return the completion of a reply.
+
+        Raises:
+            MalformedReply: the reply is not one of the provider's.
+        """
         usage = usage_of(reply.body)
         blocks = reply.body.get("content")
         if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-            raise self._malformed(
-                "it has no content", model=call.model, request_id=reply.request_id, usage=usage
+            raise self.malformed(
+                "it has no content", model=model, request_id=reply.request_id, usage=usage
             )
         texts = [block.get("text") for block in blocks if block.get("type") == "text"]
         if not all(isinstance(text, str) for text in texts):
-            raise self._malformed(
+            raise self.malformed(
                 "its content is not text",
-                model=call.model,
+                model=model,
                 request_id=reply.request_id,
                 usage=usage,
             )
@@ -136,7 +146,7 @@ class AnthropicAdapter(SdkAdapter):
         text = "".join(texts)
         if finish is Finish.FILTERED and not text:
             text = str(section(reply.body, "stop_details").get("explanation") or "")
-        return self._completion(reply, call, text=text, usage=usage, finish=finish)
+        return self._completion(reply, model, text=text, usage=usage, finish=finish)
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)

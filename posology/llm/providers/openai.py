@@ -101,11 +101,24 @@ class OpenAIAdapter(SdkAdapter):
 
         The text of the reply to an ``EMBED`` call is its vectors, see :mod:`posology.llm.providers.vectors`.
         """
-        embeds = call.stage is Stage.EMBED
-        path = "/embeddings" if embeds else "/chat/completions"
-        body = self._embedding(call) if embeds else self._chat(call)
-        reply = await self._send(call, path, body, attempt_id)
-        return self._vectors(reply, call) if embeds else self._answer(reply, call)
+        reply = await self._send(call, self.path(call), self.body(call), attempt_id)
+        if call.stage is Stage.EMBED:
+            return self.read_vectors(
+                reply, call.model, texts=len(call.messages), dimensions=call.dimensions
+            )
+        return self.read(reply, call.model)
+
+    def path(self, call: Call) -> str:
+        """Return the path of a call's request, below the base URL."""
+        return "/embeddings" if call.stage is Stage.EMBED else "/chat/completions"
+
+    def body(self, call: Call) -> dict[str, Any]:
+        """Return the body of a call's request.
+
+        Raises:
+            UnknownModel: the model is of another provider.
+        """
+        return self._embedding(call) if call.stage is Stage.EMBED else self._chat(call)
 
     def _chat(self, call: Call) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -134,17 +147,35 @@ class OpenAIAdapter(SdkAdapter):
             body["dimensions"] = call.dimensions
         return body
 
-    def _vectors(self, reply: Reply, call: Call) -> Completion:
+    def read_vectors(
+        self, reply: Reply, model: str, *, texts: int | None = None, dimensions: int | None = None
+    ) -> Completion:
+        """Return the completion of a reply with vectors.
+
+        Args:
+            reply: with one vector for each text.
+            model: ``provider:name``.
+            texts: number of texts sent; ``None``: any.
+            dimensions: requested length of a vector; ``None``: any.
+
+        Raises:
+            MalformedReply: the reply has other vectors.
+        """
         usage = embedding_usage(reply.body)
         try:
-            vectors = read_vectors(reply.body, texts=len(call.messages), dimensions=call.dimensions)
+            vectors = read_vectors(reply.body, texts=texts, dimensions=dimensions)
         except BadVectors as error:
-            raise self._malformed(
-                str(error), model=call.model, request_id=reply.request_id, usage=usage
+            raise self.malformed(
+                str(error), model=model, request_id=reply.request_id, usage=usage
             ) from None
-        return self._completion(reply, call, text=pack(vectors), usage=usage, finish=Finish.STOP)
+        return self._completion(reply, model, text=pack(vectors), usage=usage, finish=Finish.STOP)
 
-    def _answer(self, reply: Reply, call: Call) -> Completion:
+    def read(self, reply: Reply, model: str) -> Completion:
+        """Return the completion of a reply in words.
+
+        Raises:
+            MalformedReply: the reply is not one of the provider's.
+        """
         usage = usage_of(reply.body)
         choices = reply.body.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
@@ -160,12 +191,12 @@ class OpenAIAdapter(SdkAdapter):
             finish = _FINISH.get(str(choice.get("finish_reason")), Finish.OTHER)
             return self._completion(
                 reply,
-                call,
+                model,
                 text=str(refusal) if refused else content or "",
                 usage=usage,
                 finish=Finish.FILTERED if refused else finish,
             )
-        raise self._malformed(reason, model=call.model, request_id=reply.request_id, usage=usage)
+        raise self.malformed(reason, model=model, request_id=reply.request_id, usage=usage)
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)

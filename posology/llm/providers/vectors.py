@@ -45,13 +45,13 @@ def unpack(text: str) -> NDArray[np.float32]:
 
 
 def read_vectors(
-    body: Mapping[str, Any], *, texts: int, dimensions: int | None
+    body: Mapping[str, Any], *, texts: int | None, dimensions: int | None
 ) -> NDArray[np.float32]:
     """Return the vectors of a reply in OpenAI's format, in the order of the texts, shape ``(texts, dim)``.
 
     Args:
         body: of the reply.
-        texts: number of texts sent.
+        texts: number of texts sent; ``None``: as many as there are vectors, at least one.
         dimensions: requested length; ``None``: any, the same for all.
 
     Raises:
@@ -60,6 +60,8 @@ def read_vectors(
     import numpy as np
 
     data = body.get("data")
+    if texts is None:
+        texts = max(1, len(data)) if isinstance(data, list) else 1
     if not isinstance(data, list) or len(data) != texts:
         found = len(data) if isinstance(data, list) else "no list of"
         raise BadVectors(f"it has {found} vectors for {texts} texts")

@@ -6,9 +6,9 @@ import functools
 import json
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -33,6 +33,8 @@ MAX_CONNECT = 10.0
 MAX_SCHEMAS = 256
 #: header with our id of an attempt; OpenAI logs it, and others ignore it
 ATTEMPT_HEADER = "X-Client-Request-Id"
+#: methods of HTTP
+Method = Literal["get", "post", "delete"]
 #: errors that an HTTP library may raise although its SDK wraps most of them
 TRANSPORT_ERRORS: tuple[type[Exception], ...] = (
     httpx2.HTTPError,
@@ -52,8 +54,8 @@ class Reply:
 
     body: Mapping[str, Any]
     request_id: str | None
-    #: seconds from sending to the last byte
-    latency: float
+    #: seconds from sending to the last byte; ``None``: it was read from a file
+    latency: float | None
 
 
 class SdkAdapter:
@@ -109,6 +111,11 @@ class SdkAdapter:
         if self._owned is not None:
             await self._owned.aclose()
 
+    @property
+    def provider(self) -> str:
+        """Name of the provider."""
+        return self._vendor.provider
+
     def _name(self, model: str) -> str:
         """Return the model's name as the provider knows it.
 
@@ -125,7 +132,7 @@ class SdkAdapter:
     async def _send(
         self, call: Call, path: str, body: Mapping[str, Any], attempt_id: str | None
     ) -> Reply:
-        """Make one request and read its body.
+        """Send one call and read the body of its reply.
 
         The request does not go through the SDK's methods for messages: they walk every message and schema, and
         Anthropic's has no temperature any more and insists on streaming when the time-out is long. The time limit
@@ -137,22 +144,87 @@ class SdkAdapter:
                 request, and with it the key.
             ConfigurationError: the request may not leave this machine.
         """
+        return await self.request(
+            "post",
+            path,
+            model=call.model,
+            seconds=self._timeout + generation(call, self._floor),
+            headers={} if attempt_id is None else {ATTEMPT_HEADER: attempt_id},
+            body=body,
+        )
+
+    async def request(self, method: Method, path: str, *, model: str, **content: Any) -> Reply:
+        """Make one request and read its body.
+
+        Args:
+            method: of HTTP.
+            path: below the base URL.
+            model: for messages.
+            content: ``seconds``, the limit of the whole request, ``headers``, and what the SDK's method takes.
+
+        Raises:
+            ProviderError: see :meth:`_send`.
+            ConfigurationError: the request may not leave this machine.
+        """
+        started = time.perf_counter()
+        response = await self._respond(method, path, model=model, **content)
+        request_id: str | None = response.headers.get(self._vendor.id_header)
+        return Reply(
+            body=self._json(response, model, request_id),
+            request_id=request_id,
+            latency=time.perf_counter() - started,
+        )
+
+    async def lines(self, path: str, *, model: str) -> AsyncIterator[bytes]:
+        """Read the lines of a file, without their ends, and skip empty ones.
+
+        Only a line feed ends a line: strings in JSON may contain other separators.
+
+        Raises:
+            ProviderError: see :meth:`_send`; the last line may be missing, or cut.
+            ConfigurationError: the request may not leave this machine.
+        """
+        response = await self._respond("get", path, model=model, stream=True)
+        failure: ProviderError | None = None
+        rest = b""
+        try:
+            async for piece in response.aiter_bytes():
+                *whole, rest = (rest + piece).split(b"\n")
+                for line in filter(None, whole):
+                    yield line
+        except (self._vendor.error, *TRANSPORT_ERRORS) as error:
+            failure = self._vendor.translate(error, model, secret=self._key)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
+        if failure is not None:
+            raise failure
+        if rest:
+            yield rest
+
+    async def _respond(
+        self,
+        method: Method,
+        path: str,
+        *,
+        model: str,
+        seconds: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        **content: Any,
+    ) -> httpx2.Response:
         switch.check(self._base_url)
-        model, provider = call.model, self._vendor.provider
-        timeout = self._timeout + generation(call, self._floor)
+        provider = self._vendor.provider
+        timeout = seconds or self._timeout
         expected: tuple[type[Exception], ...] = (self._vendor.error, *TRANSPORT_ERRORS)
-        headers = {} if attempt_id is None else {ATTEMPT_HEADER: attempt_id}
-        options: dict[str, Any] = {"headers": headers}
+        options: dict[str, Any] = {"headers": headers or {}}
         if timeout != self._timeout:
             options["timeout"] = timeouts(timeout)
         failure: ProviderError | None = None
         response: httpx2.Response | None = None
-        started = time.perf_counter()
+        send = getattr(self._sdk, method)
         with anyio.move_on_after(timeout) as scope:
             try:
-                response = await self._sdk.post(
-                    path, cast_to=httpx2.Response, body=body, options=options
-                )
+                response = await send(path, cast_to=httpx2.Response, options=options, **content)
             except expected as error:
                 failure = self._vendor.translate(error, model, secret=self._key)
         if scope.cancelled_caught:
@@ -165,27 +237,22 @@ class SdkAdapter:
         if failure is not None:
             raise failure
         assert response is not None
-        request_id: str | None = response.headers.get(self._vendor.id_header)
-        return Reply(
-            body=self._json(response, model, request_id),
-            request_id=request_id,
-            latency=time.perf_counter() - started,
-        )
+        return response
 
     def _completion(
-        self, reply: Reply, call: Call, *, text: str, usage: Usage | None, finish: Finish
+        self, reply: Reply, model: str, *, text: str, usage: Usage | None, finish: Finish
     ) -> Completion:
         served = reply.body.get("model")
         return Completion(
             text=text,
             usage=usage,
             finish=finish,
-            served_model=served if isinstance(served, str) else self._name(call.model),
+            served_model=served if isinstance(served, str) else self._name(model),
             request_id=reply.request_id,
             latency=reply.latency,
         )
 
-    def _malformed(
+    def malformed(
         self, reason: str, *, model: str, request_id: str | None, usage: Usage | None = None
     ) -> MalformedReply:
         """Return the error for a reply that is not in the provider's own format."""
@@ -205,7 +272,7 @@ class SdkAdapter:
         except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
-            raise self._malformed(
+            raise self.malformed(
                 "its body is not a JSON object", model=model, request_id=request_id
             )
         return body
