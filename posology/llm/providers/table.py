@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from posology.seams import Send
 
 if TYPE_CHECKING:
+    from posology.llm.providers.anthropic import AnthropicAdapter
+    from posology.llm.providers.openai import OpenAIAdapter
     from posology.seams.batches import BatchEndpoint
 
 #: tokens of the instructions that a provider adds for a structured reply, where it publishes no figure;
@@ -79,7 +81,7 @@ class Provider:
         return tuple(f"{self.name}:{model}" for model in self.models or ("NAME",))
 
 
-def _anthropic(options: ProviderOptions) -> Adapter:
+def _anthropic(options: ProviderOptions) -> AnthropicAdapter:
     from posology.llm.providers.anthropic import AnthropicAdapter
 
     return AnthropicAdapter(
@@ -91,7 +93,7 @@ def _anthropic(options: ProviderOptions) -> Adapter:
     )
 
 
-def _openai(options: ProviderOptions) -> Adapter:
+def _openai(options: ProviderOptions) -> OpenAIAdapter:
     from posology.llm.providers.openai import OpenAIAdapter
 
     return OpenAIAdapter(
@@ -104,11 +106,24 @@ def _openai(options: ProviderOptions) -> Adapter:
     )
 
 
+def _anthropic_batches(options: ProviderOptions) -> BatchEndpoint:
+    from posology.llm.providers.anthropic_batches import AnthropicBatches
+
+    return AnthropicBatches(_anthropic(options))
+
+
+def _openai_batches(options: ProviderOptions) -> BatchEndpoint:
+    from posology.llm.providers.openai_batches import OpenAIBatches
+
+    return OpenAIBatches(_openai(options))
+
+
 _ROWS = (
     Provider(
         name="openai",
         title="OpenAI, or of a server with OpenAI's API",
         connect=_openai,
+        batches=_openai_batches,
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
         # a heading
@@ -118,6 +133,7 @@ _ROWS = (
         name="anthropic",
         title="Anthropic",
         connect=_anthropic,
+        batches=_anthropic_batches,
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
     ),

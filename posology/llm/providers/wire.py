@@ -6,7 +6,7 @@ import functools
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ from posology.errors import (
 )
 from posology.llm import switch
 from posology.llm.pace import generation
-from posology.llm.providers.translation import Vendor
+from posology.llm.providers.translation import Vendor, from_response
 from posology.types import Call, Completion, Finish, Usage
 
 #: maximum seconds to connect
@@ -175,7 +175,7 @@ class SdkAdapter:
             latency=time.perf_counter() - started,
         )
 
-    async def lines(self, path: str, *, model: str) -> AsyncIterator[bytes]:
+    async def lines(self, path: str, *, model: str) -> AsyncGenerator[bytes]:
         """Read the lines of a file, without their ends, and skip empty ones.
 
         Only a line feed ends a line: strings in JSON may contain other separators.
@@ -250,6 +250,20 @@ class SdkAdapter:
             served_model=served if isinstance(served, str) else self._name(model),
             request_id=reply.request_id,
             latency=reply.latency,
+        )
+
+    def failure(
+        self, status: int, body: object, *, model: str, request_id: str | None = None
+    ) -> ProviderError:
+        """Return the error of a request that was refused with a status and a body."""
+        return from_response(
+            provider=self._vendor.provider,
+            model=model,
+            status=status,
+            headers={},
+            body=body,
+            request_id=request_id,
+            secret=self._key,
         )
 
     def malformed(

@@ -1,0 +1,193 @@
+"""Anthropic's batches of messages."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from typing import Any, ClassVar
+
+from posology.errors import ProviderError
+from posology.llm.providers.anthropic import AnthropicAdapter, usage_of
+from posology.llm.providers.batches import SKEW, SLOW, BadRow, Ended, SdkBatches, part, with_usage
+from posology.llm.providers.fields import count, section
+from posology.llm.providers.wire import Reply
+from posology.seams.batches import (
+    BatchFate,
+    BatchFound,
+    BatchLimits,
+    BatchLine,
+    BatchResult,
+    BatchStatus,
+)
+from posology.types import Call, Usage
+
+_PATH = "/v1/messages/batches"
+_PAGE = 100
+_FATES = {"expired": BatchFate.EXPIRED, "canceled": BatchFate.CANCELLED}
+#: HTTP status that goes with a type of error
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+
+
+class AnthropicBatches(SdkBatches):
+    """A :class:`~posology.seams.batches.BatchEndpoint` over Anthropic's API.
+
+    A batch cannot be labelled: whose it is shows in the ids of its results alone.
+
+    Args:
+        adapter: writes the requests, reads the replies, and is closed by this object.
+        clock: POSIX seconds.
+    """
+
+    limits: ClassVar[BatchLimits] = BatchLimits(lines=100_000, bytes=256_000_000)
+
+    def __init__(
+        self, adapter: AnthropicAdapter, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        super().__init__(adapter, clock=clock)
+        self._adapter = adapter
+
+    async def create(self, lines: Mapping[str, BatchLine], *, label: str) -> str:
+        """Create a batch of the lines."""
+        one = self._checked(lines, label)
+        requests = ",".join(
+            f'{{"custom_id":"{attempt}","params":{line.body}}}' for attempt, line in lines.items()
+        )
+        content = f'{{"requests":[{requests}]}}'.encode()
+        reply = await self._http.request(
+            "post", _PATH, model=one.model, seconds=SLOW, content=content
+        )
+        return self._id(reply, one.model)
+
+    async def find(
+        self,
+        label: str,
+        *,
+        model: str,
+        ids: Collection[str],
+        since: datetime,
+        known: Collection[str],
+    ) -> BatchFound:
+        """Look for a batch with results of our ids."""
+        del label
+        unsure = False
+        oldest = since.timestamp() - SKEW
+        async for batch in self._listed(f"{_PATH}?limit={_PAGE}", cursor="after_id", model=model):
+            created = _time(batch.get("created_at"))
+            if created is not None and created.timestamp() < oldest:
+                break
+            if batch["id"] in known or sum(_counts(batch).values()) != len(ids):
+                continue
+            if batch.get("processing_status") != "ended":
+                unsure = True
+                continue
+            mine = await self._holds(batch, model, ids)
+            if mine:
+                return BatchFound(batch=batch["id"], sure=True)
+            unsure = unsure or mine is None
+        return BatchFound(batch=None, sure=False) if unsure else self._none(since)
+
+    async def status(self, batch: str, *, model: str) -> BatchStatus:
+        """Return the state of a batch."""
+        body = await self._batch(batch, model)
+        counts = _counts(body)
+        return BatchStatus(
+            ended=body.get("processing_status") == "ended",
+            cancelling=body.get("cancel_initiated_at") is not None,
+            succeeded=counts["succeeded"],
+            failed=counts["errored"] + counts["expired"] + counts["canceled"],
+            expires=_time(body.get("expires_at")),
+        )
+
+    async def cancel(self, batch: str, *, model: str) -> None:
+        """Ask the provider to stop."""
+        path = f"{_PATH}/{part(batch)}/cancel"
+        await self._cancel(path, batch, model)
+
+    async def discard(self, batch: str, *, model: str) -> None:
+        """Delete a batch with its questions and replies."""
+        await self._delete(f"{_PATH}/{part(batch)}", model)
+
+    def _request(self, call: Call) -> tuple[str, Mapping[str, Any]]:
+        return "/v1/messages", self._adapter.body(call)
+
+    async def _ended(self, batch: str, model: str) -> Ended:
+        body = await self._batch(batch, model)
+        if body.get("processing_status") != "ended":
+            raise self._not_ended(batch, model)
+        counts = _counts(body)
+        rest = next((fate for name, fate in _FATES.items() if counts[name]), None)
+        return Ended(
+            files=(f"{_PATH}/{part(batch)}/results",),
+            path="/v1/messages",
+            succeeded=counts["succeeded"],
+            rest=rest,
+        )
+
+    def _result(self, row: Mapping[str, Any], model: str, ended: Ended) -> BatchResult:
+        del ended
+        one, result = row.get("custom_id"), section(row, "result")
+        if not isinstance(one, str):
+            raise BadRow
+        match result.get("type"):
+            case "succeeded":
+                reply = Reply(body=section(result, "message"), request_id=None, latency=None)
+                return self._answered(one, lambda: self._adapter.read(reply, model))
+            case "errored":
+                return BatchResult(
+                    id=one,
+                    fate=BatchFate.ERRORED,
+                    error=self._failure(section(result, "error"), model),
+                )
+            case "expired" | "canceled" as fate:
+                return self.unanswered(one, _FATES[fate], model)
+        raise BadRow
+
+    def _failure(self, body: Mapping[str, Any], model: str) -> ProviderError:
+        """Return the error of a line that failed: it is not billed, unless it has usage."""
+        code = _STATUS.get(str(section(body, "error").get("type")), 500)
+        failure = self._http.failure(code, body, model=model, request_id=body.get("request_id"))
+        return with_usage(failure, usage_of(body) if "usage" in body else Usage())
+
+    async def _holds(
+        self, batch: Mapping[str, Any], model: str, ids: Collection[str]
+    ) -> bool | None:
+        """Return whether a batch holds results of our ids; ``None``: its results cannot be read."""
+        try:
+            async with contextlib.aclosing(
+                self._rows(f"{_PATH}/{part(batch['id'])}/results", model)
+            ) as rows:
+                async for row in rows:
+                    if isinstance(row.get("custom_id"), str):
+                        return row["custom_id"] in ids
+        except ProviderError:
+            return None
+        return None
+
+    async def _batch(self, batch: str, model: str) -> Mapping[str, Any]:
+        return (await self._http.request("get", f"{_PATH}/{part(batch)}", model=model)).body
+
+
+def _counts(batch: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of lines by state."""
+    counts = section(batch, "request_counts")
+    names = ("processing", "succeeded", "errored", "canceled", "expired")
+    return {name: count(counts.get(name)) or 0 for name in names}
+
+
+def _time(value: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
