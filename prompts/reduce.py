@@ -73,7 +73,7 @@ def render_reduce(
         findings: of all partitions.
         unread: partitions that could not be read; only that is rendered.
     """
-    fenced = enclose([_body(finding) for finding in findings], LETTER, question=query.text)
+    fenced = enclose([render_finding(finding) for finding in findings], LETTER, question=query.text)
     return render(
         "reduce",
         question=query.text,
@@ -103,7 +103,8 @@ def reduce_schema(choices: tuple[str, ...], findings: int) -> type[ReduceReply]:
     return narrowed(ReduceReply, **verdict(choices), evidence=labels, claims=items(claim, CLAIMS))
 
 
-def _body(finding: Sourced) -> str:
+def render_finding(finding: Sourced) -> str:
+    """Render one finding, without its fences."""
     passage = finding.passage
     return "\n".join(
         [

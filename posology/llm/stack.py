@@ -9,6 +9,7 @@ from posology.llm.admission import Headroom, Limiter, RateLimit
 from posology.llm.calls import Attempting, Caller
 from posology.llm.memo import Memo
 from posology.llm.retry import Retry, RetryPolicy
+from posology.llm.second import SecondCalls
 from posology.llm.structured import Structured, verdict
 from posology.seams import Bound, Complete, Journal, Prices, Send
 
@@ -54,4 +55,4 @@ def build(
     complete: Complete = Retry(attempt, policy=retry, sleep=caller.sleep)
     if caller.recall is not None:
         complete = Memo(complete, recall=caller.recall)
-    return Structured(complete)
+    return Structured(complete, SecondCalls(prices=prices, bound=bound))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -26,9 +27,20 @@ from posology.types import Call, Completion, Finish, Message, Role
 MAX_COMPLAINT = 1_000
 #: output tokens by which a provider may miss the bound that it cut a reply at
 SLACK = 16
+#: Returns a second call with the bound on its output that is paid for, see :class:`~posology.llm.second.SecondCalls`;
+#: ``None``: it is not paid for. Given the first call, its reply, and the second call.
+Afford = Callable[[Call, Completion, Call], Call | None]
 _decoder = json.JSONDecoder()
 #: braces of prose: no key of an object, and nothing nested
 _PROSE = re.compile(r'\{\s*+[^\s{}":][^{}":]*+\}')
+
+
+#: why a second call is not made
+_TOO_DEAR = "would cost more than the worst case of the call"
+
+
+def _any(_call: Call, _reply: Completion, second: Call) -> Call | None:
+    return second
 
 
 class BadStructure(ValueError):
@@ -42,14 +54,20 @@ class Structured:
     call is made again with a larger bound; else the reply is sent back to the model with the errors. A reply of the
     provider's safety system is returned unparsed: it is a refusal, and a second call would only cost.
 
+    Args:
+        inner: sends a call.
+        afford: bounds second calls by what they may cost; ``None``: they may cost anything.
+
     Raises:
         TruncatedReply: cut at ``max_tokens``, and a second call was cut as well, would be, or cannot be paid.
         ContextTooLong: cut before ``max_tokens``, since messages and reply filled the model's window.
-        SchemaViolation: the second reply does not match the schema either; ``usage`` is that reply's.
+        SchemaViolation: the second reply does not match the schema either, or cannot be paid; ``usage`` is that of the
+            last reply.
     """
 
-    def __init__(self, inner: Complete) -> None:
+    def __init__(self, inner: Complete, afford: Afford | None = None) -> None:
         self._inner = inner
+        self._afford = afford or _any
 
     async def __call__(self, call: Call) -> Completion:
         """Send one call, and its repair if needed."""
@@ -60,8 +78,11 @@ class Structured:
             return replace(completion, parsed=read(completion.text, call.schema))
         except BadStructure as error:
             complaint = str(error)
-        if (second := _with_room(call, completion)) is not None:
+        if (larger := _with_room(call, completion)) is not None:
             how = "with a larger bound"
+            second = self._afford(call, completion, larger)
+            if second is None:
+                raise _cut(call, completion, f"a larger bound {_TOO_DEAR}")
             try:
                 completion = await self._inner(second)
             except HeadroomReserved:
@@ -72,7 +93,12 @@ class Structured:
         else:
             _refuse_cut(call, completion)
             how = "after a repair"
-            second = replace(call, messages=repair_messages(call, completion.text, complaint))
+            repair = replace(call, messages=repair_messages(call, completion.text, complaint))
+            second = self._afford(call, completion, repair)
+            if second is None:
+                raise _unusable(
+                    SchemaViolation, call, completion, f"{complaint}; a repair {_TOO_DEAR}"
+                )
             completion = await self._inner(second)
         if completion.finish is Finish.FILTERED:
             return completion

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from posology.errors import DeadlineExceeded, NothingAffordable, NothingRead, ProviderError
+from posology.text.bounds import words_bound
 from posology.types import (
     Coverage,
     Excerpt,
@@ -17,9 +18,18 @@ from posology.types import (
     Refusal,
     Sentence,
 )
-from prompts.reduce import Sourced, ranks
+from prompts.fence import heading
+from prompts.reduce import Sourced, ranks, render_finding
 
 NAME = "briefcontext"
+#: bytes of findings for one token of their bound; English has fewer than 5
+BYTES_A_TOKEN = 7
+#: tokens around a finding: its fences
+_FENCES = 48
+#: tokens of a partition's findings beyond those of its passages: one finding that quotes a passage whole always fits
+_MORE = 160
+#: statement of a finding that is too long with its own
+_AS_QUOTED = "as quoted"
 
 #: failures of calls that were not sent
 _UNSENT = frozenset({Failure.CANCELLED, Failure.UNAFFORDABLE})
@@ -64,7 +74,9 @@ def gather(asked: Reduction) -> Reading:
         raise ValueError("there must be one extraction for each partition")
     pairs = [(p, by_index[p.index]) for p in sorted(asked.partitions, key=lambda p: p.index)]
     failed = [(p, e.failure) for p, e in pairs if e.failure is not None]
-    findings = tuple(found for p, e in pairs if e.failure is None for found in _sourced(p, e))
+    said = [(p, tuple(_sourced(p, e))) for p, e in pairs if e.failure is None]
+    kept = [(p, _within(p, found)) for p, found in said]
+    findings = tuple(one for _, found in kept for one in found)
     coverage = Coverage(
         partitions=len(pairs),
         found=sum(e.failure is None and bool(e.findings) for _, e in pairs),
@@ -81,10 +93,20 @@ def gather(asked: Reduction) -> Reading:
         notes=(
             *_unread_notes(failed),
             *_dropped_notes([e for _, e in pairs]),
+            *_left_out_notes(sum(len(found) for _, found in said) - len(findings)),
             *(f"Of {ranks(p)}: {note}" for p, e in pairs for note in e.notes),
             *_count_notes(coverage),
         ),
     )
+
+
+def most_tokens(part: Partition) -> int:
+    """Return the bound on the tokens of a partition's findings: about that of its passages, so that reducing pays.
+
+    Tokens are those of :func:`~posology.text.bounds.words_bound`.
+    """
+    texts = ("\n".join((*heading(e.passage), e.passage.text)) for e in part.excerpts)
+    return _MORE + sum(map(words_bound, texts))
 
 
 def nothing_read(
@@ -155,6 +177,35 @@ def _sourced(part: Partition, extraction: Extraction) -> Iterator[Sourced]:
             yield Sourced(
                 statement=finding.statement, passage=passage, rank=rank, citations=citations
             )
+
+
+def _within(part: Partition, found: Sequence[Sourced]) -> tuple[Sourced, ...]:
+    """Return the findings of a partition that its bound has room for, in their order.
+
+    One that is too long is kept by its first quote alone, if there is room for that.
+    """
+    left = most_tokens(part)
+    room = BYTES_A_TOKEN * left
+    kept = []
+    for finding in found:
+        short = replace(finding, statement=_AS_QUOTED, citations=finding.citations[:1])
+        for one in (finding, short):
+            text = render_finding(one)
+            tokens = _FENCES + words_bound(text)
+            size = _FENCES + len(text.encode("utf-8", "surrogatepass"))
+            if tokens <= left and size <= room:
+                kept.append(one)
+                left, room = left - tokens, room - size
+                break
+    return tuple(kept)
+
+
+def _left_out_notes(findings: int) -> tuple[str, ...]:
+    if not findings:
+        return ()
+    return (
+        f"{findings} findings were left out: a partition's findings may be no longer than its passages.",
+    )
 
 
 def _unread_notes(failed: Sequence[tuple[Partition, Failure]]) -> tuple[str, ...]:

@@ -6,24 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from posology.seams import Guess
-from posology.types import (
-    Call,
-    Citation,
-    Excerpt,
-    Message,
-    Partition,
-    PlannedCall,
-    Role,
-    Sentence,
-)
-from prompts.fence import heading
-from prompts.lengths import filler
+from posology.types import Call, Citation, Excerpt, Partition, PlannedCall, Sentence
+from prompts.labels import MOST
+from prompts.lengths import FINDING_QUOTES, most_findings
 from prompts.reduce import Sourced, reduce_schema, render_reduce
+from strategies.briefcontext.findings import most_tokens
 
-#: fewest output tokens of a quote, JSON included: 11 of the common tokenizers for a quote of one word
-LEAST_QUOTE = 10
-#: characters of the shortest quote: three short words
-_SHORT = 20
+#: A word of one token, and of as many bytes as findings may have for one (:data:`~strategies.briefcontext.findings.BYTES_A_TOKEN`): text of it is at
+#: least as long as findings by every bound.
+_WORD = " before"
 
 
 def plan_reduce(call: Call, extract: Call, parts: Sequence[Partition], guess: Guess) -> PlannedCall:
@@ -47,13 +38,7 @@ def plan_reduce(call: Call, extract: Call, parts: Sequence[Partition], guess: Gu
         input=bare + findings * len(parts),
         output=guess.output(call),
         share=guess.found(call.model),
-        worst_cases=tuple(
-            _with(call, found)
-            for found in (
-                _most_findings(call, parts, extract.max_tokens, guess),
-                _longest_statements(parts, extract.max_tokens),
-            )
-        ),
+        worst_cases=(_longest(call, parts),),
     )
 
 
@@ -74,38 +59,16 @@ def _with(call: Call, found: Sequence[Sourced]) -> Call:
     )
 
 
-def _most_findings(
-    call: Call, parts: Sequence[Partition], tokens: int, guess: Guess
-) -> list[Sourced]:
-    """Return as many findings as extractions have room for, each with its partition's longest heading."""
-
-    def length(excerpt: Excerpt) -> int:
-        text = "\n".join(heading(excerpt.passage))
-        return guess.bound(replace(call, messages=(Message(role=Role.USER, content=text),)))
-
-    found = []
-    for part in parts:
-        place = max(range(len(part.excerpts)), key=lambda i: length(part.excerpts[i]))
-        one = _sourced(part, place, part.excerpts[place].passage.text[:_SHORT])
-        found += [one] * max(1, tokens // LEAST_QUOTE)
-    return found
-
-
-def _longest_statements(parts: Sequence[Partition], tokens: int) -> list[Sourced]:
-    """Return one finding a partition that quotes all of its passages; its statement is repeated for each."""
-    return [
-        _sourced(part, place, filler(tokens))
-        for part in parts
-        for place in range(len(part.excerpts))
-    ]
-
-
-def _sourced(part: Partition, place: int, statement: str) -> Sourced:
-    passage = part.excerpts[place].passage
-    end = min(_SHORT, len(passage.text))
-    quote = Citation(passage_id=passage.id, start=0, end=end, quote=passage.text[:end])
-    return Sourced(
-        statement=statement, passage=passage, rank=part.first_rank + place, citations=(quote,)
+def _longest(call: Call, parts: Sequence[Partition]) -> Call:
+    """Return the call with as much of findings as it may get, see :func:`most_tokens`."""
+    bare = _with(call, ())
+    text = _WORD * sum(map(most_tokens, parts))
+    labels = sum(FINDING_QUOTES * most_findings(len(part.excerpts)) for part in parts)
+    system, asked = bare.messages
+    return replace(
+        bare,
+        messages=(system, replace(asked, content=asked.content + text)),
+        schema=reduce_schema(call.query.choices, min(labels, MOST)),
     )
 
 

@@ -16,22 +16,15 @@ from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import LOW, Guessing, Typical
 from orchestrator.settings import DEFAULT_COMPRESSOR, Settings
 from posology.errors import UnpricedModel
-from posology.llm.models.effort import larger_bound
-from posology.llm.structured import MAX_COMPLAINT, repair_messages
+from posology.llm.second import allowance
 from posology.seams import Bound, Prices
 from posology.types import Call, Dose, PlannedCall, Task, Usage
-from prompts.lengths import filler
 from strategies import ESCALATION, Choose, make
 from strategies.evidence import truncate_task
 from strategies.ladder import step_tasks
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
-
-#: longest complaint that a repair shows
-_COMPLAINT = "7" * MAX_COMPLAINT
-#: pairs of model and length whose repairs are kept
-_KEPT = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,8 +35,8 @@ class Dollars:
     low: Decimal = Decimal(0)
     #: best estimate
     expected: Decimal = Decimal(0)
-    #: sum of the reservations if every reply needs a repair: a budget of this refuses no call, unless attempts
-    #: fail or are lost
+    #: Maximum cost, second calls included: those that would exceed it are not made. A budget of this refuses no call,
+    #: unless attempts fail or are lost.
     worst: Decimal = Decimal(0)
 
     def __add__(self, other: Dollars) -> Dollars:
@@ -100,7 +93,6 @@ class Estimator:
         self.weighing = Weighing(
             prices=prices, guess=self._guess, choose=self._choose, machine=machine
         )
-        self._repairs: dict[tuple[str, int], int] = {}
 
     @property
     def prices(self) -> str:
@@ -172,9 +164,9 @@ class Estimator:
         )
 
     def quote(self, task: Task, dose: Dose, *, partition_size: int | None = None) -> Decimal:
-        """Return the dollars without which a dose cannot begin: the worst case of all calls, or of a first step.
+        """Return the dollars without which a dose cannot begin: the reservations of all calls, or of a first step.
 
-        Blocking.
+        Second calls are paid for from what is left of these, as far as it goes. Blocking.
 
         Raises:
             UnpricedModel: the model's price is unknown.
@@ -184,7 +176,7 @@ class Estimator:
         )
         calls = strategy.calls(truncate_task(task, dose), self._guess)
         first = takewhile(lambda one: one.step == 0, calls)
-        return sum((self._worst(one)[0] for one in first), Decimal(0))
+        return sum((self._first(one) for one in first), Decimal(0))
 
     def _estimate(self, task: Task, dose: Dose, partition_size: int | None = None) -> Estimate:
         strategy = make(
@@ -227,34 +219,18 @@ class Estimator:
         return min(round(planned.output), planned.call.max_tokens)
 
     def _worst(self, planned: PlannedCall) -> tuple[Decimal, int]:
-        """Return the dollars reserved for a call and a second one, and the bound of the call's own input."""
+        """Return the dollars that a call and a second one cost at most, and the bound of the call's own input."""
         most, longest = Decimal(0), 0
         for call in planned.worst_cases or (planned.call,):
             bound = self._guess.bound(call)
-            dollars = self._reserved(call, bound)
-            if call.schema is not None:
-                dollars += self._second(call, bound)
-            most, longest = max(most, dollars), max(longest, bound)
+            most = max(most, allowance(call, self._reserved(call, bound)))
+            longest = max(longest, bound)
         return most, longest
 
-    def _second(self, call: Call, bound: int) -> Decimal:
-        """Return the dollars reserved for the call after an unusable reply: a repair, or one with room to reason."""
-        repair = self._reserved(call, bound + self._complained(call))
-        larger = larger_bound(call)
-        if larger is None:
-            return repair
-        return max(repair, self._reserved(replace(call, max_tokens=larger), bound))
-
-    def _complained(self, call: Call) -> int:
-        """Return the most input tokens of a repair beyond its call: the reply, and the complaint about it."""
-        key = call.model, call.max_tokens
-        if key not in self._repairs:
-            if len(self._repairs) >= _KEPT:
-                self._repairs.clear()
-            alone = replace(call, messages=(), schema=None)
-            more = repair_messages(alone, filler(call.max_tokens), _COMPLAINT)
-            self._repairs[key] = self._guess.bound(replace(alone, messages=more))
-        return self._repairs[key]
+    def _first(self, planned: PlannedCall) -> Decimal:
+        """Return the dollars reserved for a call."""
+        cases = planned.worst_cases or (planned.call,)
+        return max(self._reserved(call, self._guess.bound(call)) for call in cases)
 
     def _reserved(self, call: Call, bound: int) -> Decimal:
         return self._prices.worst(call.model, input_tokens=bound, output_tokens=call.max_tokens)

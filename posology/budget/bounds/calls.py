@@ -41,9 +41,9 @@ class CallBound:
     - All others: English words at measured rates, all else by bytes. See :mod:`posology.text.bounds`
       for which part is proven. Of newer tokenizers, which are not published, :data:`NEWER` times as much.
 
-    Added to the texts: a constant for each message and for the call; for a structured reply the bytes of its
-    JSON schema and a constant. These are estimates with a margin, since no provider publishes them. A usage
-    above its bound is possible; the account flags it.
+    Added to the texts: a constant for each message and for the call; for a structured reply its JSON schema, bounded
+    like a text, and a constant. These are estimates with a margin, since no provider publishes them. A usage above its
+    bound is possible; the account flags it.
 
     The first call to one of OpenAI's models reads a file, in some tenths of a second.
 
@@ -69,7 +69,7 @@ class CallBound:
         provider, _, name = call.model.strip().partition(":")
         bound = self._of(call.model.strip().lower(), provider, name)
         texts = sum(bound(message.content) + PER_MESSAGE for message in call.messages)
-        return texts + PER_CALL + self._form(call, provider)
+        return texts + PER_CALL + self._form(call, provider, bound)
 
     def _of(self, model: str, provider: str, name: str) -> TextBound:
         if model in self._strict:
@@ -77,11 +77,11 @@ class CallBound:
         exact = _exact(name, self._openai_files) if provider == "openai" else None
         return exact or _BY_TOKENIZER[capabilities(model).tokenizer]
 
-    def _form(self, call: Call, provider: str) -> int:
+    def _form(self, call: Call, provider: str, bound: TextBound) -> int:
         if call.schema is None or not self._native_schema:
             return 0
         row = PROVIDERS.get(provider)
-        return _schema_bytes(call.schema) + (SCHEMA_TOKENS if row is None else row.schema_tokens)
+        return _schema(call.schema, bound) + (SCHEMA_TOKENS if row is None else row.schema_tokens)
 
 
 def _newer(text: str) -> int:
@@ -100,10 +100,11 @@ _BY_TOKENIZER: Mapping[Tokenizer, TextBound] = MappingProxyType(
 
 
 @lru_cache(maxsize=_KEPT)
-def _schema_bytes(schema: type[BaseModel]) -> int:
-    """Return the bytes of a schema, in the longer of the two dialects that are sent."""
+def _schema(schema: type[BaseModel], bound: TextBound) -> int:
+    """Return the most tokens of a schema, in the longer of the two dialects that are sent."""
     return max(
-        len(json.dumps(schema.model_json_schema())), len(json.dumps(response_schema(schema).schema))
+        bound(json.dumps(schema.model_json_schema())),
+        bound(json.dumps(response_schema(schema).schema)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
 
@@ -18,7 +19,8 @@ from orchestrator.question.estimates.tokens import Counting
 from orchestrator.question.estimates.typical import Figures, Label, Typical
 from posology.budget.bounds.calls import CallBound
 from posology.budget.prices.book import packaged
-from posology.llm.accounting import Account
+from posology.errors import UnusableReply
+from posology.llm.second import REPAIRED
 from posology.llm.stack import build
 from posology.query import make_query
 from posology.seams import Compressor, Rewriter
@@ -29,7 +31,6 @@ from posology.types import (
     Compressed,
     Compression,
     Dose,
-    Opening,
     Passage,
     Retrieval,
     Stage,
@@ -38,6 +39,7 @@ from posology.types import (
 )
 from strategies import make
 from tests.support.examples import examples
+from tests.support.holding import Holding, used
 from tests.support.rewriters import Short, Summing
 from tests.support.tasks import retrieval_of
 
@@ -73,18 +75,6 @@ def estimator(compressor: Compressor | Rewriter | None = None, **other: object) 
     return Estimator(**(given | other), choose=choose)  # type: ignore[arg-type]
 
 
-class Reserving(Account):
-    """An account that adds up what is reserved."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.reserved = Decimal(0)
-
-    async def open(self, opening: Opening) -> int:
-        self.reserved += opening.reserved
-        return await super().open(opening)
-
-
 def replies(text: str) -> Callable[[Call], str]:
     """Writes of each passage what it is told to, as long as there is room, after a reply that is none."""
 
@@ -110,14 +100,17 @@ def replies(text: str) -> Callable[[Call], str]:
     return reply
 
 
-async def reserved(
-    compressor: Compressor | Rewriter, dose: Dose, asked: Task, text: str
+async def held(
+    compressor: Compressor | Rewriter, dose: Dose, asked: Task, text: str, share: float = 0.05
 ) -> tuple[Decimal, int]:
-    """What a run sets aside when every reply needs a repair, and how many calls it made."""
-    account, adapter = Reserving(), ScriptedModel(replies(text))
-    complete = build(adapter, journal=account, prices=packaged(), bound=CallBound())
-    await make(dose, choose=lambda _: compressor)(asked, complete)
-    return account.reserved, len({attempt.call for attempt in account.attempts})
+    """The most that a run holds when every reply needs a repair, and how many calls it made."""
+    bound, reply = CallBound(), replies(text)
+    account = Holding()
+    adapter = ScriptedModel(lambda call: used(call, reply(call), bound=bound, share=share))
+    complete = build(adapter, journal=account, prices=packaged(), bound=bound)
+    with suppress(UnusableReply):
+        await make(dose, choose=lambda _: compressor)(asked, complete)
+    return account.most, len({attempt.call for attempt in account.attempts})
 
 
 @pytest.mark.parametrize("rungs", [(), (2, 7)])
@@ -128,20 +121,22 @@ async def reserved(
     model=st.sampled_from(MODELS),
     text=st.sampled_from(["STROKE ", "75 mg aspirin. ", "心"]),
     keep=st.sampled_from([None, 0.0, 0.3, 1.0]),
+    share=st.sampled_from([0.05, 0.7, 1.0]),
 )
-async def test_nothing_is_reserved_beyond_the_worst(
+async def test_no_more_than_the_worst_is_charged_and_reserved(
     name: str,
     rungs: tuple[int, ...],
     found: list[Passage],
     model: str,
     text: str,
     keep: float | None,
+    share: float,
 ) -> None:
     dose = Dose(strategy="compressed", compressor=name, keep=keep, rungs=rungs)
     asked = task(found, model)
     made = await estimator()(asked, dose)
     assert made.dollars.low <= made.dollars.expected <= made.dollars.worst
-    spent, _ = await reserved(Compressors("leancontext")(name), dose, asked, text)
+    spent, _ = await held(Compressors("leancontext")(name), dose, asked, text, share)
     assert spent <= made.dollars.worst
 
 
@@ -161,7 +156,7 @@ async def test_whatever_is_written_is_within_the_worst(
     dose = Dose(strategy="compressed")
     asked = task(found, model)
     made = await estimator(compressor)(asked, dose)
-    spent, calls = await reserved(compressor, dose, asked, text)
+    spent, calls = await held(compressor, dose, asked, text)
     assert spent <= made.dollars.worst
     # each with its repair, and none for an answer where nothing is left
     assert calls in (2 * made.calls, 2 * (made.calls - 1))
@@ -192,7 +187,7 @@ async def test_the_price_of_a_ladder_to_begin_is_of_all_calls_of_its_first_rung(
     first = Dose(strategy="compressed", passages=2)
     assert one.quote(task(found), ladder) == one.quote(task(found), first)
     begun = (await one(task(found), first)).dollars.worst
-    assert one.quote(task(found), ladder) == begun
+    assert one.quote(task(found), ladder) * REPAIRED == begun
 
 
 WEIGHED = [Passage(id=f"t:{i}", text="Aspirin lowered the risk. " * 20) for i in range(4)]
