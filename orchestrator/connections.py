@@ -121,6 +121,7 @@ class Connections:
                 min_tokens_per_second=settings.min_tokens_per_second,
                 legacy_max_tokens=settings.openai_legacy_max_tokens,
                 native_schema=settings.native_schema,
+                more=credentials.more,
             )
         )
         self._remote.append(adapter)

@@ -77,6 +77,7 @@ def settings_page() -> str:
     from posology.published.base import descriptions
 
     rows = []
+    own = {field.alias for field in Settings.model_fields.values()}
     for provider in PROVIDERS.values():
         if provider.key_variable:
             text = f"API key of {provider.title}. Default: none."
@@ -86,6 +87,9 @@ def settings_page() -> str:
                 f"Base URL of a server that speaks the API of {provider.title}. Default: its own."
             )
             rows.append(f"| `{provider.url_variable}` | {text} |")
+        for name, text in provider.more.items():
+            if name not in own:
+                rows.append(f"| `{name}` | {_cell(text)} |")
     texts = descriptions(Settings)
     for name, field in Settings.model_fields.items():
         aliases = getattr(field.validation_alias, "choices", None) or [field.alias]

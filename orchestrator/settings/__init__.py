@@ -1,6 +1,6 @@
 """Settings: the only reader of what configures Posology."""
 
-from orchestrator.settings.credentials import Credentials, key_providers, keys
+from orchestrator.settings.credentials import Credentials, key_providers, keys, needs_key
 from orchestrator.settings.origin import Origin, origins
 from orchestrator.settings.settings import Settings, config_files, known_keys, load_settings
 from orchestrator.settings.sources import config_choice, index_here
@@ -38,5 +38,6 @@ __all__ = [
     "known_keys",
     "load_settings",
     "models",
+    "needs_key",
     "origins",
 ]

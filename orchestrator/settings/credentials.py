@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -22,6 +22,8 @@ class Credentials:
 
     api_key: SecretStr | None = None
     base_url: str | None = None
+    #: values of the provider's other variables, as far as they are set
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_credentials(files: Mapping[str, Any]) -> Mapping[str, Credentials]:
@@ -32,16 +34,26 @@ def read_credentials(files: Mapping[str, Any]) -> Mapping[str, Credentials]:
     """
     found = {}
     for row in PROVIDERS.values():
-        key, url = (variable(name) for name in (row.key_variable, row.url_variable))
-        if url is None and row.url_variable:
-            url = files.get(row.url_variable)
-        found[row.name] = Credentials(api_key=SecretStr(key) if key else None, base_url=url)
+        key = variable(row.key_variable)
+        plain = [*([row.url_variable] if row.url_variable else []), *row.more]
+        values = {name: variable(name) or files.get(name) for name in plain}
+        found[row.name] = Credentials(
+            api_key=SecretStr(key) if key else None,
+            base_url=values.pop(row.url_variable, None) if row.url_variable else None,
+            more={name: value for name, value in values.items() if value},
+        )
     return found
 
 
 def key_providers() -> tuple[str, ...]:
     """Return the providers that take an API key."""
     return tuple(row.name for row in PROVIDERS.values() if row.key_variable)
+
+
+def needs_key(provider: str) -> bool:
+    """Return whether a provider's models cannot be called without its API key."""
+    row = PROVIDERS.get(provider)
+    return row is not None and row.key_variable is not None and not row.key_optional
 
 
 def keys() -> Keys | None:

@@ -35,6 +35,7 @@ def origins(settings: Settings) -> tuple[Origin, ...]:
     places = stored.places() if stored else {}
     by_key = {row.key_variable: row.name for row in PROVIDERS.values()}
     by_url = {row.url_variable: row.name for row in PROVIDERS.values()}
+    by_more = {variable: row.name for row in PROVIDERS.values() for variable in row.more}
     found = []
     for name, key in known_keys().items():
         names = [key.variable]
@@ -43,6 +44,8 @@ def origins(settings: Settings) -> tuple[Origin, ...]:
             names = [*aliases(Settings.model_fields[name])]
         elif key.variable in by_url:
             value = settings.credentials(by_url[key.variable]).base_url
+        elif key.variable in by_more:
+            value = settings.credentials(by_more[key.variable]).more.get(key.variable)
         else:
             value = None
         source = "default"

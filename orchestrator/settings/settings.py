@@ -86,6 +86,7 @@ class Settings(Fields):
                 found[row.key_variable] = known.api_key.get_secret_value()
             if row.url_variable and known.base_url:
                 found[row.url_variable] = known.base_url
+            found |= known.more
         return found
 
     @property

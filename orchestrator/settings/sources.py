@@ -76,4 +76,6 @@ def keys_of(fields: Mapping[str, FieldInfo]) -> Mapping[str, Key]:
             found[row.key_variable.lower()] = Key(variable=row.key_variable, secret=True)
         if row.url_variable:
             found[row.url_variable.lower()] = Key(variable=row.url_variable)
+        for name in row.more:
+            found.setdefault(name.lower(), Key(variable=name))
     return found

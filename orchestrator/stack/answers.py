@@ -58,7 +58,11 @@ def digest(settings: Settings, index: str) -> str | None:
     try:
         for provider in PROVIDERS:
             found = settings.credentials(provider)
-            known[f"credentials of {provider}"] = [_plain(found.api_key), found.base_url]
+            known[f"credentials of {provider}"] = [
+                _plain(found.api_key),
+                found.base_url,
+                found.more,
+            ]
     except ConfigurationError:
         return None
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()

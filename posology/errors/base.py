@@ -173,8 +173,8 @@ class PolicyMismatch(ConfigurationError):
 class MissingKey(ConfigurationError):
     """The provider's key is not set."""
 
-    def __init__(self, *, variable: str) -> None:
-        provider = variable.removesuffix("_API_KEY").lower()
+    def __init__(self, *, variable: str, provider: str | None = None) -> None:
+        provider = provider or variable.removesuffix("_API_KEY").lower()
         super().__init__(
             f"the key of {provider} is missing: run `posology keys set {provider}`, or set {variable}",
             variable=variable,

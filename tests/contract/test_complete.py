@@ -13,8 +13,6 @@ import pytest
 from pydantic import BaseModel
 
 from posology import errors
-from posology.llm.providers.anthropic import AnthropicAdapter
-from posology.llm.providers.openai import OpenAIAdapter
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.seams import Complete
@@ -30,10 +28,13 @@ from posology.testing import (
     StubProvider,
 )
 from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from tests.support.clouds import adapter_to
 
 pytestmark = pytest.mark.anyio
 
 TIMEOUT = 0.3
+#: where a model may not have any name
+NAMES = {"bedrock": "anthropic.m"}
 Opened = tuple[Complete, Call]
 Open = Callable[[list[Step]], Awaitable[Opened]]
 
@@ -87,7 +88,7 @@ async def opened() -> AsyncIterator[AsyncExitStack]:
         yield stack
 
 
-@pytest.fixture(params=["openai", "anthropic", "scripted"])
+@pytest.fixture(params=["openai", "anthropic", "azure", "bedrock", "vertex", "scripted"])
 def open_complete(request: pytest.FixtureRequest, opened: AsyncExitStack) -> Open:
     async def start(script: list[Step]) -> Opened:
         if request.param == "scripted":
@@ -98,13 +99,9 @@ def open_complete(request: pytest.FixtureRequest, opened: AsyncExitStack) -> Ope
         # short only where it is to be waited for: other tests may have the cores
         silent = any(isinstance(s, Hang) or (isinstance(s, Reply) and s.latency) for s in script)
         timeout = TIMEOUT if silent else 60.0
-        adapter: OpenAIAdapter | AnthropicAdapter
-        if request.param == "openai":
-            adapter = OpenAIAdapter(api_key="any", base_url=stub.openai_url, timeout=timeout)
-        else:
-            adapter = AnthropicAdapter(api_key="any", base_url=stub.anthropic_url, timeout=timeout)
+        adapter = adapter_to(request.param, stub, timeout=timeout)
         opened.push_async_callback(adapter.aclose)
-        return adapter, call_to(f"{request.param}:m")
+        return adapter, call_to(f"{request.param}:{NAMES.get(request.param, 'm')}")
 
     return start
 
@@ -116,7 +113,7 @@ async def test_a_reply_is_a_completion(open_complete: Open) -> None:
     assert completion.text == "Yes, µg → 5 × 10³."
     assert completion.usage == usage
     assert completion.finish is Finish.STOP
-    assert completion.served_model == "m"
+    assert completion.served_model == call.model.partition(":")[2]
     assert completion.parsed is None
     assert completion.latency is not None
     assert completion.latency >= 0

@@ -401,7 +401,10 @@ def test_every_variable_is_known_and_explained(compose: dict[str, Any]) -> None:
     assert set(re.findall(r"(?<!\$)\$\{(\w+)", text)) == explained
     for name, service in compose["services"].items():
         if service["image"].startswith("posology"):
-            assert set(service["environment"]) <= known | {"FLOWER_BASIC_AUTH"}, name
+            assert set(service["environment"]) <= known | {
+                "FLOWER_BASIC_AUTH",
+                "GOOGLE_APPLICATION_CREDENTIALS",
+            }, name
     volumes = {v.split(":")[0] for s in compose["services"].values() for v in s.get("volumes", ())}
     assert {v for v in volumes if not v.startswith(".")} == set(compose["volumes"])
 

@@ -66,15 +66,21 @@ WANTED: Mapping[str, set[str]] = {
     ),
     **dict.fromkeys(
         ("POSOLOGY_INDEX", "POSOLOGY_KEEP_VERSIONS", "POSOLOGY_MEMORY", "POSOLOGY_SELF_INFORMATION",
-         "POSOLOGY_S3_ENDPOINT", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"),
+         "POSOLOGY_S3_ENDPOINT"),
         INDEXED,
+    ),
+    # the object storage's and Bedrock's
+    **dict.fromkeys(
+        ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"), INDEXED | CALLERS
     ),
     "POSOLOGY_TOKEN_CODES": {"worker-ingest", *WRITERS},
     **dict.fromkeys(("POSOLOGY_ATTEMPTS", "POSOLOGY_NATIVE_SCHEMA"), ASKERS),
     **dict.fromkeys(
         ("POSOLOGY_CONCURRENCY", "POSOLOGY_CALL_TIMEOUT", "POSOLOGY_CALL_DEADLINE", "POSOLOGY_MIN_TOKENS_PER_SECOND",
          "POSOLOGY_OPENAI_LEGACY_MAX_TOKENS", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY",
-         "ANTHROPIC_BASE_URL"), CALLERS
+         "ANTHROPIC_BASE_URL", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_DEPLOYMENTS",
+         "OPENAI_API_VERSION", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_BEDROCK_BASE_URL", "CLOUD_ML_REGION",
+         "ANTHROPIC_VERTEX_PROJECT_ID", "ANTHROPIC_VERTEX_BASE_URL"), CALLERS
     ),
     **dict.fromkeys(("POSOLOGY_LEASE", "POSOLOGY_SHUTDOWN_GRACE"), LEASERS),
     **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS"), LOGGERS),
@@ -99,6 +105,8 @@ def test_every_setting_has_its_services(services: dict[str, Any]) -> None:
             for variable in service["environment"]:
                 found.setdefault(variable, set()).add(name)
     assert found.pop("FLOWER_BASIC_AUTH") == {"flower"}
+    # read by google-auth
+    assert found.pop("GOOGLE_APPLICATION_CREDENTIALS") == CALLERS
     assert found == WANTED
 
 
@@ -144,9 +152,9 @@ def test_connections_to_the_api_are_limited(services: dict[str, Any]) -> None:
     assert list(API_COMMAND[-2:]) == limit
 
 
-def test_the_image_reads_pdf_and_buckets_and_has_torch_for_cpus() -> None:
+def test_the_image_reads_pdf_and_buckets_calls_clouds_and_has_torch_for_cpus() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert '".[monitor,pdf,s3]"' in text
+    assert '".[monitor,pdf,s3,bedrock,vertex]"' in text
     (torch,) = [line for line in text.splitlines() if "download.pytorch.org" in line]
     assert torch.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
     assert "--no-deps" in torch

@@ -150,13 +150,13 @@ def _index(machine: Machine) -> CheckOutput:
 
 
 def _keys(machine: Machine) -> CheckOutput:
-    from orchestrator.settings import key_providers
+    from orchestrator.settings import key_providers, needs_key
 
     settings = machine.settings
     there = [name for name in key_providers() if settings.credentials(name).api_key]
     provider = settings.model.partition(":")[0]
     found = f"keys of {', '.join(there)}" if there else "no keys"
-    if provider in key_providers() and provider not in there:
+    if needs_key(provider) and provider not in there:
         # a server of one's own may need none
         if settings.credentials(provider).base_url:
             return _remark("keys", f"{found}; {settings.model} is on a server of yours", "")

@@ -28,6 +28,8 @@ PER_CALL = 16
 #: Tokens of newer tokenizers for one of the tokenizers that the rates were measured on. Claude's of 4.7 and later counts "approximately
 #: 30 % more" than the one before (platform.claude.com, what's new in haiku-5-5); the rest is a margin.
 NEWER = 1.35
+#: providers of OpenAI's models by their own names
+_OPENAI = ("openai", "azure")
 #: number of cached schema lengths; there is one for each set of choices
 _KEPT = 256
 
@@ -74,7 +76,7 @@ class CallBound:
     def _of(self, model: str, provider: str, name: str) -> TextBound:
         if model in self._strict:
             return bytes_bound
-        exact = _exact(name, self._openai_files) if provider == "openai" else None
+        exact = _exact(name, self._openai_files) if provider in _OPENAI else None
         return exact or _BY_TOKENIZER[capabilities(model).tokenizer]
 
     def _form(self, call: Call, provider: str, bound: TextBound) -> int:

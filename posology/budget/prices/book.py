@@ -53,6 +53,10 @@ class PriceBook:
         self._clock = clock
         free = {row.name for row in PROVIDERS.values() if row.free}
         self._free = free | self._own.free_providers
+        self._factors = {
+            **{row.name: row.factor for row in PROVIDERS.values()},
+            **self._own.factors,
+        }
         self._find = functools.lru_cache(maxsize=_KEPT)(table.find)
         #: version of the prices, e.g. ``genai-prices 0.2.3 + overrides 1a2b3c4d``
         self.version = table.table_version() + (f" + overrides {own.digest}" if own else "")
@@ -151,7 +155,7 @@ class PriceBook:
 
     def _listed(self, billed: str) -> Listed | None:
         provider, _, name = billed.partition(":")
-        return self._find(provider, name)
+        return self._find(_table_id(provider), name)
 
     def _rates(self, billed: str, tier: Served) -> Rates | None:
         if own := self._own.models.get(billed):
@@ -162,7 +166,7 @@ class PriceBook:
         if found is None and listed is not None and (share := _share(billed, tier)) is not None:
             standard = listed.rates(now)
             found = None if standard is None else standard.scaled(share)
-        return found
+        return self._times(billed, found)
 
     def _possible(self, billed: str, tier: Served) -> tuple[Rates | None, ...]:
         if own := self._own.models.get(billed):
@@ -174,9 +178,21 @@ class PriceBook:
         now = self._clock()
         found = listed.possible(now, tier)
         share = _share(billed, tier)
-        if None not in found or share is None:
-            return found
-        return tuple(None if one is None else one.scaled(share) for one in listed.possible(now))
+        if None in found and share is not None:
+            found = tuple(
+                None if one is None else one.scaled(share) for one in listed.possible(now)
+            )
+        return tuple(self._times(billed, rates) for rates in found)
+
+    def _times(self, billed: str, rates: Rates | None) -> Rates | None:
+        """Return prices of the table as the provider bills them."""
+        factor = self._factors.get(billed.partition(":")[0], Decimal(1))
+        return rates if rates is None or factor == 1 else rates.scaled(factor)
+
+
+def _table_id(provider: str) -> str:
+    row = PROVIDERS.get(provider)
+    return (row.priced_as if row else "") or provider
 
 
 def _share(billed: str, tier: Served) -> Decimal | None:
@@ -188,7 +204,9 @@ def listed_models() -> tuple[str, ...]:
     """Return the models of the packaged table whose providers can be called, as ``provider:name``."""
     remote = (row.name for row in PROVIDERS.values() if row.remote)
     return tuple(
-        f"{provider}:{name}" for provider in remote for name in table.listed_names(provider)
+        f"{provider}:{name}"
+        for provider in remote
+        for name in table.listed_names(_table_id(provider))
     )
 
 

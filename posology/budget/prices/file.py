@@ -28,7 +28,10 @@ _TABLES: Mapping[str, set[str] | None] = {
     "free": {"models", "providers"},
     "shadow": None,
     "bounds": {"strict"},
+    "factors": None,
 }
+#: maximum factor of a provider's prices
+_MOST_TIMES = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +55,8 @@ class PriceFile:
     shadow: Mapping[str, str] = field(default_factory=dict)
     #: models whose input is bounded by its bytes
     strict: frozenset[str] = frozenset()
+    #: provider → how many times the packaged table's prices its bills show
+    factors: Mapping[str, Decimal] = field(default_factory=dict)
 
 
 def read(path: Path) -> PriceFile:
@@ -100,6 +105,10 @@ def read(path: Path) -> PriceFile:
         free_providers=frozenset(providers),
         shadow=shadow,
         strict=frozenset(strict),
+        factors={
+            name.strip().lower(): reader.factor(value, ("factors", name))
+            for name, value in tables["factors"].items()
+        },
     )
 
 
@@ -150,6 +159,12 @@ class _Reader:
         if price > _MOST:
             raise self.bad(f"must be at most ${_MOST} per million tokens", key)
         return price
+
+    def factor(self, value: Any, key: tuple[str, ...]) -> Decimal:
+        factor = self.price(value, key)
+        if not 0 < factor <= _MOST_TIMES:
+            raise self.bad(f'write a factor > 0 and <= {_MOST_TIMES}, such as "1.1"', key)
+        return factor
 
     def own(self, value: Any, key: tuple[str, ...]) -> Own:
         entry = self.table(value, key)

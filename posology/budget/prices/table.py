@@ -30,8 +30,8 @@ _TIERS: Mapping[Served, Mapping[str, str]] = MappingProxyType(
 )
 #: models that use tools whose every use is billed: searches, and sessions of a computer
 _FEES = re.compile(r"search|deep-research|computer-use")
-#: what may follow the beginning of a model's id: the date of a release
-_RELEASE = re.compile(r"([-@]\d{8}|-?\d{4}-\d{2}-\d{2}|-latest)?")
+#: what may follow the beginning of a model's id: the date of a release, and Bedrock's version
+_RELEASE = re.compile(r"([-@]\d{8}|-?\d{4}-\d{2}-\d{2}|-latest)?(-v\d+(:\d+)?)?")
 _YEAR, _DAY = re.compile(r"-20\d\d$"), re.compile(r"\d{4}")
 #: what follows the base and its year in the id of a fine-tuned model: ``-07-18:ORGANISATION:NAME:ID``
 _TUNED = re.compile(r"[\d-]*:[\w-]*:[\w-]*:[\w-]+")
@@ -103,12 +103,17 @@ def find(provider: str, name: str) -> Listed | None:
 
 
 def listed_names(provider: str) -> tuple[str, ...]:
-    """Return the ids of a provider's models in the table, in its order; none for an unknown provider."""
+    """Return the ids of a provider's models in the table, in its order; none for an unknown provider.
+
+    Bedrock's regional prices have ids that no model has: they stand as those of the United States.
+    """
     from genai_prices.data import providers
     from genai_prices.data_snapshot import find_provider_by_id
 
     listed = find_provider_by_id(providers, provider)
-    return () if listed is None else tuple(model.id for model in listed.models)
+    if listed is None:
+        return ()
+    return tuple(re.sub(r"^regional\.", "us.", model.id) for model in listed.models)
 
 
 def _names(model: ModelInfo, name: str) -> bool:
@@ -135,7 +140,12 @@ def _names(model: ModelInfo, name: str) -> bool:
                 return bool(
                     _RELEASE.fullmatch(rest) or (_YEAR.search(begun) and _DAY.fullmatch(rest))
                 )
-        return False
+            case types.ClauseContains():
+                # of names that the clause allows, only those that begin with its words are surely the model's
+                rest = name.removeprefix(clause.contains.lower())
+                return rest != name and bool(_RELEASE.fullmatch(rest))
+            case types.ClauseEndsWith():
+                return name == clause.ends_with.lower()
 
     return name == model.id.lower() or exact(model.match)
 

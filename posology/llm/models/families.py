@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -29,6 +29,13 @@ Tokenizer = Literal["openai", "claude", "newer", "open", "unknown"]
 WARNING_DAYS: Final = 90
 #: the date of a release, at the end of a name
 _RELEASE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+#: Clouds that sell another provider's models: the provider, and the model's name within the cloud's. Bedrock's may
+#: begin with where it runs and end with a version: ``eu.anthropic.claude-haiku-4-5-20251001-v1:0``
+_SOLD: Final = {
+    "azure": ("openai", re.compile(r"(.+)")),
+    "bedrock": ("anthropic", re.compile(r"(?:[a-z]+\.)?anthropic\.(.+?)(?:-v\d+(?::\d+)?)?")),
+    "vertex": ("anthropic", re.compile(r"(.+)")),
+}
 #: number of cached names; names come from requests
 _KEPT = 1_024
 
@@ -95,16 +102,38 @@ class Capabilities:
 def capabilities(model: str) -> Capabilities:
     """Return what a model can do; of an unknown one, what is safe.
 
+    A cloud's model has the capabilities of the same model at its maker, without tiers, batches and dates of its
+    retirement, which differ. Azure does not document that cache writes can be declined: there they are not.
+
     Args:
         model: ``provider:name``. Of a gateway's name such as ``openai/gpt-6-luna`` the last part counts.
     """
     provider, _, name = model.strip().lower().partition(":")
+    if provider in _SOLD:
+        return _sold(provider, name)
     name = name.rpartition("/")[2]
     plain = _RELEASE.sub("", name)
     for family in families():
         if family.provider == provider and re.fullmatch(family.match, plain):
             return family
     return Capabilities(provider=provider)
+
+
+def _sold(cloud: str, name: str) -> Capabilities:
+    maker, pattern = _SOLD[cloud]
+    found = pattern.fullmatch(name)
+    family = capabilities(f"{maker}:{found[1]}") if found else Capabilities(provider=cloud)
+    if not family.known:
+        return Capabilities(provider=cloud)
+    return replace(
+        family,
+        provider=cloud,
+        tiers=("standard",),
+        batch=False,
+        batch_share=None,
+        retires={},
+        cache="unknown" if family.cache == "declined" else family.cache,
+    )
 
 
 def retirement_warning(model: str, today: date) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anthropic
 import httpx2
@@ -51,11 +51,16 @@ class AnthropicAdapter(SdkAdapter):
         native_schema: send the schema of a structured reply, for the provider to enforce. Older
             models refuse it; for them, the prompt alone says what form is wanted.
         client: an HTTP client of the caller's, which the caller closes.
+        more: more options of the SDK's client.
 
     Raises:
         MissingKey: ``api_key`` is empty.
         ConfigurationError: the key or the base URL is malformed.
     """
+
+    #: names and errors of the service, and the SDK's class of clients
+    VENDOR: ClassVar[Vendor] = VENDOR
+    SDK: ClassVar[type[Any]] = anthropic.AsyncAnthropic
 
     def __init__(
         self,
@@ -66,10 +71,11 @@ class AnthropicAdapter(SdkAdapter):
         min_tokens_per_second: float | None = None,
         native_schema: bool = True,
         client: httpx2.AsyncClient | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(
-            VENDOR,
-            anthropic.AsyncAnthropic,
+            self.VENDOR,
+            self.SDK,
             api_key=api_key,
             base_url=base_url,
             timeout=timeout,
@@ -77,6 +83,7 @@ class AnthropicAdapter(SdkAdapter):
             http=client,
             # by default the SDK asks the environment whether to trace
             open_telemetry=False,
+            **more,
         )
         self._native_schema = native_schema
         # the SDK fills it from the environment, which only our settings may read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import httpx2
 import openai
@@ -61,11 +61,16 @@ class OpenAIAdapter(SdkAdapter):
             ``max_completion_tokens``.
         native_schema: send the schema of a structured reply, for the provider to enforce.
         client: an HTTP client of the caller's, which the caller closes.
+        more: more options of the SDK's client.
 
     Raises:
         MissingKey: ``api_key`` is empty.
         ConfigurationError: the key or the base URL is malformed.
     """
+
+    #: names and errors of the service, and the SDK's class of clients
+    VENDOR: ClassVar[Vendor] = VENDOR
+    SDK: ClassVar[type[openai.AsyncOpenAI]] = openai.AsyncOpenAI
 
     def __init__(
         self,
@@ -77,20 +82,22 @@ class OpenAIAdapter(SdkAdapter):
         legacy_max_tokens: bool = False,
         native_schema: bool = True,
         client: httpx2.AsyncClient | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(
-            VENDOR,
-            openai.AsyncOpenAI,
+            self.VENDOR,
+            self.SDK,
             api_key=api_key,
             base_url=base_url,
             timeout=timeout,
             min_tokens_per_second=min_tokens_per_second,
             http=client,
+            **more,
         )
         self._legacy_max_tokens = legacy_max_tokens
         self._native_schema = native_schema
         #: whether another server answers, whose models this table does not know
-        self._compatible = base_url is not None and base_url.rstrip("/") != VENDOR.base_url
+        self._compatible = base_url is not None and base_url.rstrip("/") != self.VENDOR.base_url
         # the SDK fills these from the environment, which only our settings may read
         self._sdk.admin_api_key = None
         self._sdk.organization = None

@@ -5,9 +5,10 @@ Importing it loads no SDK: a row's factory imports its adapter when the first co
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
 
 from posology.seams import Send
 
@@ -45,6 +46,8 @@ class ProviderOptions:
     legacy_max_tokens: bool = False
     #: whether the schema of a structured reply is sent
     native_schema: bool = True
+    #: values of the row's other variables, as far as they are set
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +66,14 @@ class Provider:
     key_variable: str | None = None
     #: environment variable of the base URL; ``None``: the address is fixed
     url_variable: str | None = None
+    #: whether there are credentials of another kind, without which no key is missed
+    key_optional: bool = False
+    #: other environment variables, each with its description
+    more: Mapping[str, str] = field(default_factory=dict)
+    #: its id in the packaged table of prices; empty: its name
+    priced_as: str = ""
+    #: how many times the price of the packaged table is reserved and charged
+    factor: Decimal = Decimal(1)
     #: names of its models, where it has no others; empty: any name
     models: tuple[str, ...] = ()
     #: whether its calls cost nothing, at any usage
@@ -81,15 +92,22 @@ class Provider:
         return tuple(f"{self.name}:{model}" for model in self.models or ("NAME",))
 
 
+def _requests(options: ProviderOptions) -> dict[str, Any]:
+    """Return the options that all adapters take."""
+    return {
+        "timeout": options.timeout,
+        "min_tokens_per_second": options.min_tokens_per_second,
+        "native_schema": options.native_schema,
+    }
+
+
 def _anthropic(options: ProviderOptions) -> AnthropicAdapter:
     from posology.llm.providers.anthropic import AnthropicAdapter
 
     return AnthropicAdapter(
         api_key=options.api_key,
         base_url=options.base_url,
-        timeout=options.timeout,
-        min_tokens_per_second=options.min_tokens_per_second,
-        native_schema=options.native_schema,
+        **_requests(options),
     )
 
 
@@ -99,10 +117,48 @@ def _openai(options: ProviderOptions) -> OpenAIAdapter:
     return OpenAIAdapter(
         api_key=options.api_key,
         base_url=options.base_url,
-        timeout=options.timeout,
-        min_tokens_per_second=options.min_tokens_per_second,
         legacy_max_tokens=options.legacy_max_tokens,
-        native_schema=options.native_schema,
+        **_requests(options),
+    )
+
+
+def _azure(options: ProviderOptions) -> Adapter:
+    from posology.llm.providers.clouds.azure import (
+        DEPLOYMENTS,
+        VERSION,
+        AzureAdapter,
+        parse_deployments,
+    )
+
+    return AzureAdapter(
+        api_key=options.api_key,
+        base_url=options.base_url,
+        version=options.more.get(VERSION),
+        deployments=parse_deployments(options.more.get(DEPLOYMENTS)),
+        legacy_max_tokens=options.legacy_max_tokens,
+        **_requests(options),
+    )
+
+
+def _bedrock(options: ProviderOptions) -> Adapter:
+    from posology.llm.providers.clouds.bedrock import REGION, BedrockAdapter
+
+    return BedrockAdapter(
+        api_key=options.api_key,
+        region=options.more.get(REGION),
+        base_url=options.base_url,
+        **_requests(options),
+    )
+
+
+def _vertex(options: ProviderOptions) -> Adapter:
+    from posology.llm.providers.clouds.vertex import PROJECT, REGION, VertexAdapter
+
+    return VertexAdapter(
+        region=options.more.get(REGION),
+        project=options.more.get(PROJECT),
+        base_url=options.base_url,
+        **_requests(options),
     )
 
 
@@ -137,6 +193,44 @@ _ROWS = (
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
     ),
+    Provider(
+        name="azure",
+        title="Azure OpenAI",
+        connect=_azure,
+        key_variable="AZURE_OPENAI_API_KEY",
+        url_variable="AZURE_OPENAI_ENDPOINT",
+        more={
+            "OPENAI_API_VERSION": "Version of Azure OpenAI's API, as a date. Default: none; `azure` models need it.",
+            "AZURE_OPENAI_DEPLOYMENTS": "Names of Azure deployments that differ from their model's: "
+            "`MODEL=DEPLOYMENT,…`. Default: none.",
+        },
+        schema_tokens=64,
+        # data zones cost 10 to 20 % more than the list prices of global deployments, and a request does not say which it is
+        factor=Decimal("1.2"),
+    ),
+    Provider(
+        name="bedrock",
+        title="Amazon Bedrock",
+        connect=_bedrock,
+        key_variable="AWS_BEARER_TOKEN_BEDROCK",
+        url_variable="ANTHROPIC_BEDROCK_BASE_URL",
+        key_optional=True,
+        more={"AWS_REGION": "Region of Bedrock and of the object storage. Default: none."},
+        priced_as="aws",
+    ),
+    Provider(
+        name="vertex",
+        title="Vertex AI",
+        connect=_vertex,
+        url_variable="ANTHROPIC_VERTEX_BASE_URL",
+        more={
+            "CLOUD_ML_REGION": "Region of Vertex AI: `global`, `us`, `eu` or a region. Default: none; `vertex` models need it.",
+            "ANTHROPIC_VERTEX_PROJECT_ID": "Id of the Google Cloud project that pays for `vertex` models. Default: none.",
+        },
+        priced_as="google",
+        # all locations but the global one cost a tenth more, and the name of a model does not say where it runs
+        factor=Decimal("1.1"),
+    ),
     # needs an encoder, which only the composition root has
     Provider(
         name="offline",
@@ -161,4 +255,5 @@ def variables() -> dict[str, str]:
             )
         if row.url_variable is not None:
             found[row.url_variable] = f"Address of {row.title}. Default: the provider's own."
+        found |= row.more
     return found

@@ -36,6 +36,8 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
     403: PermissionRefused,
     404: ModelNotFound,
     408: ProviderTimeout,
+    # Bedrock's for an error within the model
+    424: ProviderOverloaded,
     429: RateLimited,
     # a proxy's status for a connection that closed before the response
     499: ProviderUnreachable,
@@ -52,7 +54,7 @@ _QUOTA_CODES = (
 _QUOTA_WORDS = ("credit balance is too low",)
 #: OpenAI and vLLM; llama.cpp's server
 _LENGTH_CODES = ("context_length_exceeded", "exceed_context_size_error")
-#: Anthropic; OpenAI and vLLM; llama.cpp; Ollama; LM Studio
+#: Anthropic; OpenAI and vLLM; llama.cpp; Ollama; LM Studio; Bedrock
 _LENGTH_WORDS = (
     "prompt is too long",
     "maximum context length",
@@ -62,6 +64,7 @@ _LENGTH_WORDS = (
     "exceeds the context length",
     "greater than the context length",
     "when context the overflows",
+    "input is too long for requested model",
 )
 #: llama.cpp, of a finished reply that it cannot read itself, such as one with bytes that are no UTF-8. A second attempt
 #: at temperature 0 writes the same.
@@ -122,6 +125,8 @@ class Vendor:
     status_error: type[Exception]
     #: errors that no call of ours should lead to; by name, since releases of an SDK differ
     by_name: Mapping[str, type[ProviderError]]
+    #: how to provide credentials other than a key, as advice; empty: only a key will do
+    other_credentials: str = ""
 
     def translate(self, error: Exception, model: str, *, secret: str) -> ProviderError:
         """Return our error for one of the SDK's, or of its HTTP library's.
@@ -177,7 +182,11 @@ def billed_nothing(status: int, fault: Fault) -> bool:
     A timeout or a server error may come after the work, and some providers bill a content filter's
     refusal.
     """
-    return 400 <= status < 500 and status not in (408, 499) and "content_filter" not in fault.codes
+    return (
+        400 <= status < 500
+        and status not in (408, 424, 499)
+        and "content_filter" not in fault.codes
+    )
 
 
 def from_response(

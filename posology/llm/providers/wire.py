@@ -15,11 +15,13 @@ import anyio
 import httpx2
 
 from posology.errors import (
+    AuthenticationFailed,
     ConfigurationError,
     MalformedReply,
     MissingKey,
     ProviderError,
     ProviderTimeout,
+    ProviderUnreachable,
     UnknownModel,
 )
 from posology.llm import switch
@@ -64,7 +66,7 @@ class SdkAdapter:
     Args:
         vendor: names, addresses and errors of the SDK.
         client: the SDK's class of clients.
-        api_key: the account's key.
+        api_key: the account's key; may be empty if the vendor has credentials of another kind.
         base_url: ``None``: the vendor's own.
         timeout: seconds for one request as a whole; with a floor, seconds to its first token.
         min_tokens_per_second: floor, see :func:`~posology.llm.pace.generation`.
@@ -72,7 +74,7 @@ class SdkAdapter:
         options: more options of the SDK's client.
 
     Raises:
-        MissingKey: ``api_key`` is empty.
+        MissingKey: ``api_key`` is empty, and the vendor takes nothing else.
         ConfigurationError: the key or the base URL is malformed.
     """
 
@@ -89,13 +91,18 @@ class SdkAdapter:
         **options: Any,
     ) -> None:
         self._vendor = vendor
-        self._key = checked_key(api_key, variable=vendor.key_variable)
+        keyless = vendor.other_credentials and not (api_key or "").strip()
+        self._key = (
+            ""
+            if keyless
+            else checked_key(api_key, variable=vendor.key_variable, provider=vendor.provider)
+        )
         self._base_url = checked_url(base_url or vendor.base_url, variable=vendor.url_variable)
         self._timeout = timeout
         self._floor = min_tokens_per_second
         self._owned = http_client(self._base_url, timeout=timeout) if http is None else None
         self._sdk = client(
-            api_key=self._key,
+            **({} if keyless else {"api_key": self._key}),
             base_url=self._base_url,
             timeout=timeouts(timeout),
             max_retries=0,
@@ -227,6 +234,10 @@ class SdkAdapter:
                 response = await send(path, cast_to=httpx2.Response, options=options, **content)
             except expected as error:
                 failure = self._vendor.translate(error, model, secret=self._key)
+            except Exception as error:
+                failure = self._no_credentials(error, model)
+                if failure is None:
+                    raise
         if scope.cancelled_caught:
             failure = ProviderTimeout(
                 f"{provider} did not answer for {model} within {timeout:g} s: for a slow server set "
@@ -238,6 +249,30 @@ class SdkAdapter:
             raise failure
         assert response is not None
         return response
+
+    def _no_credentials(self, error: Exception, model: str) -> ProviderError | None:
+        """Return the error of a request that was not sent for want of credentials; ``None``: that was not it.
+
+        The libraries that find credentials raise errors of their own through the SDK, which may quote them.
+        """
+        vendor = self._vendor
+        module = type(error).__module__
+        if not vendor.other_credentials or not (
+            module.startswith(("botocore.", "google.auth."))
+            or (isinstance(error, RuntimeError) and "Could not resolve" in str(error))
+        ):
+            return None
+        known: dict[str, Any] = {
+            "provider": vendor.provider,
+            "model": model,
+            "usage": Usage(),
+        }
+        name = type(error).__name__
+        if getattr(error, "retryable", False):
+            return ProviderUnreachable(f"no token for {vendor.provider} now ({name})", **known)
+        return AuthenticationFailed(
+            f"no credentials for {vendor.provider} ({name}): {vendor.other_credentials}", **known
+        )
 
     def _completion(
         self, reply: Reply, model: str, *, text: str, usage: Usage | None, finish: Finish
@@ -292,7 +327,7 @@ class SdkAdapter:
         return body
 
 
-def checked_key(key: str | None, *, variable: str) -> str:
+def checked_key(key: str | None, *, variable: str, provider: str) -> str:
     """Return a key without outer white space, fit for a header.
 
     Raises:
@@ -302,7 +337,7 @@ def checked_key(key: str | None, *, variable: str) -> str:
     """
     stripped = (key or "").strip()
     if not stripped:
-        raise MissingKey(variable=variable)
+        raise MissingKey(variable=variable, provider=provider)
     if not (stripped.isascii() and stripped.isprintable()):
         raise ConfigurationError(
             f"{variable} contains characters that no key has: copy the key again"

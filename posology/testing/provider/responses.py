@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,14 +22,17 @@ from posology.testing.provider.steps import (
 )
 from posology.types import Usage
 
-#: path to the provider whose format is spoken there
-ROUTES: Mapping[str, str] = {
+#: paths, and the provider whose format is spoken there; Azure's, Bedrock's and Vertex AI's hold the model
+_ROUTES: Mapping[str, str] = {
     "/v1/chat/completions": "openai",
     "/v1/embeddings": "openai",
     "/v1/messages": "anthropic",
+    r"/openai/deployments/[^/]+/chat/completions": "openai",
+    r"/model/[^/]+/invoke": "anthropic",
+    r"/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/[^/]+:rawPredict": "anthropic",
 }
 #: where providers put their id of a request
-_ID_HEADERS = ("x-request-id", "request-id")
+_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +58,12 @@ class Response:
     def cut(self) -> bool:
         """Whether the connection ends too early."""
         return self.code is None or self.content_length > len(self.body)
+
+
+def speaks(path: str) -> str | None:
+    """Return the provider whose format is spoken at a path, a query apart; ``None``: there is no such path."""
+    plain = path.partition("?")[0]
+    return next((name for known, name in _ROUTES.items() if re.fullmatch(known, plain)), None)
 
 
 def respond(step: Step, *, provider: str, asked: Any, request_id: str) -> Response:
@@ -119,7 +129,11 @@ def _cut(step: Cut, *, provider: str, asked: Any, request_id: str) -> Response:
 def _success(step: Reply, text: str, *, provider: str, asked: Any, request_id: str) -> Response:
     usage = step.usage(asked, text) if callable(step.usage) else step.usage
     write = getattr(formats, f"{provider}_reply")
-    body = _encode(write(_model(asked), text, usage, step.finish), request_id)
+    fields = write(_model(asked), text, usage, step.finish)
+    if not fields["model"]:
+        # Bedrock and Vertex AI have it in the path
+        del fields["model"]
+    body = _encode(fields, request_id)
     return Response(
         played="reply",
         code=200,
@@ -177,7 +191,7 @@ def _headers(request_id: str) -> dict[str, str]:
 
 
 def _model(asked: Any) -> str:
-    return str(asked.get("model")) if isinstance(asked, dict) else ""
+    return str(asked.get("model", "")) if isinstance(asked, dict) else ""
 
 
 def _encode(body: dict[str, Any], request_id: str) -> bytes:

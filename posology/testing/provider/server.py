@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from posology.testing.provider.ledger import Entry, StubLedger
-from posology.testing.provider.responses import ROUTES, Response, no_such_path, respond
+from posology.testing.provider.responses import Response, no_such_path, respond, speaks
 from posology.testing.provider.steps import Recorded, Step
 
 _MAX_HEAD = 64 * 1024
@@ -46,7 +46,7 @@ class LoadServer:
     def take(self, request: Recorded) -> tuple[Response, Entry]:
         """Decide on a request and open its entry."""
         name = f"{self._prefix}_{next(self._numbers)}"
-        provider = ROUTES.get(request.path.partition("?")[0])
+        provider = speaks(request.path)
         if provider is None:
             response = no_such_path(name)
         else:

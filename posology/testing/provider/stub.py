@@ -11,7 +11,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
-from posology.testing.provider.responses import ROUTES, Response, no_such_path, respond
+from posology.testing.provider.responses import Response, no_such_path, respond, speaks
 from posology.testing.provider.steps import Recorded, Status, Step
 
 #: seconds between looks at whether the stub is over
@@ -77,8 +77,13 @@ class StubProvider:
 
     @property
     def anthropic_url(self) -> str:
-        """The base URL for the Anthropic adapter."""
+        """The base URL for the adapters of Anthropic, Azure and Bedrock."""
         return self.url
+
+    @property
+    def vertex_url(self) -> str:
+        """The base URL for the Vertex AI adapter."""
+        return f"{self.url}/v1"
 
     @property
     def requests(self) -> tuple[Recorded, ...]:
@@ -134,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         name = f"req_{next(self.server.numbers)}"
         step = self.server.stub.take(request)
-        provider = ROUTES.get(self.path.partition("?")[0])
+        provider = speaks(self.path)
         if provider is None:
             self._play(no_such_path(name))
         else:

@@ -32,6 +32,27 @@ def test_the_documented_example_is_read(tmp_path: Path) -> None:
     assert book.free("openai:qwen3-8b")
     assert book.cost("offline:extractive", WHOLE) == packaged().cost("openai:gpt-6-luna", WHOLE)
     assert book.strict == {"openai:my-model"}
+    assert book.cost("azure:gpt-6-luna", WHOLE) == packaged().cost("openai:gpt-6-luna", WHOLE)
+
+
+def test_a_factor_holds_for_the_table_s_prices_alone(tmp_path: Path) -> None:
+    plain = packaged()
+    book = _load(
+        tmp_path,
+        '[factors]\nVertex = "1"\nopenai = "0.9"\n[models."openai:own"]\ninput = 1\noutput = 1\n'
+        '[shadow]\n"offline:extractive" = "vertex:claude-haiku-5-5"\n',
+    )
+    listed = plain.cost("anthropic:claude-haiku-5-5", WHOLE)
+    assert listed is not None
+    assert plain.cost("vertex:claude-haiku-5-5", WHOLE) == listed * Decimal("1.1")
+    assert book.cost("vertex:claude-haiku-5-5", WHOLE) == listed
+    assert book.cost("offline:extractive", WHOLE) == listed
+    assert book.cost("openai:own", WHOLE) == 2
+    for model, factor in {"openai:gpt-6-luna": "0.9", "vertex:claude-opus-5-5": "1"}.items():
+        maker = model.replace("vertex", "anthropic")
+        base = plain.worst(maker, input_tokens=1_000, output_tokens=1_000)
+        here = book.worst(model, input_tokens=1_000, output_tokens=1_000)
+        assert here == base * Decimal(factor)
 
 
 def test_own_prices_come_before_the_table(tmp_path: Path) -> None:
@@ -167,6 +188,9 @@ def test_a_shadowed_model_is_billed_as_another(tmp_path: Path) -> None:
         ('[free]\nmodels = ["x"]', "free.models"),
         ("[free]\nproviders = [1]", "free.providers"),
         ('[bounds]\nstrict = ["x"]', "bounds.strict"),
+        ('[factors]\nazure = "0"', "factors.azure"),
+        ("[factors]\nazure = 1.1", "factors.azure"),
+        ('[factors]\nazure = "101"', "factors.azure"),
         ('[shadow]\n"openai:x" = "gpt"', 'shadow."openai:x"'),
         ('[shadow]\n"openai:x" = 1', 'shadow."openai:x"'),
         # billed as what is itself billed as another, as itself, as nothing, as what has no price

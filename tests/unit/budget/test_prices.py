@@ -452,3 +452,41 @@ def test_every_listed_id_without_fees_has_a_bound_if_it_has_a_price() -> None:
             assert BOOK.worst(name, input_tokens=1, output_tokens=1) > 0, name
             seen += 1
     assert seen > 50
+
+
+@pytest.mark.parametrize(
+    ("model", "same", "factor"),
+    [
+        ("azure:gpt-6-luna", "openai:gpt-6-luna", "1.2"),
+        ("azure:gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini", "1.2"),
+        ("bedrock:global.anthropic.claude-haiku-5-5", "anthropic:claude-haiku-5-5", "1"),
+        ("bedrock:eu.anthropic.claude-haiku-5-5", "anthropic:claude-haiku-5-5", "1.1"),
+        (
+            "bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0",
+            "anthropic:claude-haiku-4-5",
+            "1.1",
+        ),
+        ("vertex:claude-opus-5-5", "anthropic:claude-opus-5-5", "1.1"),
+        ("vertex:claude-haiku-4-5@20251001", "anthropic:claude-haiku-4-5", "1.1"),
+    ],
+)
+def test_a_cloud_s_price_is_its_maker_s_and_what_regions_add(
+    model: str, same: str, factor: str
+) -> None:
+    usage = Usage(input=50_000, output=10_000)
+    theirs = price(same, usage)
+    assert theirs is not None
+    assert price(model, usage) == theirs * Decimal(factor)
+    assert BOOK.worst(model, input_tokens=50_000, output_tokens=10_000) >= theirs * Decimal(factor)
+
+
+@pytest.mark.parametrize("model", ["azure:our-deployment", "bedrock:arn:aws:bedrock:x", "vertex:m"])
+def test_a_cloud_s_unknown_model_has_no_price(model: str) -> None:
+    with pytest.raises(UnpricedModel):
+        BOOK.check(model)
+
+
+def test_cache_writes_that_azure_may_bill_are_in_the_worst_case() -> None:
+    declined = BOOK.worst("openai:gpt-6-luna", input_tokens=1_000, output_tokens=0)
+    azure = BOOK.worst("azure:gpt-6-luna", input_tokens=1_000, output_tokens=0)
+    assert azure == declined * Decimal("1.2") * Decimal("1.25")

@@ -128,3 +128,40 @@ def test_a_model_s_end_is_announced_ninety_days_before(day: date, words: str | N
     warning = retirement_warning("anthropic:claude-sonnet-4-5-20250929", day)
     assert (warning is None) if words is None else (warning is not None and words in warning)
     assert retirement_warning("openai:gpt-6-luna", day) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "same"),
+    [
+        ("azure:gpt-6-luna", "openai:gpt-6-luna"),
+        ("azure:gpt-4o-mini", "openai:gpt-4o-mini"),
+        ("bedrock:anthropic.claude-sonnet-5", "anthropic:claude-sonnet-5"),
+        ("bedrock:apac.anthropic.claude-opus-4-6-v1:0", "anthropic:claude-opus-4-6"),
+        ("bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic:claude-haiku-4-5"),
+        ("vertex:claude-haiku-4-5@20251001", "anthropic:claude-haiku-4-5"),
+        ("vertex:claude-haiku-5-5", "anthropic:claude-haiku-5-5"),
+    ],
+)
+def test_a_cloud_s_model_can_do_what_its_maker_s_can(model: str, same: str) -> None:
+    here, there = capabilities(model), capabilities(same)
+    assert here.known
+    for field in (
+        "reasoning",
+        "efforts",
+        "default_effort",
+        "off",
+        "temperature",
+        "context",
+        "output",
+        "tokenizer",
+    ):
+        assert getattr(here, field) == getattr(there, field), field
+    assert (here.tiers, here.batch, here.retires) == (("standard",), False, {})
+    assert here.cache == ("unknown" if there.cache == "declined" else there.cache)
+
+
+@pytest.mark.parametrize(
+    "model", ["azure:ours", "bedrock:meta.llama3", "bedrock:x", "vertex:gemini-3"]
+)
+def test_a_cloud_s_other_models_are_unknown(model: str) -> None:
+    assert capabilities(model) == Capabilities(provider=model.partition(":")[0])
