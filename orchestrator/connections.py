@@ -13,6 +13,7 @@ import anyio
 from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
+from posology.errors import UnknownModel
 from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning
 from posology.llm.models.names import parse
@@ -20,6 +21,7 @@ from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderO
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send
+from posology.seams.batches import BatchEndpoint
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,7 @@ class Connections:
         self._offline = offline
         self._adapters: dict[str, Send] = {}
         self._remote: list[Adapter] = []
+        self._endpoints: dict[str, BatchEndpoint] = {}
         self._limits: dict[str, anyio.CapacityLimiter] = {}
         self._used: set[str] = set()
 
@@ -92,9 +95,29 @@ class Connections:
             limit=self._limits[provider],
         )
 
+    def batches(self, model: str) -> BatchEndpoint:
+        """Return the batch endpoint of a model's provider.
+
+        Raises:
+            UnknownModel: the provider is unknown, or has no batch endpoint.
+            MissingKey: the provider's key is not set.
+        """
+        provider = PROVIDERS[parse(model).provider]
+        if provider.batches is None:
+            raise UnknownModel(
+                f"{provider.title} has no batch endpoint: choose another tier, or another model",
+                model=model,
+            )
+        if provider.name not in self._endpoints:
+            self._warn(model)
+            self._endpoints[provider.name] = provider.batches(self._options(provider))
+        return self._endpoints[provider.name]
+
     async def aclose(self) -> None:
         """Close every connection, also while this is being cancelled."""
         with anyio.CancelScope(shield=True):
+            while self._endpoints:
+                await self._endpoints.popitem()[1].aclose()
             while self._remote:
                 await self._remote.pop().aclose()
         self._adapters.clear()
@@ -110,19 +133,20 @@ class Connections:
     def _connect(self, provider: Provider) -> Send:
         if provider.connect is None:
             return self._offline()
+        adapter = provider.connect(self._options(provider))
+        self._remote.append(adapter)
+        return adapter
+
+    def _options(self, provider: Provider) -> ProviderOptions:
         settings = self._settings
         credentials = settings.credentials(provider.name)
         key = credentials.api_key
-        adapter = provider.connect(
-            ProviderOptions(
-                api_key=key.get_secret_value() if key else None,
-                base_url=credentials.base_url,
-                timeout=settings.call_timeout,
-                min_tokens_per_second=settings.min_tokens_per_second,
-                legacy_max_tokens=settings.openai_legacy_max_tokens,
-                native_schema=settings.native_schema,
-                more=credentials.more,
-            )
+        return ProviderOptions(
+            api_key=key.get_secret_value() if key else None,
+            base_url=credentials.base_url,
+            timeout=settings.call_timeout,
+            min_tokens_per_second=settings.min_tokens_per_second,
+            legacy_max_tokens=settings.openai_legacy_max_tokens,
+            native_schema=settings.native_schema,
+            more=credentials.more,
         )
-        self._remote.append(adapter)
-        return adapter

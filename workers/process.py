@@ -23,7 +23,9 @@ from orchestrator.settings import Settings
 from posology.errors import PosologyError
 from posology.store import keys
 from workers.engine.claims import WorkStore
-from workers.engine.maintenance import JOBS, Maintenance
+from workers.engine.lane.collector import Collector, LaneOptions
+from workers.engine.lane.records import LaneStore
+from workers.engine.maintenance import CALLS, JOBS, Maintenance, run_forever
 from workers.engine.runner import Runner
 from workers.engine.units import Send, Unit
 
@@ -36,6 +38,8 @@ _REQUEUE_TIMEOUT = 10.0
 _CLAIMED = 0.8
 #: seconds between sweeps, at most
 _PAUSE = 1.5
+#: seconds between two rounds of the batch lane
+_COLLECT = 1.0
 #: seconds between tries to open the index, at most
 _OPEN_AGAIN = 30.0
 
@@ -92,23 +96,41 @@ class Process:
                 self._service = await make_service(self._settings, self._models, self._connections)
             return self._service
 
-    async def run_maintenance(self, *, dispatches: bool) -> None:
+    async def run_maintenance(self, *, dispatches: bool, calls: bool) -> None:
         """Run the loops until this is closed.
 
         Args:
             dispatches: whether this worker answers jobs; it then opens the index before it takes any.
+            calls: whether it calls models, so that it has the providers' keys.
         """
         pause = min(_PAUSE, self._settings.lease * (1 - _CLAIMED) / 2)
         loops = Maintenance(self._work, self.runner, self._send, pause=pause)
         with anyio.CancelScope() as self._maintenance:
             async with anyio.create_task_group() as group:
                 group.start_soon(loops.keep)
+                if calls:
+                    group.start_soon(run_forever, self._collector().step, _COLLECT)
                 if dispatches:
                     await self._warm()
                     group.start_soon(loops.dispatch)
                 _freeze()
                 note("worker ready", worker=self._work.worker, answers=dispatches)
                 group.start_soon(loops.announce)
+
+    def _collector(self) -> Collector:
+        settings = self._settings
+        return Collector(
+            LaneStore(self._work),
+            self._connections.batches,
+            self._connections.prices,
+            LaneOptions(
+                wait=settings.batch_wait,
+                rows=settings.batch_rows,
+                poll=settings.batch_poll,
+                lease=settings.batch_lease,
+                grace=settings.batch_lease,
+            ),
+        )
 
     async def _pipeline(self) -> Pipeline:
         return (await self.service()).pipeline
@@ -175,7 +197,9 @@ class Runtime:
             portal, process = self._started
         if queues is not None:
             loops = portal.start_task_soon(
-                lambda: process.run_maintenance(dispatches=JOBS in queues)
+                lambda: process.run_maintenance(
+                    dispatches=JOBS in queues, calls=not queues.isdisjoint({JOBS, CALLS})
+                )
             )
             loops.add_done_callback(_ended)
         return portal, process

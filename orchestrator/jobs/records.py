@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +24,7 @@ from posology.published.jobs import (
     JobOutput,
     JobSummary,
     Progress,
+    Waiting,
 )
 from posology.store.keys import at
 from posology.types import Attempt, JobState, Outcome, Stage
@@ -31,6 +33,8 @@ from posology.types import Attempt, JobState, Outcome, Stage
 _CALLERS = (errors.UnknownModel, errors.UnpricedModel, errors.VersionGone)
 #: replaces the message of the others
 WITHHELD = "the service is not set up for this question: ask its operator"
+#: time within which providers answer a batch or give it up
+WINDOW = timedelta(hours=24)
 #: shares and scores are stored as millionths: integers add up exactly, and can be subtracted again
 WHOLE = 1_000_000
 
@@ -54,13 +58,18 @@ def summary(record: Mapping[str, str]) -> JobSummary:
 
 
 def output(
-    record: Mapping[str, str], calls: Mapping[str, str], *, advice: bool = True
+    record: Mapping[str, str],
+    calls: Mapping[str, str],
+    lane: Sequence[str] = (),
+    *,
+    advice: bool = True,
 ) -> JobOutput:
     """Return a job with everything.
 
     Args:
         record: hash of the job.
         calls: hash of its attempts.
+        lane: its calls in the tier batch.
         advice: whether an error says what an operator would have to do.
     """
     request = JobRequest.model_validate_json(record["request"])
@@ -81,6 +90,7 @@ def output(
         if record["state"] in (JobState.CANCELLING, JobState.CANCELLED)
         else None,
         spending=spent,
+        waiting=_waiting(lane),
         feedback=_feedback(record) if "feedback" in record else None,
     )
 
@@ -168,6 +178,25 @@ def _feedback(record: Mapping[str, str]) -> Feedback:
         state=cell.get("state"),
         keep=cell["keep"] / WHOLE if cell else None,
         shown=cell["shown"] / WHOLE if cell else None,
+    )
+
+
+def due(sent: str | float) -> datetime:
+    """Return when a provider gives up a batch that was sent at a time, in milliseconds."""
+    return at(sent) + WINDOW
+
+
+def _waiting(lane: Sequence[str]) -> Waiting | None:
+    calls = [json.loads(raw) for raw in lane]
+    sent = [call["t"] for call in calls if call.get("a")]
+    wanted = sum(not call.get("a") and not call.get("e") for call in calls)
+    if not sent and not wanted:
+        return None
+    return Waiting(
+        wanted=wanted,
+        sent=len(sent),
+        since=at(min(sent)) if sent else None,
+        due=due(max(sent)) if sent else None,
     )
 
 

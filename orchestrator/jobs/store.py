@@ -236,10 +236,11 @@ class JobStore:
             async with self.redis.pipeline(transaction=True) as pipe:
                 pipe.hgetall(name)
                 pipe.hgetall(f"{name}:calls")
-                record, calls = await pipe.execute()
+                pipe.hvals(f"{name}:lane")
+                record, calls, lane = await pipe.execute()
         if not record:
             raise self._missing(job)
-        return records.output(record, calls, advice=self.advice)
+        return records.output(record, calls, lane, advice=self.advice)
 
     async def state(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobState:
         """A job's state alone.

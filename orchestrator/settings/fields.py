@@ -200,6 +200,15 @@ class Fields(BaseModel):
     """Graceful-shutdown timeout of a worker, in seconds; unfinished work is requeued. Default: 60."""
     lease: float = Field(default=15.0, ge=2, allow_inf_nan=False, alias="POSOLOGY_LEASE")
     """Seconds without a heartbeat before a worker is considered dead. Default: 15."""
+    batch_wait: float = Field(default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_BATCH_WAIT")
+    """Seconds that a call of the tier `batch` waits for others to share a provider's batch. Default: 60."""
+    batch_rows: int = Field(default=500, ge=1, le=5_000, alias="POSOLOGY_BATCH_ROWS")
+    """Maximum calls in one batch of a provider, 1 to 5000; as many are sent without a wait. Default: 500."""
+    batch_poll: float = Field(default=60.0, ge=0.1, le=3_600, alias="POSOLOGY_BATCH_POLL")
+    """Maximum seconds between two looks at a provider's batch. Default: 60."""
+    batch_lease: float = Field(default=120.0, ge=1, le=3_600, alias="POSOLOGY_BATCH_LEASE")
+    """Seconds within which a worker creates a provider's batch, and as many until one that cannot be found was
+    certainly not created. Default: 120."""
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
     """Maximum concurrent jobs and partitions in each worker process. Default: 32."""
     task_events: bool = Field(default=False, alias="POSOLOGY_TASK_EVENTS")

@@ -58,6 +58,19 @@ class Feedback(Published):
     """Share of the words of all retrieved text that was shown, which its reward counts; null: none learned."""
 
 
+class Waiting(Published):
+    """Model calls of a job in the tier batch that have no reply yet."""
+
+    wanted: int
+    """Number of calls that are not sent yet: they wait for others to share a batch, or for budget."""
+    sent: int
+    """Number of calls in a provider's batch."""
+    since: datetime | None
+    """Time when the first of these was sent; null: none is."""
+    due: datetime | None
+    """Time by which the provider answers the last of these or gives it up; null: none is sent."""
+
+
 class JobSummary(Published):
     """A job without its result."""
 
@@ -120,6 +133,8 @@ class JobOutput(JobSummary):
     """Savings of the cancellation; null: it was not cancelled."""
     spending: Spending
     """Spending of all runs, including those of workers that died."""
+    waiting: Waiting | None = None
+    """Calls that wait for a provider's batch; null: none does."""
     feedback: Feedback | None = None
     """Last judgement of its answer; null: none."""
 
@@ -139,7 +154,7 @@ class JobEvent(Published):
     id: str = Field(examples=["1760000000000-0"])
     """Place in the job's stream; send it as `Last-Event-ID` to continue after it."""
     type: str = Field(examples=["state"])
-    """Type: state, decided, partition or call."""
+    """Type: state, decided, partition, sent (in a provider's batch) or call."""
     at: datetime
     """Time of the event."""
     data: dict[str, Any]
@@ -169,6 +184,12 @@ class BatchOutput(Published):
     """Known cost so far, in dollars."""
     unknown_costs: int
     """Number of attempts with unknown cost, which come on top."""
+    calls_wanted: int = 0
+    """Number of model calls that are to go into a provider's batch."""
+    calls_sent: int = 0
+    """Number of model calls in providers' batches."""
+    due: datetime | None = None
+    """Time by which the provider answers the last of these or gives it up; null: none is sent."""
     over: bool
     """Whether every row has ended; no more rows of a cancelled batch are submitted."""
 

@@ -24,6 +24,8 @@ PAST = "posology:tenants:past"
 SPENDERS = "posology:tenants:spenders"
 #: tenants that may have waiting jobs
 WAITING = "posology:tenants:waiting"
+#: tenants that may have calls for providers' batches
+LANE = "posology:tenants:lane"
 #: a token that wakes a waiting worker
 WAKE = "posology:wake"
 #: worker processes by their last heartbeat, milliseconds

@@ -30,6 +30,7 @@ DECIDERS = {"api", "worker-jobs"}
 ENCODERS = (INDEXED | {"worker-calls"}) - {"backup"}
 ASKERS = CALLERS | {"api"}
 LEASERS = CALLERS | {"worker-ingest"}
+BATCHERS = {"worker-jobs", "worker-calls"}
 API = {"api"}
 UPLOADS = {"api", "ingest-uploads"}
 LOGGERS = {"api", "ingest-uploads", "worker-jobs", "worker-calls", "worker-ingest"}
@@ -83,6 +84,9 @@ WANTED: Mapping[str, set[str]] = {
          "ANTHROPIC_VERTEX_PROJECT_ID", "ANTHROPIC_VERTEX_BASE_URL"), CALLERS
     ),
     **dict.fromkeys(("POSOLOGY_LEASE", "POSOLOGY_SHUTDOWN_GRACE"), LEASERS),
+    **dict.fromkeys(
+        ("POSOLOGY_BATCH_WAIT", "POSOLOGY_BATCH_ROWS", "POSOLOGY_BATCH_POLL", "POSOLOGY_BATCH_LEASE"), BATCHERS
+    ),
     **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS"), LOGGERS),
     **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_OPEN_UPLOADS",
                      "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB"), API),

@@ -18,6 +18,7 @@ from posology.published.jobs import (
     JobOutput,
     JobSummary,
     Progress,
+    Waiting,
 )
 from posology.types import JobState
 
@@ -72,6 +73,10 @@ def show_batches(console: Console, batches: Sequence[BatchOutput]) -> None:
         counts = [f"{n:,} {state}" for state, n in sorted(batch.states.items())]
         if batch.rejected:
             counts.append(f"{batch.rejected:,} rejected")
+        if batch.calls_wanted:
+            counts.append(f"{batch.calls_wanted:,} calls to be sent")
+        if batch.calls_sent:
+            counts.append(f"{batch.calls_sent:,} calls in batches, due by {_time(batch.due)}")
         created = batch.created.astimezone().strftime("%m-%d %H:%M")
         jobs = ", ".join(counts)
         table.add_row(batch.id, batch.state, created, f"{batch.total:,}", jobs, spent(batch))
@@ -116,6 +121,8 @@ def show_job(console: Console, job: JobOutput) -> None:
         rows.append(("in full", f"posology jobs show {job.id} --why"))
     if job.progress is not None:
         rows.append(("partitions", _read(job.progress)))
+    if job.waiting is not None:
+        rows.append(("waits for", _waits(job.waiting)))
     spent = job.spending
     rows.append(("calls", f"{calls(spent)}, {tokens(spent)} tokens"))
     rows.append(("cost", _cost(job)))
@@ -164,6 +171,17 @@ def cancellation(told: Cancellation) -> str:
 
 def _state(state: JobState) -> Text:
     return Text(state, style=_STYLES[state])
+
+
+def _waits(waiting: Waiting) -> str:
+    told = []
+    if waiting.wanted:
+        told.append(f"{waiting.wanted} calls to be sent in a provider's batch")
+    if waiting.sent:
+        told.append(
+            f"{waiting.sent} calls in a provider's batch, sent {_time(waiting.since)}, due by {_time(waiting.due)}"
+        )
+    return "; ".join(told)
 
 
 def _read(progress: Progress) -> str:

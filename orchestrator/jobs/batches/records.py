@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Mapping
 from typing import Final, cast
 
+from orchestrator.jobs.records import due
 from orchestrator.jobs.store import MAX_KEY, JobStore
 from posology.budget.ledger.base import dollars
 from posology.errors import BatchNotFound, InvalidQuery
@@ -80,5 +81,8 @@ def output(batch: str, tenant: str, record: Mapping[str, str]) -> BatchOutput:
         states=states,
         known_cost_usd=dollars(record["known_nano"]),
         unknown_costs=int(record["unknown_costs"]),
+        calls_wanted=int(record.get("lane_wanted", 0)),
+        calls_sent=int(record.get("lane_sent", 0)),
+        due=due(record["lane_last"]) if int(record.get("lane_sent", 0)) else None,
         over=over,
     )

@@ -100,6 +100,56 @@ local function lose_attempts(id, name, token)
   end
 end
 
+-- Calls of a job for a provider's batch, by content (workers/engine/lane): wanted, sent (a: its attempt) or failed (e: why,
+-- JSON). u is the unit that waits for it, n its tries so far, x its tries at most, c its number, t when it was sent.
+local WANTED, SENT = P .. 'lane:wanted', P .. 'lane:batches'
+
+local function lane_call(id, k)
+  local raw = redis.call('HGET', key(id, 'lane'), k)
+  return raw and cjson.decode(raw) or nil
+end
+
+local function put_lane_call(id, k, c)
+  redis.call('HSET', key(id, 'lane'), k, cjson.encode(c))
+end
+
+local function count_lane(id, what, n)
+  local batch = n ~= 0 and get(id, 'batch')
+  if batch then redis.call('HINCRBY', P .. 'batch:' .. batch, 'lane_' .. what, n) end
+end
+
+local function want(id, k)
+  count_lane(id, 'wanted', redis.call('ZADD', WANTED, 'NX', now, id .. '|' .. k))
+end
+
+local function unwant(id, k)
+  count_lane(id, 'wanted', -redis.call('ZREM', WANTED, id .. '|' .. k))
+end
+
+-- No call of the tenant goes into a batch for some ms, 0 for none.
+local function hold(ms)
+  if ms > 0 then redis.call('SET', P .. 'lane:hold', whole(now + ms), 'PX', ms) else redis.call('DEL', P .. 'lane:hold') end
+end
+
+local function forget_lane_call(id, k)
+  redis.call('HDEL', key(id, 'lane'), k)
+  redis.call('HDEL', key(id, 'lane:lines'), k)
+  unwant(id, k)
+end
+
+-- Sends a unit again, by take.lua, once none of the calls that it waits for is outstanding.
+local function wake(id, name)
+  local u = unit(id, name)
+  if not u or not u.lane or u.s ~= 'waiting' then return end
+  for _, raw in ipairs(redis.call('HVALS', key(id, 'lane'))) do
+    local c = cjson.decode(raw)
+    if c.u == name and not c.e then return end
+  end
+  u.lane = nil
+  put_unit(id, name, u)
+  redis.call('ZADD', P .. 'parked', now, member(id, name))
+end
+
 -- Nobody holds the unit any more. What its holder left open, nobody is to tell of: its entry could not be made, or a
 -- defect came before it. Where it is told of after all, that is put right.
 local function unit_done(id, name, u)
@@ -130,7 +180,8 @@ end
 -- Weighs a job's record and all that stands beside it.
 local function weigh(id)
   local bytes = 0
-  for _, name in ipairs({key(id), key(id, 'units'), key(id, 'calls'), key(id, 'memo'), key(id, 'events')}) do
+  for _, name in ipairs({key(id), key(id, 'units'), key(id, 'calls'), key(id, 'memo'), key(id, 'events'),
+    key(id, 'lane'), key(id, 'lane:lines')}) do
     -- all fields: a few would rarely hold the largest, the result
     bytes = bytes + (redis.call('MEMORY', 'USAGE', name, 'SAMPLES', 0) or 0)
   end
@@ -168,6 +219,12 @@ local function finalize(id, state, field, payload)
   if state == 'succeeded' then
     redis.call('DEL', key(id, 'memo'), key(id, 'unusable'))
   end
+  -- what is in a provider's batch comes back, and is settled then
+  local calls = redis.call('HGETALL', key(id, 'lane'))
+  for i = 1, #calls, 2 do
+    if not cjson.decode(calls[i + 1]).a then forget_lane_call(id, calls[i]) end
+  end
+  redis.call('DEL', key(id, 'lane:lines'))
   if state == 'failed' or state == 'expired' then
     redis.call('ZADD', P .. 'dead', now, id)
   end

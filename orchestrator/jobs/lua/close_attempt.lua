@@ -35,14 +35,17 @@ redis.call('HINCRBY', M, 'attempts' .. told .. '|' .. outcome, 1)
 redis.call('HINCRBY', M, 'input' .. told, ARGV[7])
 redis.call('HINCRBY', M, 'output' .. told, ARGV[8])
 local ms = tonumber(ARGV[9])
-redis.call('HINCRBY', M, 'latency_ms|' .. entry.stage, ms)
-for _, bound in ipairs(BUCKETS) do
-  if ms <= bound * 1000 then
-    redis.call('HINCRBY', M, 'latency_le|' .. entry.stage .. '|' .. bound, 1)
-    break
+-- how long a provider took for a batch says nothing of its speed
+if entry.tier ~= 'batch' then
+  redis.call('HINCRBY', M, 'latency_ms|' .. entry.stage, ms)
+  for _, bound in ipairs(BUCKETS) do
+    if ms <= bound * 1000 then
+      redis.call('HINCRBY', M, 'latency_le|' .. entry.stage .. '|' .. bound, 1)
+      break
+    end
   end
+  redis.call('HINCRBY', M, 'latency_count|' .. entry.stage, 1)
 end
-redis.call('HINCRBY', M, 'latency_count|' .. entry.stage, 1)
 -- a reply that could not be used in an earlier try must not come into this one
 local stale = outcome ~= 'ok' and entry.token <= tonumber(get(id, 'tried') or 0)
 if ARGV[10] ~= '' and not stale then

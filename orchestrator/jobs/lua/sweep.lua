@@ -79,7 +79,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', P .. 'retention', '-inf', now, '
   redis.call('ZREM', P .. 'dead', id)
   store(key(id), 'bytes', 0)
   redis.call('DEL', key(id), key(id, 'units'), key(id, 'context'), key(id, 'extractions'), key(id, 'calls'),
-    key(id, 'open'), key(id, 'memo'), key(id, 'unusable'), key(id, 'events'))
+    key(id, 'open'), key(id, 'memo'), key(id, 'unusable'), key(id, 'events'), key(id, 'lane'), key(id, 'lane:lines'))
   if batch and redis.call('HINCRBY', P .. 'batch:' .. batch, 'kept', -1) <= 0
     and not redis.call('ZSCORE', P .. 'batches', batch) then
     forget_batch(batch)

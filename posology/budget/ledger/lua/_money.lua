@@ -14,6 +14,8 @@ if now == 0 then
 end
 local MONEY, OPEN, LOST = P .. 'money', P .. 'money:open', P .. 'money:lost'
 local LEDGER, LEASES = P .. 'ledger', P .. 'money:leases'
+-- reservations of calls that are in a provider's batch
+local BATCHED = P .. 'money:batched'
 local DAY = 86400000
 
 local function whole(n)
@@ -167,7 +169,7 @@ local function admit(model, n)
 end
 
 -- Reserves in all scopes or in none. r: id, nano (string), job, model, stage, strategy, ticket, and lease (ms) where
--- nobody else looks after it; entry is the opening as JSON, as it is to stand in the ledger.
+-- nobody else looks after it, batch where it goes into a provider's batch; entry is the opening as JSON, as it is to stand in the ledger.
 -- Returns {'reserved'}, or why not: {'exhausted' or 'busy', scope, cap, spent, reserved, when it resets, place},
 -- {'disabled'}, {'model'}.
 local function reserve(r, entry)
@@ -192,8 +194,10 @@ local function reserve(r, entry)
   for _, s in ipairs(scopes) do
     if s[3] + s[4] + n > s[2] then return wait(queue(), r.ticket, r.job, unpack(s)) end
   end
-  if calls and redis.call('HLEN', OPEN) >= calls then
-    return wait(queue(), r.ticket, r.job, 'calls', calls, 0, redis.call('HLEN', OPEN))
+  local under_way = calls and redis.call('HLEN', OPEN) - redis.call('SCARD', BATCHED)
+  -- what a provider does within a day keeps no connection
+  if calls and not r.batch and under_way >= calls then
+    return wait(queue(), r.ticket, r.job, 'calls', calls, 0, under_way)
   end
   if (calls or scopes[1]) and behind(queue(), r.ticket) then
     return wait(queue(), r.ticket, r.job, 'turn')
@@ -202,6 +206,7 @@ local function reserve(r, entry)
   -- a full Redis refuses what grows if it comes first, and nothing once something is written: so this comes first
   redis.call('HSET', OPEN, r.id, cjson.encode(o))
   leave(r.ticket, r.job)
+  if r.batch then redis.call('SADD', BATCHED, r.id) end
   if r.lease then redis.call('ZADD', LEASES, now + r.lease, r.id) end
   count(o, n, 0)
   enter('reserve', r.id, o, n, 0)
@@ -231,6 +236,7 @@ local function close(id, kind, outcome, cost, input, output, entry)
   local charged = cost or bound
   redis.call('HDEL', OPEN, id)
   redis.call('ZREM', LEASES, id)
+  redis.call('SREM', BATCHED, id)
   if was then
     redis.call('HDEL', LOST, id)
     redis.call('ZREM', LOST .. ':at', id)

@@ -1,0 +1,15 @@
+-- The reply to a call from a provider's batch cannot be used, as its reader found: that is seen with its schema alone.
+-- ARGV: now, id, key of the call, error
+local id, k = ARGV[2], ARGV[3]
+for _, raw in ipairs(redis.call('HVALS', key(id, 'calls'))) do
+  local entry = cjson.decode(raw)
+  if entry.key == k and entry.outcome == 'ok' then
+    local told = labels(entry, 'ok')
+    redis.call('HINCRBY', P .. 'metrics', 'attempts' .. told .. '|ok', -1)
+    redis.call('HINCRBY', P .. 'metrics', 'attempts' .. told .. '|unusable', 1)
+    entry.outcome, entry.error = 'unusable', ARGV[4]
+    redis.call('HSET', key(id, 'calls'), entry.id, cjson.encode(entry))
+    redis.call('SADD', key(id, 'unusable'), k)
+  end
+end
+return 'noted'
