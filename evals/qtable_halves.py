@@ -93,7 +93,7 @@ async def explore(
             f"{part}: {len(examples)} questions, {len(exploration.todo)} calls to make", flush=True
         )
         purchase = Purchase(
-            completes=lambda _model, _journal: reader,
+            completes=lambda *_: reader,
             ledger=MemoryLedger(),
             cap=None,
             at_once=2,

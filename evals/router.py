@@ -59,6 +59,7 @@ from posology.budget.bounds.calls import CallBound
 from posology.budget.prices.book import PriceBook
 from posology.budget.prices.file import PriceFile
 from posology.llm.accounting import Account
+from posology.llm.calls import Caller
 from posology.llm.memo import call_key
 from posology.llm.offline.choice import THRESHOLD
 from posology.llm.offline.reader import NAME, ExtractiveReader
@@ -176,7 +177,7 @@ async def measure(
     book = PriceBook(PriceFile(digest="shadow", shadow={NAME: SHADOW}))
     reader, bound = Reader(CachedEncoder(pool.embedder), least), CallBound()
 
-    def completes(_: str, journal: Journal) -> Complete:
+    def completes(_: str, journal: Journal, *_caller: Caller) -> Complete:
         return build(reader, journal=journal, prices=book, bound=bound)
 
     pipeline = Pipeline(

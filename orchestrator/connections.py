@@ -1,4 +1,4 @@
-"""The process's connections to models: one adapter and one limiter for each provider."""
+"""The process's connections to models: one adapter for each provider, and one limiter for each of its service tiers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
 from posology.errors import UnknownModel
 from posology.llm.calls import Caller
-from posology.llm.models.families import retirement_warning
+from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
 from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send
 from posology.seams.batches import BatchEndpoint
+from posology.types import Tier
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Connections:
         self._adapters: dict[str, Send] = {}
         self._remote: list[Adapter] = []
         self._endpoints: dict[str, BatchEndpoint] = {}
-        self._limits: dict[str, anyio.CapacityLimiter] = {}
+        self._limits: dict[tuple[str, Tier], anyio.CapacityLimiter] = {}
         self._used: set[str] = set()
 
     def complete(
@@ -80,7 +81,6 @@ class Connections:
         self._warn(model)
         if provider not in self._adapters:
             self._adapters[provider] = self._connect(PROVIDERS[provider])
-            self._limits[provider] = anyio.CapacityLimiter(settings.concurrency)
         return build(
             self._adapters[provider],
             journal=journal,
@@ -92,7 +92,7 @@ class Connections:
                 deadline=settings.call_deadline,
                 min_tokens_per_second=settings.min_tokens_per_second,
             ),
-            limit=self._limits[provider],
+            limit=self._limit(provider, tier_of(caller.lane)),
         )
 
     def batches(self, model: str) -> BatchEndpoint:
@@ -121,6 +121,13 @@ class Connections:
             while self._remote:
                 await self._remote.pop().aclose()
         self._adapters.clear()
+
+    def _limit(self, provider: str, tier: Tier) -> anyio.CapacityLimiter:
+        """Return the places of a tier: calls that may take minutes do not keep those of others."""
+        key = provider, tier
+        if key not in self._limits:
+            self._limits[key] = anyio.CapacityLimiter(self._settings.concurrency)
+        return self._limits[key]
 
     def _warn(self, model: str) -> None:
         """Log once that a model will be switched off."""

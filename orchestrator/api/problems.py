@@ -47,6 +47,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.ProviderError: 502,
         errors.ProviderTimeout: 504,
         errors.RateLimited: 503,
+        errors.NoCapacity: 503,
         errors.ProviderOverloaded: 503,
         errors.JobError: 409,
         errors.JobNotFound: 404,

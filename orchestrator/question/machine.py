@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from orchestrator.question.request import Request
 from posology.errors import NothingAffordable
 from posology.index.search.filters import describe
+from posology.llm.models.families import tier_of
 from posology.seams import Complete, Strategy
 from posology.types import (
     Answer,
@@ -190,6 +191,7 @@ def task_of(request: Request, retrieval: Retrieval) -> Task:
         model=request.model,
         max_tokens=request.max_tokens,
         effort=request.effort,
+        tier=tier_of(request.tier),
     )
 
 

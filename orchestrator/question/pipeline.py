@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from anyio import to_thread
 
@@ -29,16 +29,26 @@ from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import VersionGone
 from posology.index.search.retriever import Retriever
 from posology.llm.accounting import Account
+from posology.llm.calls import CAPACITY_TIMEOUT, Caller
 from posology.seams import Complete, Journal, Strategy
-from posology.types import DECLINE, Call, Decision, Dose, Query, Retrieval
+from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval
 from strategies import Choose, make, takes_compressor
 
 if TYPE_CHECKING:
     from orchestrator.question.estimates.costs import Estimator
     from orchestrator.question.estimates.savings import Savings
 
-#: returns the ``Complete`` of a model, with a journal as its account
-Completes = Callable[[str, Journal], Complete]
+
+class Completes(Protocol):
+    """Returns the ``Complete`` of a model for a caller, with a journal as its account."""
+
+    def __call__(
+        self,
+        model: str,
+        journal: Journal,
+        caller: Caller = Caller(),  # noqa: B008 - a frozen value
+        /,
+    ) -> Complete: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -221,7 +231,7 @@ class Pipeline:
         """
         started = time.perf_counter()
         # first: without a key for the model there is no need to retrieve
-        complete = self._completes(request.model, journal or account)
+        complete = self._completes(request.model, journal or account, _caller(request.tier))
         spend = self.spend(journal or account, tenant)
         state: State = begin(await self.prepare(request, remaining=remaining, spend=spend))
         while isinstance(state, Answering | Escalating):
@@ -273,3 +283,9 @@ class Pipeline:
         )
         # a compressor may load a model when it is first used
         return await to_thread.run_sync(build) if takes_compressor(dose.strategy) else build()
+
+
+def _caller(lane: Lane) -> Caller:
+    """Return the caller of a question without a deadline: flex has as much time as by default in a job."""
+    share = 0.5 if lane == "flex-then-standard" else 1.0
+    return Caller(lane=lane, capacity_timeout=CAPACITY_TIMEOUT * share)

@@ -26,10 +26,11 @@ from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
 from posology.llm.models.effort import check_effort
+from posology.llm.models.families import check_lane, lane_or_standard
 from posology.llm.models.names import model_forms, parse
 from posology.published.base import Described, dollars_text
 from posology.query import make_query
-from posology.types import Filters, Form, Mode, Query
+from posology.types import Filters, Form, Lane, Mode, Query
 from strategies import STRATEGIES, takes_compressor
 
 #: maximum time from submission to the end of a job, seconds
@@ -72,6 +73,8 @@ class Request:
     max_tokens: int | None = None
     #: effort as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: the default of each stage
     effort: str | None = None
+    #: service tier of the calls
+    tier: Lane = "standard"
     #: ``None``: the policy decides
     strategy: str | None = None
     #: share of sentences to keep, for the strategy compressed; ``None``: the compressor's own
@@ -229,6 +232,10 @@ class AskRequest(_Sent):
     effort: Annotated[Text, Field(max_length=MAX_EFFORT)] | None = None
     """Reasoning effort: none, minimal, low, medium, high, xhigh or max, as far as the model has them; or by stage, e.g.
     answer=medium,extract=none. Default: POSOLOGY_EFFORT, else low to answer and the model's lowest to extract."""
+    tier: Lane | None = None
+    """Service tier: standard; flex, at about half the price, which may take minutes; flex-then-standard, which takes
+    standard if there is no capacity in the first half of the job's time; batch, which may take a day.
+    Default: POSOLOGY_TIER, else standard."""
     strategy: Text | None = None
     """Strategy: direct, compressed or briefcontext. Default: the policy decides."""
     keep: float | None = Field(default=None, ge=0, le=1)
@@ -253,7 +260,8 @@ class AskRequest(_Sent):
 
         Raises:
             InvalidQuery: the question, its form and its options do not fit together, the strategy, policy or
-                compressor is unknown, the model lacks the effort, or both a strategy and a policy are given.
+                compressor is unknown, the model lacks the effort or the tier, or both a strategy and a policy are
+                given.
             UnknownModel: the provider is unknown, or the name has no provider.
         """
         if self.strategy is not None and self.policy is not None:
@@ -264,15 +272,23 @@ class AskRequest(_Sent):
             )
         model = self.model or settings.model
         check_effort(model, self.effort)
+        if self.tier is not None:
+            check_lane(model, self.tier)
         return self._request(
             model,
             self.max_tokens or settings.max_tokens,
             self.effort or settings.effort,
             self.policy or settings.policy,
+            self.tier or lane_or_standard(model, settings.tier),
         )
 
     def _request(
-        self, model: str, max_tokens: int | None, effort: str | None, policy: str | None
+        self,
+        model: str,
+        max_tokens: int | None,
+        effort: str | None,
+        policy: str | None,
+        tier: Lane,
     ) -> Request:
         self._check_strategy()
         _check_compressor(self.compressor, "compressor")
@@ -287,6 +303,7 @@ class AskRequest(_Sent):
             index_version=self.index_version,
             max_tokens=max_tokens,
             effort=effort,
+            tier=tier,
             strategy=self.strategy,
             keep=self.keep,
             compressor=self.compressor,
@@ -354,11 +371,14 @@ class JobRequest(AskRequest):
             UnknownModel: the provider is unknown, or the name has no provider.
         """
         request = self.to_request(settings)
+        if request.tier == "batch":
+            raise InvalidQuery("the tier batch is not available yet: use flex", field="tier")
         return self.model_copy(
             update={
                 "model": request.model,
                 "max_tokens": request.max_tokens,
                 "effort": request.effort,
+                "tier": request.tier,
                 "policy": request.policy,
             }
         )
@@ -372,7 +392,9 @@ class JobRequest(AskRequest):
         """
         if self.model is None:
             raise ValueError("a job's record must name its model")
-        return self._request(self.model, self.max_tokens, self.effort, self.policy)
+        return self._request(
+            self.model, self.max_tokens, self.effort, self.policy, self.tier or "standard"
+        )
 
 
 #: fields that only a row of a batch has; all others may have defaults for the whole batch

@@ -151,6 +151,11 @@ class Fields(BaseModel):
     )
     """Reasoning effort, as far as the model has levels: none, minimal, low, medium, high, xhigh or max; or by stage, such
     as `answer=medium,extract=none`. Default: low to answer and reduce, the model's lowest level to extract and rewrite."""
+    tier: Literal["standard", "flex-then-standard", "flex"] = Field(
+        default="standard", alias="POSOLOGY_TIER"
+    )
+    """Service tier of questions that name none: standard, flex-then-standard or flex; standard for models without it.
+    Default: standard."""
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
     Default: false."""

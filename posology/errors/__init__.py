@@ -37,6 +37,7 @@
     │   ├── ProviderUnreachable     no connection, or it was cut
     │   ├── ProviderTimeout         no reply in time
     │   ├── RateLimited             429
+    │   ├── NoCapacity              429: none in the tier flex at the moment
     │   ├── ProviderOverloaded      5xx, 529
     │   ├── AuthenticationFailed    401
     │   ├── PermissionRefused       403
@@ -163,6 +164,7 @@ from posology.errors.providers import (
     ContextTooLong,
     MalformedReply,
     ModelNotFound,
+    NoCapacity,
     NothingRead,
     NotProcessed,
     PermissionRefused,
@@ -228,6 +230,7 @@ __all__ = [
     "ModelNotAllowed",
     "ModelNotFound",
     "ModelUnavailable",
+    "NoCapacity",
     "NoWorkers",
     "NotProcessed",
     "NothingAffordable",

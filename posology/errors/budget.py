@@ -87,7 +87,7 @@ class HeadroomReserved(BudgetError):
     ) -> None:
         super().__init__(message, scope=scope, asked=asked, place=place, retry_after=retry_after)
 
-    #: a :class:`~posology.types.Scope`, or ``turn`` if earlier calls wait
+    #: a :class:`~posology.types.Scope`, ``turn`` if earlier calls wait, or ``capacity`` of the provider
     scope: str
     #: maximum cost of the call, dollars; ``None``: the limit is not one of dollars
     asked: Decimal | None

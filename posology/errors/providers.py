@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from posology.errors.base import PosologyError
 
 if TYPE_CHECKING:
-    from posology.types import Usage
+    from posology.types import Served, Usage
 
 
 class ProviderError(PosologyError):
@@ -25,6 +25,7 @@ class ProviderError(PosologyError):
         request_id: str | None = None,
         retry_after: float | None = None,
         usage: Usage | None = None,
+        served: Served | None = None,
     ) -> None:
         super().__init__(
             message,
@@ -34,6 +35,7 @@ class ProviderError(PosologyError):
             request_id=request_id,
             retry_after=retry_after,
             usage=usage,
+            served=served,
         )
 
     provider: str
@@ -46,6 +48,8 @@ class ProviderError(PosologyError):
     retry_after: float | None
     #: usage of the failed attempt; ``None``: unknown
     usage: Usage | None
+    #: service tier that the reply names; ``None``: none
+    served: Served | None
 
 
 class ProviderUnreachable(ProviderError):
@@ -58,6 +62,10 @@ class ProviderTimeout(ProviderError):
 
 class RateLimited(ProviderError):
     """Too many requests or tokens at the moment (429)."""
+
+
+class NoCapacity(ProviderError):
+    """The provider has no capacity in the tier flex at the moment (429), and bills nothing."""
 
 
 class ProviderOverloaded(ProviderError):

@@ -125,7 +125,18 @@ class Accounting:
             request_id=ended.request_id,
             served=ended.served,
         )
-        if attempt.over_bound:
+        if attempt.served in ("priority", "unknown"):
+            logger.error(
+                "attempt served in a tier that was not asked for attempt=%s model=%s asked=%s served=%s cost_usd=%s "
+                "bound_usd=%s: check the service tier of the provider's project",
+                attempt.id,
+                attempt.model,
+                attempt.tier,
+                attempt.served,
+                attempt.cost,
+                attempt.reserved,
+            )
+        elif attempt.over_bound:
             logger.error(
                 "attempt exceeded its bound attempt=%s model=%s cost_usd=%s bound_usd=%s: add the model to "
                 "bounds.strict in the price file",
@@ -175,6 +186,7 @@ class _Ended:
             error=type(error).__name__,
             usage=usage,
             request_id=_request_id(error),
+            served=error.served if isinstance(error, ProviderError) else None,
         )
 
 

@@ -16,10 +16,12 @@ from typing import Protocol
 import anyio
 
 from posology.seams import Bound, Meter, Recall
-from posology.types import Call, Completion
+from posology.types import Call, Completion, Lane
 
 #: seconds that an attempt waits for budget: longer than a call takes, after which its reservation is settled
 WAIT_TIMEOUT = 90.0
+#: seconds for which a caller without a deadline waits for capacity: the default deadline of a job
+CAPACITY_TIMEOUT = 900.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +40,13 @@ class Caller:
     max_waiters: int | None = None
     #: waits between attempts, and for budget
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    #: service tier of the calls
+    lane: Lane = "standard"
+    #: seconds for which a call waits for capacity in the tier flex
+    capacity_timeout: float = CAPACITY_TIMEOUT
+    #: whether a call that waits longer than :attr:`wait_timeout` for capacity raises
+    #: :class:`~posology.errors.HeadroomReserved`, for its unit to be requeued
+    requeued: bool = False
 
 
 @dataclass(kw_only=True, slots=True)
@@ -59,6 +68,8 @@ class CallState:
     scope: anyio.CancelScope | None = None
     #: seconds for which the deadline was paused
     paused: float = 0.0
+    #: whether the tier flex had no capacity, so that the call is sent in the standard tier
+    standard: bool = False
 
     @contextmanager
     def pause(self) -> Iterator[None]:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from posology.types import Call
 
+#: Seconds that a request in the tier flex may take: the provider advises a timeout of 15 minutes
+#: (developers.openai.com, guides/flex-processing)
+FLEX_TIMEOUT = 900.0
+
+
+def allowed(call: Call, seconds: float) -> float:
+    """Return the seconds that a request may take: longer in the tier flex."""
+    return max(seconds, FLEX_TIMEOUT) if call.tier == "flex" else seconds
+
 
 def generation(call: Call, floor: float | None) -> float:
     """Return the seconds allowed for a call's reply, beyond those to its first token.

@@ -19,7 +19,7 @@ from posology.errors import (
     RateLimited,
 )
 from posology.llm.calls import Attempting, CallState
-from posology.llm.pace import generation
+from posology.llm.pace import allowed, generation
 from posology.types import Call, Completion
 
 
@@ -54,7 +54,7 @@ class RetryPolicy:
         """Return the seconds for all attempts at a call: the deadline, and one reply at the slowest pace."""
         if self.deadline is None:
             return None
-        return self.deadline + generation(call, self.min_tokens_per_second)
+        return allowed(call, self.deadline) + generation(call, self.min_tokens_per_second)
 
     def wait(self, *, attempt: int, retry_after: float | None, draw: float) -> float:
         """Return the seconds to wait after a failed attempt.

@@ -7,7 +7,9 @@ import anyio
 from posology.llm.accounting import Accounting
 from posology.llm.admission import Headroom, Limiter, RateLimit
 from posology.llm.calls import Attempting, Caller
+from posology.llm.capacity import Capacity, InTier
 from posology.llm.memo import Memo
+from posology.llm.models.families import tier_of
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.second import SecondCalls
 from posology.llm.structured import Structured, verdict
@@ -24,9 +26,9 @@ def build(
     limit: anyio.CapacityLimiter | None = None,
     caller: Caller = Caller(),  # noqa: B008 - a frozen value
 ) -> Complete:
-    """Build structured → memo → retry → headroom → rate limit → limiter → accounting → adapter.
+    """Build structured → memo → tier → retry → capacity → headroom → rate limit → limiter → accounting → adapter.
 
-    The outermost is first. A repair is a call of its own, so it is retried and accounted for like any other;
+    The outermost is first; tier and capacity stand there only in another lane than the standard one. A repair is a call of its own, so it is retried and accounted for like any other;
     a wait, between attempts or for budget, occupies no place in the limiter; and every attempt is entered in
     the account.
 
@@ -52,7 +54,18 @@ def build(
         max_waiters=caller.max_waiters,
         sleep=caller.sleep,
     )
+    tier = tier_of(caller.lane)
+    if tier == "flex":
+        attempt = Capacity(
+            attempt,
+            timeout=caller.capacity_timeout,
+            place_timeout=caller.wait_timeout if caller.requeued else None,
+            standard=caller.lane == "flex-then-standard",
+            sleep=caller.sleep,
+        )
     complete: Complete = Retry(attempt, policy=retry, sleep=caller.sleep)
+    if tier != "standard":
+        complete = InTier(complete, tier=tier)
     if caller.recall is not None:
         complete = Memo(complete, recall=caller.recall)
     return Structured(complete, SecondCalls(prices=prices, bound=bound))

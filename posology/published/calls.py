@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from posology.published.base import Details, Dollars, Published
-from posology.types import Outcome, Stage
+from posology.types import Outcome, Served, Stage, Tier
 
 
 class UsageOutput(Published):
@@ -83,6 +83,10 @@ class AttemptOutput(Published):
     """Dollars that were reserved: the maximum cost."""
     prices: str = ""
     """Version of the prices."""
+    tier: Tier = "standard"
+    """Service tier that it was sent in."""
+    served: Served | None = None
+    """Service tier that it is billed at, as the reply names it; null: no reply named one."""
 
     @property
     def charged(self) -> Decimal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from posology.types.calls import Usage
+from posology.types.calls import Tier, Usage
 from posology.types.compression import Compression
 from posology.types.literature import Query, Retrieval
 
@@ -170,3 +170,5 @@ class Task:
     max_tokens: int | None
     #: effort that the question asks for, as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: defaults
     effort: str | None = None
+    #: service tier that its calls are sent in first, for estimates
+    tier: Tier = "standard"

@@ -38,6 +38,10 @@ Tier = Literal["standard", "flex", "batch"]
 Served = Literal["standard", "flex", "batch", "priority", "unknown"]
 
 
+#: The service tier that a question's calls are sent in. ``flex-then-standard``: flex while there is capacity
+Lane = Literal["standard", "flex-then-standard", "flex", "batch"]
+
+
 class Role(StrEnum):
     """The author of a message."""
 

@@ -177,6 +177,7 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
             "model": "gpt-4o-mini",
             "messages": [system, user],
             "max_completion_tokens": 321,
+            "service_tier": "default",
         }
     else:
         assert first.path == "/v1/messages"
@@ -188,6 +189,7 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
             "system": "Answer from the passages.",
             "messages": [user],
             "max_tokens": 321,
+            "service_tier": "standard_only",
         }
     assert schema["required"] == ["verdict"]
     assert schema["additionalProperties"] is False

@@ -10,6 +10,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsNon
 from pydantic import BaseModel, TypeAdapter
 
 from posology.llm.models.effort import effort_of
+from posology.llm.models.families import lanes_of
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
 from posology.query import make_query
@@ -128,6 +129,8 @@ def common(model: str) -> Body:
             "messages": [{"role": "system", "content": "Answer from the passages."}, user],
             "max_completion_tokens": 321,
             "response_format": {"type": "json_schema", "json_schema": schema},
+            # unsaid, it is the project's, which may be priority
+            "service_tier": "default",
         }
     return {
         "model": name,
@@ -135,6 +138,7 @@ def common(model: str) -> Body:
         "system": "Answer from the passages.",
         "max_tokens": 321,
         "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
+        "service_tier": "standard_only",
     }
 
 
@@ -149,9 +153,35 @@ async def test_the_body_is_the_one_that_the_model_takes(model: str, stage: Stage
     if model == "openai:gpt-7":
         # the stub is another server than OpenAI's, so a model that the table lacks is a local one
         more["temperature"] = 0
+        del expected["service_tier"]
     assert body == {**expected, **more}
     if model.startswith("openai:"):
         TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(body, strict=True)
     else:
         known = {key: value for key, value in body.items() if key not in OLD_FIELDS}
         TypeAdapter(MessageCreateParamsNonStreaming).validate_python(known, strict=True)
+
+
+@pytest.mark.parametrize("model", [name for name in GOLDEN if "flex" in lanes_of(name)])
+async def test_a_flex_call_says_so(model: str) -> None:
+    body = await sent(call_to(model, Stage.ANSWER, tier="flex"))
+    expected = {**common(model), **GOLDEN[model][0], "service_tier": "flex"}
+    assert body == expected
+    TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(body, strict=True)
+
+
+def test_most_current_models_of_openai_are_sold_in_flex() -> None:
+    sold = {name for name in GOLDEN if "flex" in lanes_of(name)}
+    assert sold == {name for name in GOLDEN if name.startswith("openai:gpt-5")} | {
+        "openai:gpt-6-luna",
+        "openai:gpt-6.1-sol",
+    }
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-6-luna", "anthropic:claude-haiku-5-5"])
+async def test_a_call_of_a_batch_names_no_tier(model: str) -> None:
+    assert "service_tier" not in await sent(call_to(model, Stage.ANSWER, tier="batch"))
+
+
+async def test_servers_with_models_of_their_own_are_sent_no_tier() -> None:
+    assert "service_tier" not in await sent(call_to("openai:qwen3-8b", Stage.ANSWER))

@@ -48,7 +48,7 @@ def pipeline(retriever: Retriever, model: Complete) -> Pipeline:
         retriever=retriever,
         # vectors of this index are no basis for preflight
         decider=Decider(default="doubling"),
-        completes=lambda _, account: build(
+        completes=lambda _, account, *_caller: build(
             sending(model), journal=account, prices=packaged(), bound=by_bytes, retry=QUICK
         ),
     )

@@ -22,6 +22,7 @@ from posology.errors import BadFile, BudgetExhausted, InputError, RequestRejecte
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
 from posology.index.store import Index
+from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal
@@ -64,7 +65,7 @@ class Bench:
         self.model = ScriptedModel(script, usage=Usage(input=200, output=20))
         self.ledger = MemoryLedger()
 
-    def completes(self, _model: str, journal: Journal) -> Complete:
+    def completes(self, _model: str, journal: Journal, *_: Caller) -> Complete:
         return build(
             self.model,
             journal=journal,

@@ -346,7 +346,8 @@ class Runner:
         )
         extraction = late
         with anyio.move_on_after(claimed.left - kept):
-            extraction = await extract(asked, self._spending.complete(claimed, request))
+            complete = self._spending.complete(claimed, request, kept=kept)
+            extraction = await extract(asked, complete)
         return await self._work.extracted(claimed, extraction)
 
     async def _reduce(self, claimed: ClaimedUnit) -> tuple[Unit, ...]:

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from orchestrator.connections import Connections
     from orchestrator.question.request import Request
     from posology.seams import Complete
+    from posology.types import Lane
     from workers.engine.claims import WorkStore
     from workers.engine.units import ClaimedUnit
 
-#: seconds for which a unit that waits for budget keeps its place in the worker
+#: seconds for which a unit that waits for budget, or for capacity, keeps its place in the worker
 PATIENCE = 10.0
+#: Seconds before a job's deadline, a quarter of its time at most, from which it does not wait for capacity any more:
+#: longer than a unit is parked, so that the job ends with the provider's error
+KEEP_FOR_RETRY = 30.0
 
 
 class Spending:
@@ -45,16 +49,26 @@ class Spending:
             tenant=claimed.unit.tenant, complete=lambda model: self._at_once(claimed, model)
         )
 
-    def complete(self, claimed: ClaimedUnit, request: Request) -> Complete:
-        """Return what makes the calls of a unit.
+    def complete(self, claimed: ClaimedUnit, request: Request, *, kept: float = 0.0) -> Complete:
+        """Return what makes the calls of a unit, in the request's lane.
+
+        Args:
+            claimed: the unit.
+            request: its question.
+            kept: seconds of the job's time that are kept for the units after it.
 
         Raises:
             UnknownModel: the provider is unknown.
             MissingKey: the provider's key is not set.
         """
-        return self._at_once(claimed, request.model)
+        return self._at_once(claimed, request.model, request.tier, kept=kept)
 
-    def _at_once(self, claimed: ClaimedUnit, model: str) -> Complete:
+    def _at_once(
+        self, claimed: ClaimedUnit, model: str, lane: Lane = "standard", *, kept: float = 0.0
+    ) -> Complete:
+        later = min(KEEP_FOR_RETRY, claimed.patience / 4)
+        if lane == "flex-then-standard":
+            later = claimed.patience / 2
         journal, unit = JobJournal(self._work, claimed), claimed.unit
         return self._connections.complete(
             model,
@@ -67,5 +81,8 @@ class Spending:
                 # as take.lua computes it, for this process
                 max_waiters=max(fairness.WAITERS, self._claimed() // 4),
                 sleep=claimed.sleep,
+                lane=lane,
+                capacity_timeout=claimed.left - max(later, kept),
+                requeued=True,
             ),
         )

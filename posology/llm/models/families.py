@@ -1,4 +1,4 @@
-"""Capabilities of models and the form of requests to them: one row a family, from a data file."""
+"""Capabilities of models, the lanes that they are sold in, and the form of requests to them: one row a family, from a data file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from datetime import date, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
 from importlib import resources
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
-from posology.types import EFFORTS, Effort
+from posology.errors import InvalidQuery
+from posology.types import EFFORTS, Effort, Lane, Tier
 
 #: ``none``: it never reasons on our requests. ``optional``: it does unless the request turns it off. ``always``. ``unknown``
 Reasoning = Literal["none", "optional", "always", "unknown"]
@@ -25,6 +26,8 @@ Caching = Literal["free", "asked", "declined", "unknown"]
 #: ``newer``: unpublished ones of 2026, which count up to 1.35 times as much. ``open``: of open weights
 Tokenizer = Literal["openai", "claude", "newer", "open", "unknown"]
 
+#: the lanes, the most expensive first
+LANES: Final[tuple[Lane, ...]] = get_args(Lane)
 #: days before its retirement from which a model is reported
 WARNING_DAYS: Final = 90
 #: the date of a release, at the end of a name
@@ -144,6 +147,36 @@ def retirement_warning(model: str, today: date) -> str | None:
     if retires <= today:
         return f"its provider switched it off on {retires}"
     return f"its provider switches it off on {retires}, in {(retires - today).days} days"
+
+
+def lanes_of(model: str) -> tuple[Lane, ...]:
+    """Return the lanes of a model, ``provider:name``; an unknown model has the standard one."""
+    family = capabilities(model)
+    sold = {*family.tiers, *(("batch",) if family.batch else ())}
+    return tuple(lane for lane in LANES if lane == "standard" or tier_of(lane) in sold)
+
+
+def tier_of(lane: Lane) -> Tier:
+    """Return the service tier that a lane's calls are sent in first."""
+    return "flex" if lane == "flex-then-standard" else lane
+
+
+def check_lane(model: str, lane: Lane) -> None:
+    """Check that a model is sold in a lane.
+
+    Raises:
+        InvalidQuery: it is not, or the model is unknown.
+    """
+    known = lanes_of(model)
+    if lane not in known:
+        raise InvalidQuery(
+            f"{model} is not sold in the tier {lane}: use {' or '.join(known)}", field="tier"
+        )
+
+
+def lane_or_standard(model: str, lane: Lane) -> Lane:
+    """Return a configured lane, or the standard one for a model that is not sold in it."""
+    return lane if lane in lanes_of(model) else "standard"
 
 
 @cache

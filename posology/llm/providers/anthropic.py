@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anthropic
@@ -13,8 +14,8 @@ from posology.errors import AuthenticationFailed, ProviderUnreachable
 from posology.llm.models.families import capabilities
 from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter
-from posology.types import Call, Completion, Finish, Role, Usage
+from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, served_tier
+from posology.types import Call, Completion, Finish, Role, Served, Tier, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -27,6 +28,9 @@ _FINISH = {
     "model_context_window_exceeded": Finish.LENGTH,
     "refusal": Finish.FILTERED,
 }
+_SERVED: Mapping[str, Served] = MappingProxyType(
+    {"standard": "standard", "priority": "priority", "batch": "batch"}
+)
 VENDOR = Vendor(
     provider="anthropic",
     key_variable="ANTHROPIC_API_KEY",
@@ -92,7 +96,7 @@ class AnthropicAdapter(SdkAdapter):
     async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:
         """Send one call; see :class:`~posology.seams.Send`."""
         reply = await self._send(call, "/v1/messages", self.body(call), attempt_id)
-        return self.read(reply, call.model)
+        return self.read(reply, call.model, tier=call.tier)
 
     def body(self, call: Call) -> dict[str, Any]:
         """Return the body of a call's request.
@@ -127,19 +131,27 @@ class AnthropicAdapter(SdkAdapter):
             config |= _output_format(call.schema)
         if config:
             body["output_config"] = config
+        if call.tier == "standard" and self.VENDOR is VENDOR:
+            # by default an account's priority capacity is used, whose price is unknown
+            body["service_tier"] = "standard_only"
         return body
 
-    def read(self, reply: Reply, model: str) -> Completion:
-        """Return the completion of a reply.
+    def read(self, reply: Reply, model: str, *, tier: Tier = "standard") -> Completion:
+        """Return the completion of a reply to a request that was sent in a service tier.
 
         Raises:
             MalformedReply: the reply is not one of the provider's.
         """
         usage = usage_of(reply.body)
+        served = served_tier(tier, section(reply.body, "usage").get("service_tier"), _SERVED)
         blocks = reply.body.get("content")
         if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
             raise self.malformed(
-                "it has no content", model=model, request_id=reply.request_id, usage=usage
+                "it has no content",
+                model=model,
+                request_id=reply.request_id,
+                usage=usage,
+                served=served,
             )
         texts = [block.get("text") for block in blocks if block.get("type") == "text"]
         if not all(isinstance(text, str) for text in texts):
@@ -148,12 +160,13 @@ class AnthropicAdapter(SdkAdapter):
                 model=model,
                 request_id=reply.request_id,
                 usage=usage,
+                served=served,
             )
         finish = _FINISH.get(str(reply.body.get("stop_reason")), Finish.OTHER)
         text = "".join(texts)
         if finish is Finish.FILTERED and not text:
             text = str(section(reply.body, "stop_details").get("explanation") or "")
-        return self._completion(reply, model, text=text, usage=usage, finish=finish)
+        return self._completion(reply, model, text=text, usage=usage, finish=finish, served=served)
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)

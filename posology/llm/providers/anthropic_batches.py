@@ -143,7 +143,7 @@ class AnthropicBatches(SdkBatches):
         match result.get("type"):
             case "succeeded":
                 reply = Reply(body=section(result, "message"), request_id=None, latency=None)
-                return self._answered(one, lambda: self._adapter.read(reply, model))
+                return self._answered(one, lambda: self._adapter.read(reply, model, tier="batch"))
             case "errored":
                 return BatchResult(
                     id=one,

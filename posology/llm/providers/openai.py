@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import httpx2
@@ -20,14 +21,18 @@ from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter
+from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, served_tier
 from posology.llm.schema import response_schema
-from posology.types import Call, Completion, Finish, Stage, Usage
+from posology.types import Call, Completion, Finish, Served, Stage, Tier, Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.FILTERED}
+#: the provider's names of its service tiers
+_SERVED: Mapping[str, Served] = MappingProxyType(
+    {"default": "standard", "flex": "flex", "priority": "priority", "fast": "priority"}
+)
 #: kinds of tokens with a price but no bucket
 _PRICED_APART = ("audio_tokens", "image_tokens")
 VENDOR = Vendor(
@@ -111,9 +116,13 @@ class OpenAIAdapter(SdkAdapter):
         reply = await self._send(call, self.path(call), self.body(call), attempt_id)
         if call.stage is Stage.EMBED:
             return self.read_vectors(
-                reply, call.model, texts=len(call.messages), dimensions=call.dimensions
+                reply,
+                call.model,
+                texts=len(call.messages),
+                dimensions=call.dimensions,
+                tier=call.tier,
             )
-        return self.read(reply, call.model)
+        return self.read(reply, call.model, tier=call.tier)
 
     def path(self, call: Call) -> str:
         """Return the path of a call's request, below the base URL."""
@@ -145,7 +154,21 @@ class OpenAIAdapter(SdkAdapter):
             body["prompt_cache_options"] = {"mode": "explicit"}
         if call.schema is not None and self._native_schema:
             body["response_format"] = _response_format(call.schema)
+        if call.tier == "flex":
+            body["service_tier"] = "flex"
+        elif call.tier == "standard" and self._tiered(call.model):
+            # unsaid, it is the one that the project is set to, which may cost more than is reserved
+            body["service_tier"] = "default"
         return body
+
+    def _tiered(self, model: str) -> bool:
+        """Whether a model is sold in service tiers where the request goes: clouds and servers have names of their own."""
+        own = self.VENDOR is VENDOR and not self._compatible
+        return own or len(capabilities(model).tiers) > 1
+
+    def _served(self, reply: Reply, model: str, tier: Tier) -> Served:
+        named = reply.body.get("service_tier") if self._tiered(model) else None
+        return served_tier(tier, named, _SERVED)
 
     def _embedding(self, call: Call) -> dict[str, Any]:
         texts = [m.content for m in call.messages]
@@ -155,7 +178,13 @@ class OpenAIAdapter(SdkAdapter):
         return body
 
     def read_vectors(
-        self, reply: Reply, model: str, *, texts: int | None = None, dimensions: int | None = None
+        self,
+        reply: Reply,
+        model: str,
+        *,
+        texts: int | None = None,
+        dimensions: int | None = None,
+        tier: Tier = "standard",
     ) -> Completion:
         """Return the completion of a reply with vectors.
 
@@ -164,6 +193,7 @@ class OpenAIAdapter(SdkAdapter):
             model: ``provider:name``.
             texts: number of texts sent; ``None``: any.
             dimensions: requested length of a vector; ``None``: any.
+            tier: service tier that the request was sent in.
 
         Raises:
             MalformedReply: the reply has other vectors.
@@ -175,15 +205,22 @@ class OpenAIAdapter(SdkAdapter):
             raise self.malformed(
                 str(error), model=model, request_id=reply.request_id, usage=usage
             ) from None
-        return self._completion(reply, model, text=pack(vectors), usage=usage, finish=Finish.STOP)
+        return self._completion(
+            reply,
+            model,
+            text=pack(vectors),
+            usage=usage,
+            finish=Finish.STOP,
+            served=self._served(reply, model, tier),
+        )
 
-    def read(self, reply: Reply, model: str) -> Completion:
-        """Return the completion of a reply in words.
+    def read(self, reply: Reply, model: str, *, tier: Tier = "standard") -> Completion:
+        """Return the completion of a reply in words, to a request that was sent in a service tier.
 
         Raises:
             MalformedReply: the reply is not one of the provider's.
         """
-        usage = usage_of(reply.body)
+        usage, served = usage_of(reply.body), self._served(reply, model, tier)
         choices = reply.body.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
@@ -202,8 +239,11 @@ class OpenAIAdapter(SdkAdapter):
                 text=str(refusal) if refused else content or "",
                 usage=usage,
                 finish=Finish.FILTERED if refused else finish,
+                served=served,
             )
-        raise self.malformed(reason, model=model, request_id=reply.request_id, usage=usage)
+        raise self.malformed(
+            reason, model=model, request_id=reply.request_id, usage=usage, served=served
+        )
 
 
 @functools.lru_cache(maxsize=MAX_SCHEMAS)

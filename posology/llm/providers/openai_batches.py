@@ -193,7 +193,7 @@ class OpenAIBatches(SdkBatches):
         if status == 200 and not error:
             vectors = ended.path == _EMBEDDINGS
             read = self._adapter.read_vectors if vectors else self._adapter.read
-            return self._answered(one, lambda: read(reply, model))
+            return self._answered(one, lambda: read(reply, model, tier="batch"))
         fate = _FATES.get(str(error.get("code")))
         if fate is not None:
             return self.unanswered(one, fate, model)

@@ -12,6 +12,7 @@ from posology.errors import (
     ContextTooLong,
     MalformedReply,
     ModelNotFound,
+    NoCapacity,
     PermissionRefused,
     ProviderError,
     ProviderOverloaded,
@@ -69,6 +70,9 @@ _LENGTH_WORDS = (
 #: llama.cpp, of a finished reply that it cannot read itself, such as one with bytes that are no UTF-8. A second attempt
 #: at temperature 0 writes the same.
 _UNREADABLE_WORDS = ("the model produced output that does not match",)
+#: OpenAI, of a request in the tier flex: "429 Resource Unavailable" (developers.openai.com, guides/flex-processing)
+_CAPACITY_CODES = ("resource_unavailable",)
+_CAPACITY_WORDS = ("resource unavailable", "resource_unavailable")
 _ADVICE: dict[type[ProviderError], str] = {
     AuthenticationFailed: "check the API key",
     PermissionRefused: "check the permissions of the API key",
@@ -76,6 +80,7 @@ _ADVICE: dict[type[ProviderError], str] = {
     ModelNotFound: "check the model's name and the base URL",
     ContextTooLong: "use fewer or shorter passages",
     RateLimited: "wait, or lower POSOLOGY_CONCURRENCY",
+    NoCapacity: "try again later, or use the tier flex-then-standard",
     UnusableReply: "the server cannot read what its model wrote; use another model or quantization",
 }
 
@@ -169,6 +174,11 @@ def kind_of(status: int, fault: Fault) -> type[ProviderError]:
         any(code in _LENGTH_CODES for code in fault.codes) or any(w in words for w in _LENGTH_WORDS)
     ):
         return ContextTooLong
+    if status == 429 and (
+        any(code in _CAPACITY_CODES for code in fault.codes)
+        or any(w in words for w in _CAPACITY_WORDS)
+    ):
+        return NoCapacity
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500 and any(w in words for w in _UNREADABLE_WORDS):

@@ -25,9 +25,9 @@ from posology.errors import (
     UnknownModel,
 )
 from posology.llm import switch
-from posology.llm.pace import generation
+from posology.llm.pace import allowed, generation
 from posology.llm.providers.translation import Vendor, from_response
-from posology.types import Call, Completion, Finish, Usage
+from posology.types import Call, Completion, Finish, Served, Tier, Usage
 
 #: maximum seconds to connect
 MAX_CONNECT = 10.0
@@ -155,7 +155,7 @@ class SdkAdapter:
             "post",
             path,
             model=call.model,
-            seconds=self._timeout + generation(call, self._floor),
+            seconds=allowed(call, self._timeout) + generation(call, self._floor),
             headers={} if attempt_id is None else {ATTEMPT_HEADER: attempt_id},
             body=body,
         )
@@ -275,16 +275,24 @@ class SdkAdapter:
         )
 
     def _completion(
-        self, reply: Reply, model: str, *, text: str, usage: Usage | None, finish: Finish
+        self,
+        reply: Reply,
+        model: str,
+        *,
+        text: str,
+        usage: Usage | None,
+        finish: Finish,
+        served: Served,
     ) -> Completion:
-        served = reply.body.get("model")
+        name = reply.body.get("model")
         return Completion(
             text=text,
             usage=usage,
             finish=finish,
-            served_model=served if isinstance(served, str) else self._name(model),
+            served_model=name if isinstance(name, str) else self._name(model),
             request_id=reply.request_id,
             latency=reply.latency,
+            served=served,
         )
 
     def failure(
@@ -302,7 +310,13 @@ class SdkAdapter:
         )
 
     def malformed(
-        self, reason: str, *, model: str, request_id: str | None, usage: Usage | None = None
+        self,
+        reason: str,
+        *,
+        model: str,
+        request_id: str | None,
+        usage: Usage | None = None,
+        served: Served | None = None,
     ) -> MalformedReply:
         """Return the error for a reply that is not in the provider's own format."""
         provider = self._vendor.provider
@@ -313,6 +327,7 @@ class SdkAdapter:
             status=200,
             request_id=request_id,
             usage=usage,
+            served=served,
         )
 
     def _json(self, response: Any, model: str, request_id: str | None) -> Mapping[str, Any]:
@@ -325,6 +340,21 @@ class SdkAdapter:
                 "its body is not a JSON object", model=model, request_id=request_id
             )
         return body
+
+
+def served_tier(tier: Tier, named: object, names: Mapping[str, Served]) -> Served:
+    """Return the service tier that a call is billed at.
+
+    Args:
+        tier: tier that it was sent in. In a batch, the endpoint decides, whatever the reply names.
+        named: the reply's tier; ``None``: without a name, the standard one.
+        names: the provider's names of tiers.
+    """
+    if tier == "batch":
+        return "batch"
+    if named is None:
+        return "standard"
+    return names.get(named, "unknown") if isinstance(named, str) else "unknown"
 
 
 def checked_key(key: str | None, *, variable: str, provider: str) -> str:

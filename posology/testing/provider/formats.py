@@ -71,6 +71,12 @@ def openai_reply(model: str, text: str, usage: Usage | None, finish: Finish) -> 
     return body
 
 
+def openai_tier(body: dict[str, Any], named: str | None) -> None:
+    """Name the service tier in a reply; ``None``: the request asked for none, and none is named."""
+    if named is not None:
+        body["service_tier"] = named
+
+
 def openai_embeddings(
     model: str, vectors: list[list[float]], usage: Usage | None
 ) -> dict[str, Any]:
@@ -118,6 +124,13 @@ def anthropic_reply(model: str, text: str, usage: Usage | None, finish: Finish) 
             "output_tokens_details": {"thinking_tokens": usage.reasoning},
         }
     return body
+
+
+def anthropic_tier(body: dict[str, Any], named: str | None) -> None:
+    """Name the service tier in a reply with usage; ``None``: the request asked for none."""
+    if "usage" in body:
+        asked = named in (None, "standard_only", "auto")
+        body["usage"]["service_tier"] = "standard" if asked else named
 
 
 def anthropic_error(status: int, kind: str | None, message: str) -> dict[str, Any]:

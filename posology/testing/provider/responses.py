@@ -133,6 +133,8 @@ def _success(step: Reply, text: str, *, provider: str, asked: Any, request_id: s
     if not fields["model"]:
         # Bedrock and Vertex AI have it in the path
         del fields["model"]
+    named = step.tier or (asked.get("service_tier") if isinstance(asked, dict) else None)
+    getattr(formats, f"{provider}_tier")(fields, named)
     body = _encode(fields, request_id)
     return Response(
         played="reply",

@@ -34,6 +34,8 @@ class Reply:
     finish: Finish = Finish.STOP
     #: seconds before the reply
     latency: float = 0.0
+    #: service tier that the reply names, in the provider's words; ``None``: the one that was asked for
+    tier: str | None = None
 
 
 def _words(texts: Sequence[str]) -> Usage:
@@ -97,5 +99,8 @@ class Malformed:
     body: bytes = b"<html>gateway</html>"
     content_type: str = "application/json"
 
+
+#: OpenAI's refusal of a request in the tier flex for which it has no capacity
+NO_CAPACITY = Status(code=429, kind="resource_unavailable", message="Resource Unavailable")
 
 Step = Reply | Vectors | Status | NoSuchModel | Hang | Cut | Malformed

@@ -88,7 +88,7 @@ def _pipeline(index: Index, embedder: HashEmbedder) -> Pipeline:
     return Pipeline(
         retriever=Retriever(index, embedder),
         decider=Decider(default="doubling"),
-        completes=lambda _, account: build(
+        completes=lambda _, account, *_caller: build(
             ScriptedModel(quotes), journal=account, prices=packaged(), bound=by_bytes
         ),
     )

@@ -19,6 +19,7 @@ from orchestrator.training.qtable.rows import Explored, open_run, read_run
 from orchestrator.training.qtable.run import Exploration
 from posology.budget.ledger.memory import MemoryLedger
 from posology.errors import BudgetExhausted, QuotaExhausted, RequestRejected, SchemaViolation
+from posology.llm.calls import Caller
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
@@ -69,7 +70,7 @@ class Bench:
         self.model = ScriptedModel(script, usage=Usage(input=200, output=20))
         self.ledger = MemoryLedger()
 
-    def completes(self, _model: str, journal: Journal) -> Complete:
+    def completes(self, _model: str, journal: Journal, *_: Caller) -> Complete:
         return build(
             self.model,
             journal=journal,
