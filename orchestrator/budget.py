@@ -6,15 +6,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Protocol
 
 from orchestrator.jobs.place import known_store
 from orchestrator.question.decider import Remaining, RemainingBudget, remaining_budget
 from orchestrator.settings import Settings
 from posology.budget.ledger.base import LEASE, Ledger
 from posology.budget.ledger.memory import MemoryLedger
-from posology.llm.accounting import Account
 from posology.seams import Meter
 from prompts.lengths import REPLY_TOKENS
+
+
+class Charged(Protocol):
+    """One or more accounts."""
+
+    @property
+    def charged(self) -> Decimal:
+        """Dollars charged so far."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +33,7 @@ class Budget:
     #: rate limits; ``None``: there are none
     meter: Meter | None
 
-    def remaining(self, account: Account, cap: Decimal | None) -> Remaining:
+    def remaining(self, account: Charged, cap: Decimal | None) -> Remaining:
         """Return a function that looks up the remaining budget of one run.
 
         Args:

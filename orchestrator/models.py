@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from posology.errors import PosologyError
@@ -27,7 +28,7 @@ class Models:
         options: options of encoders; ``None``: those that need no cache.
     """
 
-    def __init__(self, embedder: str | None, options: Options | None = None) -> None:
+    def __init__(self, embedder: str | Path | None, options: Options | None = None) -> None:
         self._options = options or Options()
         self._embedder = None if embedder == DEFAULT else embedder
         self._lock = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from anyio import to_thread
 from pydantic import SecretStr
@@ -112,7 +113,7 @@ class Service:
         )
 
 
-def index_place(settings: Settings, given: str | None = None) -> Place:
+def index_place(settings: Settings, given: str | Path | None = None) -> Place:
     """Return the place of the index, as given or else as configured, with credentials for object storage.
 
     Raises:
@@ -126,13 +127,13 @@ def index_place(settings: Settings, given: str | None = None) -> Place:
     return place_of(settings, place)
 
 
-def place_of(settings: Settings, where: str) -> Place:
+def place_of(settings: Settings, where: str | Path) -> Place:
     """Return a folder or an address as a place, with the settings' credentials for an address.
 
     Raises:
         ConfigurationError: an index cannot be there.
     """
-    if "://" not in where:
+    if isinstance(where, Path) or "://" not in where:
         return Place.of(where)
     options = s3_options(
         key=_secret(settings.aws_access_key_id),
@@ -164,7 +165,7 @@ async def make_service(
     settings: Settings,
     models: Models,
     connections: Connections,
-    place: str | None = None,
+    place: str | Path | None = None,
 ) -> Service:
     """Open the index and load the embedder.
 
@@ -238,7 +239,7 @@ def make_decider(
 @asynccontextmanager
 async def open_service(
     settings: Settings,
-    place: str | None = None,
+    place: str | Path | None = None,
     *,
     meter: Meter | None = None,
     models: Models | None = None,

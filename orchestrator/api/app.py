@@ -28,8 +28,8 @@ from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.logs.configuration import configure
 from orchestrator.prices import price_book
 from orchestrator.settings import Auth, Settings, load_settings
-from posology import __version__
 from posology.store.connection import FEW_TRIES
+from posology.version import __version__
 
 
 def create_app(

@@ -18,11 +18,11 @@ from typing import Any
 from anyio import to_thread
 
 from orchestrator.backup.snapshot import snapshot
-from posology import __version__
 from posology.budget.books.export import Wanted, export
 from posology.budget.books.reader import spenders
 from posology.errors import IndexLocked
 from posology.store.connection import connect
+from posology.version import __version__
 
 #: names of complete backups, which sort by time
 _NAME = re.compile(r"\d{8}T\d{6}Z")

@@ -36,7 +36,6 @@ import typer
 from orchestrator.cli.ending import DEFECT, INTERRUPTED, UNWRITTEN, Ending, ended, say
 from orchestrator.cli.lazy import Entry, Section, lazy_group
 from orchestrator.environment import debug_wanted, prepare_libraries
-from posology import __version__
 
 SECTIONS = (
     Section(
@@ -244,6 +243,8 @@ app = typer.Typer(
 
 def _version(*, wanted: bool) -> None:
     if wanted:
+        from posology.version import __version__
+
         sys.stdout.write(f"posology {__version__}\n")
         raise typer.Exit
 

@@ -188,7 +188,7 @@ def _bar(console: Console | None) -> Progress:
     )
 
 
-def _open(settings: Settings, place: str | None) -> Index | None:
+def _open(settings: Settings, place: str | Path | None) -> Index | None:
     try:
         return Index.open(index_place(settings, place))
     except IndexMissing:

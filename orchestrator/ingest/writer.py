@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from orchestrator.ingest.embedding import Payer, paying
 from orchestrator.ingest.shards.processes import SHARD, Spread, spreading
@@ -27,9 +28,9 @@ class Target:
     """The index that a command writes, and who computes and pays for its vectors."""
 
     #: address of the index; ``None``: as configured
-    place: str | None = None
+    place: str | Path | None = None
     #: as :func:`posology.index.embedders.load` takes it; ``None``: as configured
-    embedder: str | None = None
+    embedder: str | Path | None = None
     #: pays for bought vectors
     payer: Payer = field(default_factory=Payer)
     #: workers that encode; ``None``: this process does
@@ -80,7 +81,9 @@ def open_writer(settings: Settings, target: Target) -> Iterator[Writer]:
         index.keep = settings.kept_versions
         source = RowSource(embedder=embedder, annotator=annotator, codec=codec)
         if target.spread is not None:
-            workers = spreading(target.spread, settings, index, embedder=name)
+            workers = spreading(
+                target.spread, settings, index, embedder=None if name is None else str(name)
+            )
             source = replace(source, builder=stack.enter_context(workers), batch=SHARD)
         try:
             yield Writer(index=index, source=source)

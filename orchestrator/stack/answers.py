@@ -12,9 +12,9 @@ from pydantic import SecretStr
 from orchestrator.jobs.place import known_store
 from orchestrator.settings import Auth
 from orchestrator.stack.folder import StackInfo, read_stack
-from posology import __version__
 from posology.errors import ConfigurationError
 from posology.llm.providers.table import PROVIDERS
+from posology.version import __version__
 
 if TYPE_CHECKING:
     from orchestrator.settings import Settings

@@ -19,9 +19,9 @@ from orchestrator.stack.ports import free_port, port_is_free
 from orchestrator.stack.ready import api_answers, unfinished_jobs, workers_announced
 from orchestrator.stack.redis_server import own_redis
 from orchestrator.stack.supervisor import Tell, failure, kept, silent, single_errors
-from posology import __version__
 from posology.errors import ConfigurationError, StoreUnavailable
 from posology.store.connection import shown
+from posology.version import __version__
 
 
 async def run_stack(

@@ -27,9 +27,21 @@ def packed(rows: str | Path | Iterable[Row]) -> bytes:
     out = BytesIO()
     # without the time, the same rows are the same bytes
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_LEVEL, mtime=0) as file:
-        for line in _file(Path(rows)) if isinstance(rows, str | Path) else map(_line, rows):
+        for line in lines(rows):
             file.write(line)
     return out.getvalue()
+
+
+def lines(rows: str | Path | Iterable[Row]) -> Iterator[bytes]:
+    """Yield rows as lines of JSON.
+
+    Args:
+        rows: path of a file of JSON Lines, perhaps compressed with gzip; or the rows themselves.
+
+    Raises:
+        BadFile: the file cannot be read.
+    """
+    yield from _file(Path(rows)) if isinstance(rows, str | Path) else map(_line, rows)
 
 
 def written(value: Any) -> str:

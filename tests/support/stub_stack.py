@@ -14,7 +14,7 @@ from typing import Any
 from orchestrator.settings import load_settings
 from orchestrator.stack.answers import digest
 from orchestrator.stack.folder import StackInfo, own_folder, write_stack
-from posology import __version__
+from posology.version import __version__
 
 #: no address of a Redis: what asks it fails at once
 REDIS = "nowhere://:secret@localhost/0"

@@ -46,10 +46,10 @@ def load(
 ) -> SentenceTransformerEmbedder: ...
 @overload
 def load(
-    name: str | None, *, precision: Precision = "auto", options: Options | None = None
+    name: str | Path | None, *, precision: Precision = "auto", options: Options | None = None
 ) -> Embedder: ...
 def load(
-    name: str | None = None, *, precision: Precision = "auto", options: Options | None = None
+    name: str | Path | None = None, *, precision: Precision = "auto", options: Options | None = None
 ) -> Embedder:
     """Load an embedder. Blocking, never over the network.
 
@@ -65,7 +65,7 @@ def load(
         EmbedderUnavailable: the files are missing, or not of that kind.
     """
     given = options or Options(precision=precision)
-    wanted = name or DEFAULT
+    wanted = str(name or DEFAULT)
     kind, _, rest = wanted.partition(":")
     # the loader handles a kind without a name: medcpt is the published model
     if kind in LOADERS:

@@ -14,12 +14,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from posology import __version__
 from posology.corpus.files import read
 from posology.corpus.items import Deletion, Notice, NoticeKind, Parts, Record
 from posology.errors import BadFile, BadRecord, IndexFault, SyncRefused
 from posology.index.schema import digest
 from posology.index.sync.notices import NoticesBySource
+from posology.version import __version__
 
 #: version of the tables and their content: another version of Posology may read the same files differently
 _FORMAT = zlib.crc32(f"2 {__version__}".encode()) >> 1
