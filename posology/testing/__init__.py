@@ -7,6 +7,7 @@ from posology.testing.models.encoder import save_tiny_encoder
 from posology.testing.models.reranker import save_tiny_reranker
 from posology.testing.models.summarizer import save_tiny_summarizer
 from posology.testing.prices import FlatPrices, by_bytes
+from posology.testing.provider.batches.book import BatchBook, BatchFaults
 from posology.testing.provider.echo import echo
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
@@ -25,6 +26,8 @@ from posology.testing.provider.stub import StubProvider
 from posology.testing.switch import forbid_remote_providers
 
 __all__ = [
+    "BatchBook",
+    "BatchFaults",
     "Cut",
     "Faults",
     "FlatPrices",

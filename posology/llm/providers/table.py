@@ -163,13 +163,13 @@ def _vertex(options: ProviderOptions) -> Adapter:
 
 
 def _anthropic_batches(options: ProviderOptions) -> BatchEndpoint:
-    from posology.llm.providers.anthropic_batches import AnthropicBatches
+    from posology.llm.providers.batches.anthropic import AnthropicBatches
 
     return AnthropicBatches(_anthropic(options))
 
 
 def _openai_batches(options: ProviderOptions) -> BatchEndpoint:
-    from posology.llm.providers.openai_batches import OpenAIBatches
+    from posology.llm.providers.batches.openai import OpenAIBatches
 
     return OpenAIBatches(_openai(options))
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from posology.testing.provider.batches.book import BatchFaults
 from posology.testing.provider.echo import echo
 from posology.testing.provider.faults import Faults
 
@@ -37,6 +40,8 @@ class LoadStub:
             process can import.
         seed: of the faults.
         port: to listen on; 0 takes a free one.
+        batch_faults: what goes wrong with batches.
+        batches: folder where batches outlive the process, for the next stub; ``None``: they do not.
 
     Raises:
         ValueError: the function cannot be imported by its name.
@@ -49,6 +54,8 @@ class LoadStub:
         reply: Callable[[Any], str] = echo,
         seed: int = 0,
         port: int = 0,
+        batch_faults: BatchFaults = BatchFaults(),  # noqa: B008 - a frozen value
+        batches: Path | None = None,
     ) -> None:
         if not reply.__qualname__.isidentifier():
             raise ValueError("reply is a function of a module, neither a lambda nor a local one")
@@ -63,6 +70,8 @@ class LoadStub:
             "--errors", str(faults.errors),
             "--cuts", str(faults.cuts),
             "--cuts-after-work", str(faults.cuts_after_work),
+            "--batch-faults", json.dumps(asdict(batch_faults)),
+            *([] if batches is None else ["--batches", str(batches)]),
         ]  # fmt: skip
         self._process: subprocess.Popen[str] | None = None
         self._url: str | None = None
@@ -117,6 +126,10 @@ class LoadStub:
         """See :meth:`~posology.testing.provider.ledger.StubLedger.stats`."""
         counts: dict[str, Any] = self._ask("GET", "/_stats")
         return counts
+
+    def end_batches(self) -> None:
+        """End the batches that are in progress."""
+        self._ask("POST", "/_end_batches")
 
     def reset(self) -> None:
         """Forget every request so far."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from posology.testing.provider.faults import Chance, Faults
+from posology.testing.provider.batches.book import BatchBook, BatchFaults
+from posology.testing.provider.faults import Chance, Faults, estimate
 from posology.testing.provider.server import LoadServer
+from posology.testing.provider.steps import Reply
 
 _DEFAULTS = Faults()
 
@@ -28,10 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cuts=options.cuts,
         cuts_after_work=options.cuts_after_work,
     )
-    chance = Chance(faults, reply=_load(options.reply), seed=options.seed)
-    asyncio.run(
-        _serve(LoadServer(chance), options.host, options.port, with_stdin=options.with_stdin)
+    reply = _load(options.reply)
+    chance = Chance(faults, reply=reply, seed=options.seed)
+    book = BatchBook(
+        lambda _: Reply(text=reply, usage=estimate),
+        BatchFaults(**json.loads(options.batch_faults)),
+        folder=options.batches,
     )
+    server = LoadServer(chance, batches=book)
+    asyncio.run(_serve(server, options.host, options.port, with_stdin=options.with_stdin))
 
 
 async def _serve(server: LoadServer, host: str, port: int, *, with_stdin: bool) -> None:
@@ -79,6 +88,12 @@ def _parser() -> argparse.ArgumentParser:
         "--reply", default="posology.testing.provider.echo:echo", metavar="MODULE:FUNCTION",
         help="from a request's body to the text of the reply",
     )  # fmt: skip
+    parser.add_argument(
+        "--batch-faults", default="{}", metavar="JSON", help="fields of BatchFaults"
+    )
+    parser.add_argument(
+        "--batches", type=Path, metavar="FOLDER", help="where batches outlive the process"
+    )
     parser.add_argument(
         "--with-stdin", action="store_true", help="stop when standard input ends, too"
     )

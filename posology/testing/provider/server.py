@@ -14,7 +14,9 @@ from http import HTTPStatus
 from itertools import count
 from typing import Any
 
-from posology.testing.provider.ledger import Entry, StubLedger
+from posology.testing.provider.batches.book import BatchBook
+from posology.testing.provider.batches.routes import BatchRoutes
+from posology.testing.provider.ledger import Entry
 from posology.testing.provider.responses import Response, no_such_path, respond, speaks
 from posology.testing.provider.steps import Recorded, Step
 
@@ -29,14 +31,19 @@ class LoadServer:
 
     Args:
         answer: from a request to its step; it must not block.
+        batches: of the batch APIs; the ledger is theirs as well.
     """
 
-    def __init__(self, answer: Callable[[Recorded], Step]) -> None:
+    def __init__(
+        self, answer: Callable[[Recorded], Step], *, batches: BatchBook | None = None
+    ) -> None:
+        self._book = BatchBook() if batches is None else batches
+        self.batches = BatchRoutes(self._book)
         self._answer = answer
         self._numbers = count(1)
         # two processes never give out the same id
         self._prefix = f"req_{secrets.token_hex(4)}"
-        self.ledger = StubLedger()
+        self.ledger = self._book.ledger
 
     async def start(self, *, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
         """Listen; port 0 takes a free one."""
@@ -71,6 +78,9 @@ class LoadServer:
                 return self.ledger.stats()
             case "POST", "/_reset":
                 self.ledger.reset()
+                return {}
+            case "POST", "/_end_batches":
+                self._book.end_all()
                 return {}
         return None
 
@@ -130,6 +140,10 @@ class _Connection(asyncio.Protocol):
         if own is not None:
             self._send(200, _JSON, json.dumps(own).encode())
             return
+        of_batches = self._server.batches.handle(method, path, headers, body)
+        if of_batches is not None:
+            self._answer(of_batches)
+            return
         try:
             asked = json.loads(body or b"null")
         except ValueError:
@@ -157,6 +171,9 @@ class _Connection(asyncio.Protocol):
             usage=response.usage,
             delivered=there and not response.cut,
         )
+        self._answer(response)
+
+    def _answer(self, response: Response) -> None:
         if response.code is not None:
             length = response.content_length
             self._send(response.code, response.headers, response.body, length=length)

@@ -11,6 +11,8 @@ from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
+from posology.testing.provider.batches.book import BatchBook
+from posology.testing.provider.batches.routes import BatchRoutes
 from posology.testing.provider.responses import Response, no_such_path, respond, speaks
 from posology.testing.provider.steps import Recorded, Status, Step
 
@@ -29,9 +31,17 @@ class StubProvider:
     Args:
         script: a step for each request in order, or a function from the request to its step; a
             request beyond the script's end gets a 418, which no policy retries.
+        batches: batches and files of the batch APIs; ``None``: new ones, whose rows are answered with ``yes``.
     """
 
-    def __init__(self, script: Iterable[Step] | Callable[[Recorded], Step]) -> None:
+    def __init__(
+        self,
+        script: Iterable[Step] | Callable[[Recorded], Step] = (),
+        *,
+        batches: BatchBook | None = None,
+    ) -> None:
+        self.batches = BatchBook() if batches is None else batches
+        self.routes = BatchRoutes(self.batches)
         self._answer = script if callable(script) else None
         self._steps = iter(()) if callable(script) else iter(script)
         self._lock = threading.Lock()
@@ -91,10 +101,15 @@ class StubProvider:
         with self._lock:
             return tuple(self._requests)
 
-    def take(self, request: Recorded) -> Step:
-        """Record a request and say what to do with it; the server's threads call this."""
+    def record(self, request: Recorded) -> None:
+        """Record a request; the server's threads call this."""
         with self._lock:
             self._requests.append(request)
+
+    def take(self, request: Recorded) -> Step:
+        """Record a request and say what to do with it; the server's threads call this."""
+        self.record(request)
+        with self._lock:
             if self._answer is None:
                 return next(self._steps, Status(code=418, message="the stub's script is over"))
         return self._answer(request)
@@ -132,11 +147,10 @@ class _Handler(BaseHTTPRequestHandler):
             # the client was gone before it had said what it wants: no provider has a request then
             self.close_connection = True
             return
-        request = Recorded(
-            path=self.path,
-            headers={name.lower(): value for name, value in self.headers.items()},
-            json=json.loads(body or b"null"),
-        )
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        if self._batches(headers, body):
+            return
+        request = Recorded(path=self.path, headers=headers, json=json.loads(body or b"null"))
         name = f"req_{next(self.server.numbers)}"
         step = self.server.stub.take(request)
         provider = speaks(self.path)
@@ -144,6 +158,30 @@ class _Handler(BaseHTTPRequestHandler):
             self._play(no_such_path(name))
         else:
             self._play(respond(step, provider=provider, asked=request.json, request_id=name))
+
+    def do_GET(self) -> None:
+        self._without_body()
+
+    def do_DELETE(self) -> None:
+        self._without_body()
+
+    def _without_body(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        if not self._batches(headers, b""):
+            self._play(no_such_path("none"))
+
+    def _batches(self, headers: dict[str, str], body: bytes) -> bool:
+        """Answer a request of the batch APIs; false: it is of another API."""
+        stub = self.server.stub
+        response = stub.routes.handle(self.command, self.path, headers, body)
+        if response is None:
+            return False
+        form = headers.get("content-type", "").startswith("multipart/")
+        asked = body.decode() if form else json.loads(body or b"null")
+        path = f"{self.command} {self.path}"
+        stub.record(Recorded(path=path, headers=headers, json=asked))
+        self._play(response)
+        return True
 
     def _play(self, response: Response) -> None:
         self.server.stub.wait(response.latency)

@@ -10,7 +10,15 @@ from typing import Any, ClassVar
 
 from posology.errors import ProviderError
 from posology.llm.providers.anthropic import AnthropicAdapter, usage_of
-from posology.llm.providers.batches import SKEW, SLOW, BadRow, Ended, SdkBatches, part, with_usage
+from posology.llm.providers.batches.base import (
+    SKEW,
+    SLOW,
+    BadRow,
+    Ended,
+    SdkBatches,
+    part,
+    with_usage,
+)
 from posology.llm.providers.fields import count, section
 from posology.llm.providers.wire import Reply
 from posology.seams.batches import (

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from posology.errors import ProviderError
-from posology.llm.providers.batches import (
+from posology.llm.providers.batches.base import (
     SKEW,
     SLOW,
     BadRow,
@@ -116,13 +116,13 @@ class OpenAIBatches(SdkBatches):
         """Return the state of a batch."""
         body = await self._batch(batch, model)
         counts = section(body, "request_counts")
-        expires = count(body.get("expires_at"))
+        expires = body.get("expires_at")
         return BatchStatus(
             ended=body.get("status") in _OVER,
             cancelling=body.get("status") in ("cancelling", "cancelled"),
             succeeded=count(counts.get("completed")) or 0,
             failed=count(counts.get("failed")) or 0,
-            expires=None if expires is None else datetime.fromtimestamp(expires, UTC),
+            expires=datetime.fromtimestamp(expires, UTC) if isinstance(expires, int) else None,
         )
 
     async def cancel(self, batch: str, *, model: str) -> None:
