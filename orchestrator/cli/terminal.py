@@ -187,6 +187,8 @@ def show_attempts(console: Console, spent: Spending) -> None:
         used = "tokens unknown" if a.usage is None else usage(a.usage)
         ended = f"{a.outcome} {a.error}" if a.error else str(a.outcome)
         line = f"  call {a.call} attempt {a.attempt}: {ended}, {a.latency:.2f} s, {used}"
+        if (a.tier, a.served or a.tier) != ("standard", "standard"):
+            line += f", {a.served or a.tier}"
         console.print(Text(line, style="dim"))
 
 

@@ -29,13 +29,14 @@ from posology.errors import (
     JobNotFailed,
     JobNotFound,
 )
+from posology.llm.models.families import tier_of
 from posology.published.jobs import JobEvent, JobOutput, JobPage
 from posology.seams import Prices
 from posology.store import keys
 from posology.store.connection import SHORT, TRIES, connect, translated
 from posology.store.keys import DEFAULT_TENANT
 from posology.store.scripts import Scripts
-from posology.types import JobState, Stage
+from posology.types import JobState, Stage, Tier
 
 #: seconds for which the record of a job is kept after its end
 RETENTION = 7 * 24 * 3_600
@@ -118,7 +119,7 @@ class JobStore:
             BudgetError: the tenant may not use the model, or its remaining budget is too small for one call.
                 Rows of a batch are accepted, and fail one by one.
             QueueFull: the tenant has no room for another job.
-            UnpricedModel: the model has no price.
+            UnpricedModel: the model has no price in the tier.
             StoreUnavailable: nothing was submitted, or that is unknown; submitting with the same key is safe.
         """
         prefix = keys.prefix(tenant)
@@ -139,7 +140,11 @@ class JobStore:
             record["row"] = str(row)
         least = Decimal(0)
         if batch is None:
-            least = self.least(model, reply=request.max_tokens or _shortest_bound())
+            least = self.least(
+                model,
+                reply=request.max_tokens or _shortest_bound(),
+                tier=tier_of(request.tier or "standard"),
+            )
         job = keys.new_id("job")
         await tenants.enlist(self, tenant)
         said, found, *rest = await self.run(
@@ -210,19 +215,20 @@ class JobStore:
         if refused is not None:
             raise_if_not_admitted(["model"], *refused, tenant)
 
-    def least(self, model: str, *, reply: int = _LEAST) -> Decimal:
+    def least(self, model: str, *, reply: int = _LEAST, tier: Tier = "standard") -> Decimal:
         """Return the least that a call to a model may be reserved at, in dollars; 0 without prices.
 
         Args:
             model: ``provider:name``.
             reply: least bound on the output tokens of a call.
+            tier: service tier that it is sent in.
 
         Raises:
             UnpricedModel: the model has no price.
         """
         if self._prices is None:
             return Decimal(0)
-        return self._prices.worst(model, input_tokens=_LEAST, output_tokens=reply)
+        return self._prices.worst(model, input_tokens=_LEAST, output_tokens=reply, tier=tier)
 
     async def get(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """A job as it is now.

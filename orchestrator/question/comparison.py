@@ -27,6 +27,7 @@ from policies.affordable import describe
 from policies.specs import POLICIES
 from policies.specs import parse as parse_policy
 from posology.errors import InvalidQuery, UnpricedModel
+from posology.llm.models.families import tier_of
 from posology.published.decisions import DoseOutput
 from posology.types import Decision, Scope
 from strategies import STRATEGIES, takes_compressor
@@ -219,7 +220,7 @@ class Comparison:
         request = row.request.to_request(self._settings)
         try:
             # before anything is retrieved
-            self._estimator.check(request.model)
+            self._estimator.check(request.model, tier_of(request.tier))
         except UnpricedModel as error:
             return error_body(error, None)
         try:

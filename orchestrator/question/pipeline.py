@@ -24,12 +24,13 @@ from orchestrator.question.machine import (
     begin,
     escalated,
 )
-from orchestrator.question.request import Request
+from orchestrator.question.request import Request, check_awaited
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import VersionGone
 from posology.index.search.retriever import Retriever
 from posology.llm.accounting import Account
 from posology.llm.calls import CAPACITY_TIMEOUT, Caller
+from posology.llm.models.families import tier_of
 from posology.seams import Complete, Journal, Strategy
 from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval
 from strategies import Choose, make, takes_compressor
@@ -226,9 +227,11 @@ class Pipeline:
             remaining: returns the remaining budget; ``None``: the policy decides without it.
 
         Raises:
+            InvalidQuery: the tier is batch.
             PosologyError: retrieval or a model call failed, or the budget pays for no dose; the account has the
                 spending.
         """
+        check_awaited(request.tier)
         started = time.perf_counter()
         # first: without a key for the model there is no need to retrieve
         complete = self._completes(request.model, journal or account, _caller(request.tier))
@@ -269,6 +272,7 @@ class Pipeline:
             prepared.retrieval,
             outcome.compression,
             prepared.request.model,
+            tier_of(prepared.request.tier),
         )
 
     async def _strategy(self, dose: Dose, request: Request) -> Strategy | None:

@@ -410,6 +410,19 @@ class FeedbackRequest(_Sent):
     """Comment on the answer, at most 2000 characters. Default: none."""
 
 
+def check_awaited(tier: Lane | None) -> None:
+    """Check that an answer that someone waits for is not asked for in a batch.
+
+    Raises:
+        InvalidQuery: it is.
+    """
+    if tier == "batch":
+        raise InvalidQuery(
+            "the tier batch may take a day, and this waits for the answer: submit the question, or use flex",
+            field="tier",
+        )
+
+
 def _check_compressor(name: str | None, field: str) -> None:
     if name is not None:
         from orchestrator.compressors import check

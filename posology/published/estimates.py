@@ -7,6 +7,7 @@ from typing import Any
 from posology.published.base import Dollars, Published
 from posology.published.calls import ErrorBody
 from posology.published.money import BalanceOutput
+from posology.types import Lane
 
 
 class StrategyEstimate(Published):
@@ -115,6 +116,19 @@ class Accuracy(Published):
     """Number of rows that were answered from another index or index version."""
 
 
+class LaneEstimate(Published):
+    """Total of the chosen strategies in one service tier."""
+
+    tier: Lane
+    """Service tier."""
+    expected_usd: Dollars
+    """Expected cost in dollars."""
+    worst_usd: Dollars
+    """Worst case in dollars; in flex at the standard price."""
+    latest_seconds: float | None
+    """Seconds after which the provider ends the calls at the latest; null: it promises none."""
+
+
 class EstimateOutput(Published):
     """Estimated costs: the output of `posology estimate --json` and of `POST /v1/estimate`."""
 
@@ -126,6 +140,8 @@ class EstimateOutput(Published):
     """Totals for each strategy, if it answered all questions."""
     decided: StrategyEstimate | None
     """Total if each question is answered by its chosen strategy; null: there are no questions."""
+    lanes: tuple[LaneEstimate, ...] = ()
+    """The same total in each service tier that all models are sold in; empty: there is no choice."""
     balances: tuple[ScopeEstimate, ...] | None
     """Remaining budget in each scope; null: no ledger is available."""
     accuracy: Accuracy | None

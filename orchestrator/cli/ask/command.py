@@ -65,7 +65,7 @@ def ask(
 
     A stack that runs here with the same settings answers as a job, much sooner; see --local.
     """
-    from orchestrator.question.request import AskRequest
+    from orchestrator.question.request import AskRequest, check_awaited
     from posology.llm.accounting import Account
 
     form = output.chosen()
@@ -75,6 +75,7 @@ def ask(
         tell_preparing()
         asked = AskRequest.parse(options.fields(question))
         request = asked.to_request(settings)
+        check_awaited(request.tier)
         unread: tuple[str, ...] = ()
         if paths:
             _require_quotes(question, paths)

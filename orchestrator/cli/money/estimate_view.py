@@ -10,7 +10,12 @@ from orchestrator.cli.output.tables import print_table
 from orchestrator.cli.output.words import money, safe
 from posology.llm.models.effort import STAGES, effort_of
 from posology.llm.models.families import capabilities
-from posology.published.estimates import EstimateOutput, ScopeEstimate, StrategyAccuracy
+from posology.published.estimates import (
+    EstimateOutput,
+    LaneEstimate,
+    ScopeEstimate,
+    StrategyAccuracy,
+)
 
 #: invalid rows that are listed one by one
 _LISTED = 20
@@ -45,6 +50,8 @@ def show_estimate(console: Console, out: EstimateOutput) -> None:
             money(total.worst_usd),
         )
     print_table(console, table)
+    for lane in out.lanes:
+        console.print(Text(_lane(lane)), soft_wrap=True)
     for line in _remarks(out):
         console.print(Text(safe(line)), soft_wrap=True)
     for scope in out.balances or ():
@@ -59,6 +66,13 @@ def show_estimate(console: Console, out: EstimateOutput) -> None:
                 Text(f"rows answered from another index: {out.accuracy.other_index}"),
                 style="yellow",
             )
+
+
+def _lane(lane: LaneEstimate) -> str:
+    line = f"tier {lane.tier}: expected {money(lane.expected_usd)}, maximum {money(lane.worst_usd)}"
+    if lane.latest_seconds is not None:
+        return f"{line}, within {lane.latest_seconds / 3600:g} h"
+    return f"{line}, slower" if lane.tier == "flex" else line
 
 
 def _remarks(out: EstimateOutput) -> list[str]:

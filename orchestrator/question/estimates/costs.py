@@ -18,7 +18,7 @@ from orchestrator.settings import DEFAULT_COMPRESSOR, Settings
 from posology.errors import UnpricedModel
 from posology.llm.second import allowance
 from posology.seams import Bound, Prices
-from posology.types import Call, Dose, PlannedCall, Task, Usage
+from posology.types import Call, Dose, PlannedCall, Task, Tier, Usage
 from strategies import ESCALATION, Choose, make
 from strategies.evidence import truncate_task
 from strategies.ladder import step_tasks
@@ -115,13 +115,13 @@ class Estimator:
         """Return whether a model costs nothing at any usage."""
         return self._prices.cost(model, None) == 0
 
-    def check(self, model: str) -> None:
-        """Check that a model's price is known.
+    def check(self, model: str, tier: Tier = "standard") -> None:
+        """Check that a model's price is known in a service tier.
 
         Raises:
             UnpricedModel: it is unknown.
         """
-        self._prices.worst(model, input_tokens=1, output_tokens=1)
+        self._prices.worst(model, input_tokens=1, output_tokens=1, tier=tier)
 
     async def __call__(
         self, task: Task, dose: Dose, *, partition_size: int | None = None
@@ -137,7 +137,7 @@ class Estimator:
             InputError: no such strategy.
             UnpricedModel: the model's price is unknown.
         """
-        self.check(task.model)
+        self.check(task.model, task.tier)
         # bounds of long texts take milliseconds, which would block the event loop
         return await to_thread.run_sync(
             self._estimate, task, dose, partition_size, abandon_on_cancel=True
@@ -176,7 +176,7 @@ class Estimator:
         )
         calls = strategy.calls(truncate_task(task, dose), self._guess)
         first = takewhile(lambda one: one.step == 0, calls)
-        return sum((self._first(one) for one in first), Decimal(0))
+        return sum((self._first(_sent(one, task.tier)) for one in first), Decimal(0))
 
     def _estimate(self, task: Task, dose: Dose, partition_size: int | None = None) -> Estimate:
         strategy = make(
@@ -190,7 +190,7 @@ class Estimator:
             planned += (
                 replace(one, share=one.share * share) for one in escalated.calls(task, self._guess)
             )
-        return self._sum(dose.strategy, planned)
+        return self._sum(dose.strategy, [_sent(one, task.tier) for one in planned])
 
     def _sum(self, name: str, planned: Sequence[PlannedCall]) -> Estimate:
         return Estimate(
@@ -206,12 +206,12 @@ class Estimator:
         worst, bound = self._worst(planned)
         read = min(round(planned.input), bound)
         output = self._output(planned)
-        expected = self._cost(call.model, read, output)
+        expected = self._cost(call, read, output)
         if planned.share < 1:
             share = Decimal(str(planned.share))
             return Dollars(expected=expected * share, worst=worst)
         least = min(round(self._guess.counting.low(call)), read)
-        low = self._cost(call.model, least, min(LOW.get(call.stage, 1), output))
+        low = self._cost(call, least, min(LOW.get(call.stage, 1), output))
         # where a price falls with the length of the input, more tokens may cost less
         return Dollars(low=min(low, expected), expected=expected, worst=worst)
 
@@ -233,13 +233,21 @@ class Estimator:
         return max(self._reserved(call, self._guess.bound(call)) for call in cases)
 
     def _reserved(self, call: Call, bound: int) -> Decimal:
-        return self._prices.worst(call.model, input_tokens=bound, output_tokens=call.max_tokens)
+        return self._prices.worst(
+            call.model, input_tokens=bound, output_tokens=call.max_tokens, tier=call.tier
+        )
 
-    def _cost(self, model: str, read: int, output: int) -> Decimal:
-        cost = self._prices.cost(model, Usage(input=read, output=output))
+    def _cost(self, call: Call, read: int, output: int) -> Decimal:
+        cost = self._prices.cost(call.model, Usage(input=read, output=output), call.tier)
         if cost is None:
-            raise UnpricedModel(model=model)
+            raise UnpricedModel(model=call.model, tier=call.tier)
         return cost
+
+
+def _sent(planned: PlannedCall, tier: Tier) -> PlannedCall:
+    """Return a planned call as it is sent in a service tier."""
+    cases = tuple(replace(one, tier=tier) for one in planned.worst_cases)
+    return replace(planned, call=replace(planned.call, tier=tier), worst_cases=cases)
 
 
 def make_estimator(

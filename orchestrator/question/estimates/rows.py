@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -25,18 +26,22 @@ from orchestrator.spending import balance_fields
 from policies.specs import parse as parse_policy
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import InvalidQuery, UnpricedModel
+from posology.llm.models.families import LANES, lanes_of, tier_of
 from posology.published.calls import ErrorBody
 from posology.published.estimates import (
     Accuracy,
     BadQuestion,
     EstimateOutput,
+    LaneEstimate,
     QuestionEstimate,
     ScopeEstimate,
     StrategyEstimate,
 )
-from posology.types import Balance, Dose
+from posology.types import Balance, Dose, Lane
 from strategies import STRATEGIES, takes_compressor
 
+#: seconds within which providers end a batch (``completion_window`` of OpenAI, ``expires_at`` of Anthropic)
+BATCH_SECONDS = 86_400.0
 #: questions in work at the same time
 _AT_ONCE = 4
 
@@ -67,6 +72,8 @@ class Estimated:
     #: one estimate a strategy, over all passages
     estimates: tuple[Estimate, ...] = ()
     error: ErrorBody | None = None
+    #: estimates of the chosen strategy in the lanes of the model
+    lanes: Mapping[Lane, Estimate] = field(default_factory=dict)
 
     def of(self, strategy: str) -> Estimate | None:
         """Return the estimate of a strategy; ``None``: there is none."""
@@ -163,6 +170,7 @@ class Estimates:
             bad=tuple(_bad(one) for one in found if one.error is not None),
             totals=tuple(_total(name, [one.of(name) for one in good], attempts) for name in names),
             decided=total,
+            lanes=_lanes(good),
             balances=_scopes(standing, total) if standing else None,
             accuracy=accuracy,
             attempts=attempts,
@@ -179,7 +187,7 @@ class Estimates:
         request = row.request.to_request(self._settings)
         try:
             # before anything is retrieved
-            estimator.check(request.model)
+            estimator.check(request.model, tier_of(request.tier))
         except UnpricedModel as error:
             return Estimated(row=row, error=error_body(error, None))
         try:
@@ -196,9 +204,18 @@ class Estimates:
         if before:
             decided = estimator.vectors(decided, before)
             estimates = [estimator.vectors(one, before) for one in estimates]
+        lanes = {request.tier: decided}
+        for lane in lanes_of(request.model):
+            # the same calls at another price; an unpriced lane is left out
+            if lane not in (*lanes, "flex-then-standard"):
+                with suppress(UnpricedModel):
+                    sent = replace(task, tier=tier_of(lane))
+                    other = await estimator(sent, prepared.decision.dose, partition_size=size)
+                    lanes[lane] = estimator.vectors(other, before) if before else other
         return Estimated(
             row=row,
             request=request,
+            lanes=lanes,
             decided=decided,
             passages=len(prepared.retrieval.passages),
             index=prepared.retrieval.index_version,
@@ -258,6 +275,23 @@ def _total(name: str, found: Sequence[Estimate | None], attempts: int) -> Strate
         worst_usd=dollars.worst,
         repeated_usd=dollars.worst * attempts,
         largest_worst_usd=max((one.dollars.worst for one in known), default=Decimal(0)),
+    )
+
+
+def _lanes(found: Sequence[Estimated]) -> tuple[LaneEstimate, ...]:
+    """Return the totals in each lane that all questions have; none if there is no choice."""
+    common = [lane for lane in LANES if found and all(lane in one.lanes for one in found)]
+    totals = [(lane, sum((one.lanes[lane].dollars for one in found), Dollars())) for lane in common]
+    if len({dollars.expected for _, dollars in totals}) < 2:
+        return ()
+    return tuple(
+        LaneEstimate(
+            tier=lane,
+            expected_usd=dollars.expected,
+            worst_usd=dollars.worst,
+            latest_seconds=BATCH_SECONDS if lane == "batch" else None,
+        )
+        for lane, dollars in totals
     )
 
 

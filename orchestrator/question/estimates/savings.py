@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from orchestrator.question.estimates.typical import Guessing
 from posology.seams import Compressor, Prices, Rewriter
-from posology.types import Compression, Dose, Retrieval, Saving, Task, Usage
+from posology.types import Compression, Dose, Retrieval, Saving, Task, Tier, Usage
 from strategies import Choose
 from strategies.compression.summarization.cost import machine_dollars
 from strategies.evidence import truncate_task, words
@@ -94,24 +94,27 @@ class Weighing:
             seconds=sum(seconds) if seconds else None,
         )
 
-    def actual(self, retrieval: Retrieval, took: Compression, model: str) -> Savings:
+    def actual(
+        self, retrieval: Retrieval, took: Compression, model: str, tier: Tier = "standard"
+    ) -> Savings:
         """Return what compressing saved and cost.
 
         Args:
             retrieval: the passages before compression.
             took: the account of the compression.
             model: model that answered, ``provider:name``.
+            tier: service tier of its calls.
         """
         there = words(retrieval.passages)
         each = self._tokens(retrieval, model) / there if there else 0.0
         tokens, shown = round(took.words * each), round(took.shown * each)
-        whole, left = self._input(model, tokens), self._input(model, shown)
+        whole, left = self._input(model, tokens, tier), self._input(model, shown, tier)
         asked = took.usage != Usage()
         return Savings(
             tokens=tokens,
             shown=shown,
             saved=None if whole is None or left is None else whole - left,
-            calls=self.prices.cost(model, took.usage) if asked else _NOTHING,
+            calls=self.prices.cost(model, took.usage, tier) if asked else _NOTHING,
             # while the compressor waits for its model, the machine serves others
             machine=None
             if self.machine is None
@@ -134,7 +137,7 @@ class Weighing:
         return Saving(
             compressor="",
             tokens=round(tokens),
-            whole=self._input(task.model, round(tokens)) or _NOTHING,
+            whole=self._input(task.model, round(tokens), task.tier) or _NOTHING,
             left=1.0,
             cost=cost,
             seconds=seconds,
@@ -148,12 +151,12 @@ class Weighing:
         for call in calls:
             output = min(self.guess.output(call, default=default), call.max_tokens)
             usage = Usage(input=round(self.guess.input(call)), output=round(output))
-            total += self.prices.cost(call.model, usage) or _NOTHING
+            total += self.prices.cost(call.model, usage, task.tier) or _NOTHING
         return total
 
     def _tokens(self, retrieval: Retrieval, model: str) -> float:
         """Return the tokens of the passages' texts; headings are shown whether compressed or not."""
         return self.guess.tokens((one.passage.text for one in retrieval.passages), model)
 
-    def _input(self, model: str, tokens: int) -> Decimal | None:
-        return self.prices.cost(model, Usage(input=tokens))
+    def _input(self, model: str, tokens: int, tier: Tier) -> Decimal | None:
+        return self.prices.cost(model, Usage(input=tokens), tier)

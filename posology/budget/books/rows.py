@@ -75,6 +75,10 @@ class AttemptRow:
     latency: float | None
     #: the provider's id of the request
     request_id: str | None
+    #: service tier that it was sent in
+    tier: str
+    #: service tier that it is billed at, as the reply names it; ``None``: no reply named one
+    served: str | None
 
 
 NAMES = tuple(field.name for field in fields(AttemptRow))
@@ -148,6 +152,8 @@ def _shared(
         "started": _seconds(told.get("started")),
         "latency": told.get("latency"),
         "request_id": told.get("request_id"),
+        "tier": told.get("tier") or "standard",
+        "served": told.get("served"),
     }
 
 
