@@ -247,7 +247,11 @@ def _passages(prefix: str, texts: Sequence[str]) -> tuple[Passage, ...]:
 def _task(case: Case) -> Task:
     query = make_query(case.question)
     return Task(
-        query=query, retrieval=_retrieval(query, case), model="openai:scripted", max_tokens=2_000
+        quotes="copied",
+        query=query,
+        retrieval=_retrieval(query, case),
+        model="openai:scripted",
+        max_tokens=2_000,
     )
 
 

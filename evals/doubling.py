@@ -236,7 +236,9 @@ def _best(scorer: SentenceScorer, question: Question, retrieval: Retrieval) -> d
 async def _ask(arm: Arm, question: Question, retrieval: Retrieval, reader: Complete) -> Measured:
     tally = Tally(reader)
     cut = replace(retrieval, passages=retrieval.passages[: arm.k])
-    task = Task(query=question.query, retrieval=cut, model=NAME, max_tokens=_MAX_TOKENS)
+    task = Task(
+        query=question.query, retrieval=cut, model=NAME, max_tokens=_MAX_TOKENS, quotes="copied"
+    )
     outcome = await arm.strategy(task, tally)
     return Measured(
         right=isinstance(outcome, Answer) and holds(outcome.text, question.answers),

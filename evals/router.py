@@ -190,6 +190,7 @@ async def measure(
     for number, question in enumerate(questions, 1):
         for arm in ways:
             request = Request(
+                quotes="copied",
                 query=question.query,
                 model=NAME,
                 k=K,

@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from posology.types import Excerpt, Form, Query
+from posology.types import Excerpt, Form, Query, QuoteForm
 from prompts.fence import fence
 from prompts.labels import FORMS, items, narrowed, one_of
-from prompts.lengths import ANSWER_QUOTES
-from prompts.template import Rendered, render
+from prompts.lengths import ANSWER_QUOTES, STATEMENT_SENTENCES, STATEMENTS
+from prompts.sentences import fence_numbered, sentence_name
+from prompts.template import Rendered, form, render
 
 
 class Quote(BaseModel):
@@ -39,11 +40,44 @@ class AnswerReply(BaseModel):
     quotes: list[Quote] = Field(description="the evidence; empty if not answerable")
 
 
-def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
-    """Render the messages for a question over excerpts, which are labelled P1, P2, … in their order."""
-    fenced = fence(excerpts, question=query.text)
+class Said(BaseModel):
+    """One statement of an answer, and the sentences that it rests on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(description="one sentence of the answer, or what is missing")
+    sentences: list[str] = Field(description="numbers of the sentences it rests on, e.g. 2.4")
+
+
+class CitedReply(BaseModel):
+    """What a model replies to the answer prompt where it names sentences."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answerable: bool = Field(description="whether the passages answer the question")
+    statements: list[Said] = Field(description="the answer, or what is missing")
+    choice: str | None = Field(description="the verdict, null where none is asked for")
+
+    @property
+    def answer(self) -> str:
+        """Return the statements as one text."""
+        return " ".join(text for one in self.statements if (text := one.text.strip()))
+
+
+def render_answer(
+    query: Query, excerpts: Sequence[Excerpt], quotes: QuoteForm = "copied"
+) -> Rendered:
+    """Render the messages for a question over excerpts.
+
+    Args:
+        query: the question.
+        excerpts: labelled 1, 2, … in their order, or P1, P2, … where words are copied.
+        quotes: how the reply names its evidence.
+    """
+    copied = quotes == "copied"
+    fenced = (fence if copied else fence_numbered)(excerpts, question=query.text)
     return render(
-        "answer",
+        form("answer", quotes),
         question=query.text,
         choices=render_choices(query),
         code=fenced.code,
@@ -51,14 +85,24 @@ def render_answer(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
     )
 
 
-def reply_schema(query: Query, passages: int) -> type[AnswerReply]:
-    """Return the form of a reply: :class:`AnswerReply` with the question's choices and the labels of passages.
+def reply_schema(
+    query: Query, passages: int, quotes: QuoteForm = "copied"
+) -> type[AnswerReply] | type[CitedReply]:
+    """Return the form of a reply: with the question's choices, and the labels or the numbers of passages.
 
     Args:
         query: the question.
         passages: number of passages that are shown.
+        quotes: how the reply names its evidence.
     """
-    return _schema(query.choices, passages)
+    return (_schema if quotes == "copied" else _cited_schema)(query.choices, passages)
+
+
+@lru_cache(maxsize=FORMS)
+def statement_schema(passages: int) -> Any:
+    """Return the type of the list of statements, which name sentences of the first so many passages."""
+    names = items(sentence_name(passages), STATEMENT_SENTENCES)
+    return items(narrowed(Said, sentences=names), STATEMENTS)
 
 
 def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
@@ -93,3 +137,8 @@ def _schema(choices: tuple[str, ...], passages: int) -> type[AnswerReply]:
     return narrowed(
         AnswerReply, **verdict(choices), quotes=items(quote_schema(passages), ANSWER_QUOTES)
     )
+
+
+@lru_cache(maxsize=FORMS)
+def _cited_schema(choices: tuple[str, ...], passages: int) -> type[CitedReply]:
+    return narrowed(CitedReply, **verdict(choices), statements=statement_schema(passages))

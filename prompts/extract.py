@@ -12,12 +12,13 @@ from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from posology.types import Excerpt, Query
+from posology.types import Excerpt, Query, QuoteForm
 from prompts.answer import Quote, quote_schema, render_choices
 from prompts.fence import fence
 from prompts.labels import FORMS, items, narrowed
-from prompts.lengths import FINDING_QUOTES, most_findings
-from prompts.template import Rendered, render
+from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
+from prompts.sentences import fence_numbered, sentence_name
+from prompts.template import Rendered, form, render
 
 
 class Statement(BaseModel):
@@ -38,11 +39,38 @@ class ExtractReply(BaseModel):
     findings: list[Statement] = Field(description="what they say; empty if nothing")
 
 
-def render_extract(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
-    """Render the messages for one partition's excerpts, labelled P1, P2, … in their order."""
-    fenced = fence(excerpts, question=query.text)
+class CitedStatement(BaseModel):
+    """What one passage says, with the numbers of the sentences that say it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    statement: str = Field(description="what the passage says on the question, in one sentence")
+    sentences: list[str] = Field(description="numbers of the sentences that say it, e.g. 2.4")
+
+
+class CitedExtract(BaseModel):
+    """What a model replies to the extraction prompt where it names sentences."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    found: bool = Field(description="whether any passage says something on the question")
+    findings: list[CitedStatement] = Field(description="what they say; empty if nothing")
+
+
+def render_extract(
+    query: Query, excerpts: Sequence[Excerpt], quotes: QuoteForm = "copied"
+) -> Rendered:
+    """Render the messages for one partition.
+
+    Args:
+        query: the question.
+        excerpts: labelled 1, 2, … in their order, or P1, P2, … where words are copied.
+        quotes: how the reply names its evidence.
+    """
+    copied = quotes == "copied"
+    fenced = (fence if copied else fence_numbered)(excerpts, question=query.text)
     return render(
-        "extract",
+        form("extract", quotes),
         question=query.text,
         choices=render_choices(query),
         code=fenced.code,
@@ -50,8 +78,21 @@ def render_extract(query: Query, excerpts: Sequence[Excerpt]) -> Rendered:
     )
 
 
+def extract_schema(
+    passages: int, quotes: QuoteForm = "copied"
+) -> type[ExtractReply] | type[CitedExtract]:
+    """Return the form of the reply, with the labels or the numbers of the first so many passages."""
+    return (_schema if quotes == "copied" else _cited_schema)(passages)
+
+
 @lru_cache(maxsize=FORMS)
-def extract_schema(passages: int) -> type[ExtractReply]:
-    """Return the form of the reply: :class:`ExtractReply` with the labels of the first so many passages."""
+def _schema(passages: int) -> type[ExtractReply]:
     said = narrowed(Statement, quotes=items(quote_schema(passages), FINDING_QUOTES))
     return narrowed(ExtractReply, findings=items(said, most_findings(passages)))
+
+
+@lru_cache(maxsize=FORMS)
+def _cited_schema(passages: int) -> type[CitedExtract]:
+    names = items(sentence_name(passages), FINDING_SENTENCES)
+    said = narrowed(CitedStatement, sentences=names)
+    return narrowed(CitedExtract, findings=items(said, most_findings(passages)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from posology.types import Excerpt, Passage
@@ -13,6 +13,8 @@ from posology.types import Excerpt, Passage
 OMISSION = " […] "
 #: prefix of a summary, which must not be quoted
 SUMMARY = "summary (a model's words, not to be quoted): "
+#: hexadecimal digits of a code; no text holds it, whatever its length
+_CODE = 6
 #: control characters, and the tags that can spell a text which only a model reads; those that separate words become spaces
 _UNSEEN = {
     code: " " if chr(code).isspace() else None
@@ -50,16 +52,16 @@ def fence(excerpts: Sequence[Excerpt], *, question: str = "") -> Fenced:
 
     A summary follows its passage's text, or replaces it if no sentence is shown.
     """
-    return enclose([_body(excerpt) for excerpt in excerpts], question=question)
+    return enclose([body(one, f"text: {shown(one)}") for one in excerpts], question=question)
 
 
 def enclose(bodies: Sequence[str], letter: str = "P", *, question: str = "") -> Fenced:
     """Fence texts in their order, without characters that nobody sees.
 
-    The code derives from the content, so that the same call renders the same way, and is chosen so
-    that neither a text nor the question contains it.
+    The code derives from the question and the first text, so that the same call renders the same way, and one with
+    more texts begins as the one with fewer. It is chosen so that neither a text nor the question contains it.
     """
-    bodies = [body.translate(_UNSEEN) for body in bodies]
+    bodies = [seen(body) for body in bodies]
     code = _code(bodies, question)
     blocks = [
         f"[[{label(i, letter)} {code}]]\n{body}\n[[/{label(i, letter)} {code}]]"
@@ -87,8 +89,9 @@ def shown(excerpt: Excerpt) -> str:
 
 
 def _code(bodies: Sequence[str], question: str) -> str:
-    digest = hashlib.sha256("\0".join(bodies).encode("utf-8", "surrogatepass"))
-    while any((code := digest.hexdigest()[:10]) in text for text in (*bodies, question)):
+    first = "\0".join((question, *bodies[:1]))
+    digest = hashlib.sha256(first.encode("utf-8", "surrogatepass"))
+    while any((code := digest.hexdigest()[:_CODE]) in text for text in (*bodies, question)):
         digest.update(b"+")
     return code
 
@@ -114,16 +117,28 @@ def heading(passage: Passage, *more: str) -> list[str]:
     return [*lines, " | ".join(facts)] if facts else lines
 
 
+def seen(text: str) -> str:
+    """Return a text without characters that nobody sees."""
+    return text.translate(_UNSEEN)
+
+
 def line(value: str) -> str:
     """Put a text on one line, so that it cannot pose as lines of the prompt."""
     return " ".join(value.split())
 
 
-def _body(excerpt: Excerpt) -> str:
-    lines = heading(excerpt.passage)
+def body(excerpt: Excerpt, text: str, plain: Callable[[str], str] = str) -> str:
+    """Return what stands in a fence: the passage's heading, its text, its summary.
+
+    Args:
+        excerpt: what is shown.
+        text: its sentences as they are shown.
+        plain: applied to the heading and the summary.
+    """
+    lines = [plain(one) for one in heading(excerpt.passage)]
     if excerpt.sentences or excerpt.summary is None:
-        lines.append(f"text: {shown(excerpt)}")
+        lines.append(text)
     if excerpt.summary is not None:
         # on one line: a summary with a line "text:" would pose as the passage
-        lines.append(SUMMARY + line(excerpt.summary))
+        lines.append(SUMMARY + plain(line(excerpt.summary)))
     return "\n".join(lines)

@@ -24,6 +24,8 @@ REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
 )
 #: Most quotes of an answer, and of one finding.
 ANSWER_QUOTES, FINDING_QUOTES = 8, 2
+#: Most statements of an answer, and most sentences that one of them, or a finding, names.
+STATEMENTS, STATEMENT_SENTENCES, FINDING_SENTENCES = 6, 4, 3
 #: Most claims of a reduction, and most findings that one list of it names.
 CLAIMS, LABELS = 4, 32
 #: Most findings of one extraction, however many passages it reads.

@@ -14,12 +14,13 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from posology.evidence import level
-from posology.types import Citation, Partition, Passage, Query
-from prompts.answer import render_choices, verdict
+from posology.types import Citation, Excerpt, Partition, Passage, Query, QuoteForm, Sentence
+from prompts.answer import Said, render_choices, statement_schema, verdict
 from prompts.fence import enclose, heading, line
 from prompts.labels import FORMS, items, narrowed, shared
 from prompts.lengths import CLAIMS, LABELS
-from prompts.template import Rendered, render
+from prompts.sentences import numbers, unposed
+from prompts.template import Rendered, form, render
 
 #: letter of the labels of findings: F1, F2, …
 LETTER = "F"
@@ -36,6 +37,15 @@ class Sourced:
     #: verified quotes of that passage, never empty
     citations: tuple[Citation, ...]
 
+    @property
+    def excerpt(self) -> Excerpt:
+        """Return the quotes as an excerpt of their passage."""
+        spans = sorted((c.start, c.end) for c in self.citations)
+        return Excerpt(
+            passage=self.passage,
+            sentences=tuple(Sentence(start=start, end=end) for start, end in spans),
+        )
+
 
 class Claim(BaseModel):
     """A claim, and which findings say that it is true or false."""
@@ -51,6 +61,22 @@ class Claim(BaseModel):
     reason: str = Field(description="why, in one sentence")
 
 
+class CitedReduce(BaseModel):
+    """What a model replies to the reduce prompt where it names sentences."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    answerable: bool = Field(description="whether the findings answer the question")
+    statements: list[Said] = Field(description="the answer, or what is missing")
+    choice: str | None = Field(description="the verdict, null where none is asked for")
+    claims: list[Claim] = Field(description="claims on which sources contradict each other")
+
+    @property
+    def answer(self) -> str:
+        """Return the statements as one text."""
+        return " ".join(text for one in self.statements if (text := one.text.strip()))
+
+
 class ReduceReply(BaseModel):
     """What a model replies to the reduce prompt."""
 
@@ -64,18 +90,27 @@ class ReduceReply(BaseModel):
 
 
 def render_reduce(
-    query: Query, findings: Sequence[Sourced], unread: Sequence[Partition] = ()
+    query: Query,
+    findings: Sequence[Sourced],
+    unread: Sequence[Partition] = (),
+    quotes: QuoteForm = "copied",
 ) -> Rendered:
-    """Render the messages for findings, labelled F1, F2, … in their order.
+    """Render the messages for findings.
 
     Args:
         query: the question.
-        findings: of all partitions.
+        findings: of all partitions, labelled 1, 2, … in their order, or F1, F2, … where replies do not name sentences.
         unread: partitions that could not be read; only that is rendered.
+        quotes: how the reply names its evidence.
     """
-    fenced = enclose([render_finding(finding) for finding in findings], LETTER, question=query.text)
+    copied = quotes == "copied"
+    if copied:
+        bodies = [render_finding(finding) for finding in findings]
+    else:
+        bodies = [_numbered(finding, place) for place, finding in enumerate(findings)]
+    fenced = enclose(bodies, LETTER if copied else "", question=query.text)
     return render(
-        "reduce",
+        form("reduce", quotes),
         question=query.text,
         choices=render_choices(query),
         unread=_unread(unread),
@@ -90,14 +125,33 @@ def ranks(partition: Partition) -> str:
     return f"passage {first}" if first == last else f"passages {first} to {last}"
 
 
-@lru_cache(maxsize=FORMS)
-def reduce_schema(choices: tuple[str, ...], findings: int) -> type[ReduceReply]:
-    """Return the form of the reply: :class:`ReduceReply` with the question's choices and the labels of findings.
+def reduce_schema(
+    choices: tuple[str, ...], findings: int, quotes: QuoteForm = "copied"
+) -> type[ReduceReply] | type[CitedReduce]:
+    """Return the form of the reply, with the question's choices and the labels or the numbers of findings.
 
     Args:
         choices: of the question.
         findings: number of findings that are shown.
+        quotes: how the reply names its evidence.
     """
+    return (_schema if quotes == "copied" else _cited_schema)(choices, findings)
+
+
+@lru_cache(maxsize=FORMS)
+def _cited_schema(choices: tuple[str, ...], findings: int) -> type[CitedReduce]:
+    labels = items(shared(findings, ""), LABELS)
+    claim = narrowed(Claim, supporting=labels, opposing=labels)
+    return narrowed(
+        CitedReduce,
+        **verdict(choices),
+        statements=statement_schema(findings),
+        claims=items(claim, CLAIMS),
+    )
+
+
+@lru_cache(maxsize=FORMS)
+def _schema(choices: tuple[str, ...], findings: int) -> type[ReduceReply]:
     labels = items(shared(findings, LETTER), LABELS)
     claim = narrowed(Claim, supporting=labels, opposing=labels)
     return narrowed(ReduceReply, **verdict(choices), evidence=labels, claims=items(claim, CLAIMS))
@@ -114,6 +168,18 @@ def render_finding(finding: Sourced) -> str:
             *(f"quote: {line(citation.quote)}" for citation in finding.citations),
         ]
     )
+
+
+def _numbered(finding: Sourced, place: int) -> str:
+    """Return a finding with its sentences in their order in the source; its statement only if it says another thing."""
+    passage = finding.passage
+    same = [c.quote for c in finding.citations] == [finding.statement]
+    rows = [
+        f"source: {finding.rank + 1}",
+        *heading(passage, f"evidence: {level(passage.publication_types)}"),
+        *([] if same else [f"statement: {line(finding.statement)}"]),
+    ]
+    return "\n".join([*map(unposed, rows), *numbers(finding.excerpt, place)])
 
 
 def _unread(partitions: Sequence[Partition]) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from posology.types import Message, PromptId, Role
+from posology.types import Message, PromptId, QuoteForm, Role
 
 _BOUNDARY = "\n%% user %%\n"
 
@@ -48,6 +48,11 @@ def render(name: str, **values: str) -> Rendered:
         ),
         prompt=prompt,
     )
+
+
+def form(name: str, quotes: QuoteForm) -> str:
+    """Return the name of a prompt's template for a form of quotes."""
+    return f"{name}_copied" if quotes == "copied" else name
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:

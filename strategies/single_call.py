@@ -21,8 +21,9 @@ from posology.types import (
     Stage,
     Task,
 )
-from prompts.answer import AnswerReply, render_answer, reply_schema
+from prompts.answer import AnswerReply, CitedReply, render_answer, reply_schema
 from prompts.lengths import reply_tokens
+from strategies.citing import state
 from strategies.evidence import check, name_sources, remarks
 
 NOTHING_FOUND = "No passage was found for this question."
@@ -69,7 +70,7 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
     """
     if not excerpts:
         return None
-    rendered = render_answer(task.query, excerpts)
+    rendered = render_answer(task.query, excerpts, task.quotes)
     effort = effort_of(task.model, Stage.ANSWER, task.effort)
     return Call(
         stage=Stage.ANSWER,
@@ -78,7 +79,8 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
         excerpts=excerpts,
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=reply_schema(task.query, len(excerpts)),
+        schema=reply_schema(task.query, len(excerpts), task.quotes),
+        quotes=task.quotes,
         strategy=strategy,
         effort=effort,
         max_tokens=reply_tokens(
@@ -99,7 +101,7 @@ def conclude(
         strategy: name of the strategy.
     """
     reply = completion.parsed
-    if completion.finish is Finish.FILTERED or not isinstance(reply, AnswerReply):
+    if completion.finish is Finish.FILTERED or not isinstance(reply, AnswerReply | CitedReply):
         return Refusal(
             reason="The provider's safety system declined to answer.",
             strategy=strategy,
@@ -109,22 +111,27 @@ def conclude(
     answer = reply.answer.strip()
     if not reply.answerable or not answer:
         return _refuse(name_sources(answer, excerpts), reply, strategy)
-    verified = check(reply.quotes, excerpts)
+    if isinstance(reply, CitedReply):
+        stated = state(reply.statements, excerpts)
+        text, verified, notes = stated.text, stated.verified, stated.remarks
+    else:
+        verified = check(reply.quotes, excerpts)
+        text, notes = name_sources(answer, excerpts), remarks(verified)
     choice = reply.choice if reply.choice in query.choices else None
     # an answer of 'no' can sound like a refusal: the wording decides only without quotes and verdict
     if not verified.citations and choice is None and is_refusal(answer):
         return _refuse(name_sources(answer, excerpts), reply, strategy)
     return Answer(
-        text=name_sources(answer, excerpts),
+        text=text,
         choice=choice,
         citations=verified.citations,
         dropped_quotes=len(verified.dropped),
         strategy=strategy,
-        notes=(*_notes(query, choice), *remarks(verified)),
+        notes=(*_notes(query, choice), *notes),
     )
 
 
-def _refuse(reason: str, reply: AnswerReply, strategy: str) -> Refusal:
+def _refuse(reason: str, reply: AnswerReply | CitedReply, strategy: str) -> Refusal:
     return Refusal(
         reason=reason or "The model gave no answer and no reason.",
         strategy=strategy,
@@ -132,10 +139,12 @@ def _refuse(reason: str, reply: AnswerReply, strategy: str) -> Refusal:
     )
 
 
-def _discarded(reply: AnswerReply) -> tuple[str, ...]:
-    if not reply.quotes:
-        return ()
-    return (f"{len(reply.quotes)} quotes that came with the refusal were set aside.",)
+def _discarded(reply: AnswerReply | CitedReply) -> tuple[str, ...]:
+    if isinstance(reply, AnswerReply):
+        quotes = len(reply.quotes)
+    else:
+        quotes = sum(len(one.sentences) for one in reply.statements)
+    return (f"{quotes} quotes that came with the refusal were set aside.",) if quotes else ()
 
 
 def _notes(query: Query, choice: str | None) -> tuple[str, ...]:

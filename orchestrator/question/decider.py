@@ -20,13 +20,14 @@ from posology.types import (
     Balance,
     Decision,
     Dose,
+    QuoteForm,
     Retrieval,
     Rung,
     Saving,
     Scope,
     Situation,
 )
-from prompts.template import digests
+from prompts.template import digests, form
 from strategies import takes_compressor
 
 if TYPE_CHECKING:
@@ -164,11 +165,23 @@ class Decider:
         prices = None if self._estimator is None else self._estimator.prices
         return replace(
             decision,
-            versions=self.versions(policy, decision, index=retrieval.index_version, prices=prices),
+            versions=self.versions(
+                policy,
+                decision,
+                index=retrieval.index_version,
+                prices=prices,
+                quotes=request.quotes,
+            ),
         )
 
     def versions(
-        self, policy: Policy, decision: Decision, *, index: str | None, prices: str | None
+        self,
+        policy: Policy,
+        decision: Decision,
+        *,
+        index: str | None,
+        prices: str | None,
+        quotes: QuoteForm,
     ) -> Mapping[str, str]:
         """Return the versions of everything that a decision depends on, by name.
 
@@ -177,6 +190,7 @@ class Decider:
             decision: the decision, whose compressor and its prompts count.
             index: name and version of the index; ``None``: unknown, so left out.
             prices: version of the prices; ``None``: unknown, so left out.
+            quotes: how replies name their evidence.
         """
         found = {"policy": policy.version}
         found |= {f"policy {name}": version for name, version in policy.parts.items()}
@@ -184,7 +198,7 @@ class Decider:
             found["index"] = index
         if prices is not None:
             found["prices"] = prices
-        prompts: tuple[str, ...] = PROMPTS
+        prompts = tuple(form(name, quotes) for name in PROMPTS)
         compresses = takes_compressor(decision.strategy)
         # whole passages may be the result of weighing a compressor
         name = (

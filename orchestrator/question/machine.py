@@ -192,6 +192,7 @@ def task_of(request: Request, retrieval: Retrieval) -> Task:
         max_tokens=request.max_tokens,
         effort=request.effort,
         tier=tier_of(request.tier),
+        quotes=request.quotes,
     )
 
 

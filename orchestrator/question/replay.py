@@ -26,6 +26,7 @@ from policies.savings import recorded as recorded_saving
 from posology.errors import DecisionChanged, JobNotFound, PosologyError
 from posology.published.decisions import DoseOutput
 from posology.types import Decision, Retrieval, Rung, Situation
+from prompts.template import form
 
 if TYPE_CHECKING:
     from orchestrator.jobs.batches import Batches
@@ -133,8 +134,13 @@ class Replayer:
         self, decision: Decision, policy: Policy, retrieval: Retrieval | None
     ) -> ReplayedDecision:
         index = self._present.index if retrieval is None else retrieval.index_version
+        copied = f"prompt {form('answer', 'copied')}" in decision.versions
         now = self._present.decider.versions(
-            policy, decision, index=index, prices=self._present.prices
+            policy,
+            decision,
+            index=index,
+            prices=self._present.prices,
+            quotes="copied" if copied else "sentences",
         )
         changed = tuple(_versions(decision.versions, now))
         try:

@@ -30,7 +30,7 @@ from posology.llm.models.families import check_lane, lane_or_standard
 from posology.llm.models.names import model_forms, parse
 from posology.published.base import Described, dollars_text
 from posology.query import make_query
-from posology.types import Filters, Form, Lane, Mode, Query
+from posology.types import QUOTE_FORMS, Filters, Form, Lane, Mode, Query, QuoteForm
 from strategies import STRATEGIES, takes_compressor
 
 #: maximum time from submission to the end of a job, seconds
@@ -75,6 +75,8 @@ class Request:
     effort: str | None = None
     #: service tier of the calls
     tier: Lane = "standard"
+    #: how a model names its evidence
+    quotes: QuoteForm = "sentences"
     #: ``None``: the policy decides
     strategy: str | None = None
     #: share of sentences to keep, for the strategy compressed; ``None``: the compressor's own
@@ -236,6 +238,9 @@ class AskRequest(_Sent):
     """Service tier: standard; flex, at about half the price, which may take minutes; flex-then-standard, which takes
     standard if there is no capacity in the first half of the job's time; batch, which may take a day.
     Default: POSOLOGY_TIER, else standard."""
+    quotes: QuoteForm | None = None
+    """How a model names its evidence: sentences (by their numbers; the words are shown from the source) or copied (word for
+    word, more tokens). Default: POSOLOGY_QUOTES, else sentences."""
     strategy: Text | None = None
     """Strategy: direct, compressed or briefcontext. Default: the policy decides."""
     keep: float | None = Field(default=None, ge=0, le=1)
@@ -280,6 +285,7 @@ class AskRequest(_Sent):
             self.effort or settings.effort,
             self.policy or settings.policy,
             self.tier or lane_or_standard(model, settings.tier),
+            self.quotes or settings.quotes,
         )
 
     def _request(
@@ -289,6 +295,7 @@ class AskRequest(_Sent):
         effort: str | None,
         policy: str | None,
         tier: Lane,
+        quotes: QuoteForm | None,
     ) -> Request:
         self._check_strategy()
         _check_compressor(self.compressor, "compressor")
@@ -304,6 +311,7 @@ class AskRequest(_Sent):
             max_tokens=max_tokens,
             effort=effort,
             tier=tier,
+            quotes=quotes or QUOTE_FORMS[0],
             strategy=self.strategy,
             keep=self.keep,
             compressor=self.compressor,
@@ -379,6 +387,7 @@ class JobRequest(AskRequest):
                 "max_tokens": request.max_tokens,
                 "effort": request.effort,
                 "tier": request.tier,
+                "quotes": request.quotes,
                 "policy": request.policy,
             }
         )
@@ -393,7 +402,12 @@ class JobRequest(AskRequest):
         if self.model is None:
             raise ValueError("a job's record must name its model")
         return self._request(
-            self.model, self.max_tokens, self.effort, self.policy, self.tier or "standard"
+            self.model,
+            self.max_tokens,
+            self.effort,
+            self.policy,
+            self.tier or "standard",
+            self.quotes,
         )
 
 

@@ -31,6 +31,7 @@ from orchestrator.settings.values import (
     off,
 )
 from posology.index.search.folding import Fold
+from posology.types import QuoteForm
 
 
 class Fields(BaseModel):
@@ -156,6 +157,9 @@ class Fields(BaseModel):
     )
     """Service tier of questions that name none: standard, flex-then-standard or flex; standard for models without it.
     Default: standard."""
+    quotes: QuoteForm = Field(default="sentences", alias="POSOLOGY_QUOTES")
+    """How a model names its evidence: `sentences`, by their numbers, whose words are shown from the source; or `copied`,
+    word for word, which costs more tokens. Default: sentences."""
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
     Default: false."""

@@ -58,6 +58,10 @@ class DropReason(StrEnum):
     DROPS_NEGATION = "drops_negation"
     #: names an unknown passage, and is in none or several of the given ones
     UNKNOWN_PASSAGE = "unknown_passage"
+    #: names a sentence that was not shown
+    UNKNOWN_SENTENCE = "unknown_sentence"
+    #: a sentence that lacks the numbers, drugs or words of its claim, or negates what it states
+    UNLIKE_THE_CLAIM = "unlike_the_claim"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,6 +23,7 @@ from posology.types.answers import (
 )
 from posology.types.calls import (
     EFFORTS,
+    QUOTE_FORMS,
     Attempt,
     Call,
     Completion,
@@ -34,6 +35,7 @@ from posology.types.calls import (
     Outcome,
     PlannedCall,
     PromptId,
+    QuoteForm,
     Role,
     Served,
     Stage,
@@ -74,6 +76,7 @@ __all__ = [
     "DECLINE",
     "EFFORTS",
     "MODES",
+    "QUOTE_FORMS",
     "TRANSITIONS",
     "Answer",
     "Attempt",
@@ -120,6 +123,7 @@ __all__ = [
     "PlannedCall",
     "PromptId",
     "Query",
+    "QuoteForm",
     "Ranking",
     "Reduction",
     "Refusal",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from posology.types.calls import Tier, Usage
+from posology.types.calls import QuoteForm, Tier, Usage
 from posology.types.compression import Compression
 from posology.types.literature import Query, Retrieval
 
@@ -172,3 +172,5 @@ class Task:
     effort: str | None = None
     #: service tier that its calls are sent in first, for estimates
     tier: Tier = "standard"
+    #: how replies name their evidence
+    quotes: QuoteForm = "sentences"

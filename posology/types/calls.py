@@ -30,6 +30,11 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 #: the levels of effort, lowest first
 EFFORTS: Final[tuple[Effort, ...]] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
+#: how a reply names its evidence: by the numbers of sentences, or by quotes that it copies
+QuoteForm = Literal["sentences", "copied"]
+#: the forms of quotes, the default first
+QUOTE_FORMS: Final[tuple[QuoteForm, ...]] = ("sentences", "copied")
+
 
 #: how a provider is asked to serve a call. ``flex`` and ``batch`` cost less and take longer
 Tier = Literal["standard", "flex", "batch"]
@@ -79,8 +84,8 @@ class Call:
     #: ``provider:name``, e.g. ``openai:gpt-6-luna``
     model: str
     query: Query
-    #: excerpts in the messages, in order, labelled ``P1``, ``P2``, …. A ``REDUCE`` call has one for
-    #: each finding, labelled ``F1``, ``F2``, …: its sentences are the finding's quotes
+    #: excerpts in the messages, in order, labelled ``1``, ``2``, … where sentences have numbers, else ``P1``, ``P2``, ….
+    #: A ``REDUCE`` call has one for each finding (``F1``, ``F2``, …): its sentences are the finding's quotes
     excerpts: tuple[Excerpt, ...]
     messages: tuple[Message, ...]
     prompt: PromptId
@@ -94,6 +99,8 @@ class Call:
     effort: Effort | None = None
     #: name of the strategy that makes the call; empty: none
     strategy: str = ""
+    #: how the reply names its evidence
+    quotes: QuoteForm = "copied"
     #: length of the vectors that an ``EMBED`` call asks for; ``None``: the model's own
     dimensions: int | None = None
     #: service tier to send it in. It is no part of the call's content: a reply of one tier is replayed in another

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from posology.types.answers import Citation
+from posology.types.calls import QuoteForm
 from posology.types.literature import Excerpt, Query
 
 
@@ -45,6 +46,8 @@ class Extract:
     max_tokens: int | None
     #: effort that the question asks for, as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: defaults
     effort: str | None = None
+    #: how replies name their evidence
+    quotes: QuoteForm = "sentences"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,3 +98,5 @@ class Reduction:
     max_tokens: int | None
     #: effort that the question asks for, as :func:`~posology.llm.models.effort.parse_effort` takes it; ``None``: defaults
     effort: str | None = None
+    #: how replies name their evidence
+    quotes: QuoteForm = "sentences"

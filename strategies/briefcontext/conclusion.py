@@ -12,14 +12,16 @@ from posology.types import (
     Completion,
     Conflict,
     Finish,
+    Passage,
     Query,
     Refusal,
     Resolution,
 )
 from prompts.fence import position
-from prompts.reduce import LETTER, Claim, ReduceReply, Sourced
+from prompts.reduce import LETTER, CitedReduce, Claim, ReduceReply, Sourced
 from strategies.briefcontext.conflicts import judge, oppose, union
-from strategies.briefcontext.findings import NAME, Reading
+from strategies.briefcontext.findings import NAME, Reading, quoted
+from strategies.citing import state
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,39 +32,51 @@ class _Judged:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rested:
+    """The text of an answer, and what it rests on."""
+
+    text: str
+    citations: tuple[Citation, ...]
+    passages: tuple[Passage, ...]
+    #: number of sentences that it names and that do not bear it out
+    dropped: int = 0
+    notes: tuple[str, ...] = ()
+
+
 def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Refusal:
     """Conclude from the reply to a call over ``read.findings``, which it names by their labels.
 
-    A reply names findings and never quotes, so nothing can be cited that no partition gave. An
+    A reply names findings or their sentences and never quotes, so nothing can be cited that no partition gave. An
     answer that names none is unsupported.
     """
     reply = completion.parsed
-    if completion.finish is Finish.FILTERED or not isinstance(reply, ReduceReply):
+    if completion.finish is Finish.FILTERED or not isinstance(reply, ReduceReply | CitedReduce):
         declined = "The provider's safety system declined to answer."
         return _refuse(declined, read, (completion.text,) if completion.text else ())
     answer = reply.answer.strip()
     if not reply.answerable or not answer:
         return _refuse(answer or "The model gave no answer and no reason.", read, _discarded(reply))
-    rests_on = _named(reply.evidence, read)
+    rested = _rested(reply, answer, read)
     choice = reply.choice if reply.choice in query.choices else None
     # as in direct RAG: the wording decides only where nothing else speaks for an answer
-    if not rests_on and choice is None and is_refusal(answer):
+    if not rested.citations and choice is None and is_refusal(answer):
         return _refuse(answer, read, _discarded(reply))
     judged = _judge(reply, read)
-    citations = union(rests_on)
     return Answer(
-        text=answer,
+        text=rested.text,
         choice=choice,
-        citations=citations,
-        dropped_quotes=read.dropped_quotes,
+        citations=rested.citations,
+        dropped_quotes=read.dropped_quotes + rested.dropped,
         strategy=NAME,
         notes=(
             *judged.notes,
-            *_losing(judged.conflicts, citations),
-            *_retracted(rests_on),
-            *_of_concern(rests_on),
+            *_losing(judged.conflicts, rested.citations),
+            *_retracted(rested.passages),
+            *_of_concern(rested.passages),
             *_verdict(query, choice),
             *_unknown(reply, read),
+            *rested.notes,
             *read.notes,
         ),
         conflicts=judged.conflicts,
@@ -70,7 +84,27 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
     )
 
 
-def _judge(reply: ReduceReply, read: Reading) -> _Judged:
+def _rested(reply: ReduceReply | CitedReduce, answer: str, read: Reading) -> _Rested:
+    if isinstance(reply, ReduceReply):
+        named = _named(reply.evidence, read)
+        return _Rested(
+            text=answer,
+            citations=union(named),
+            passages=tuple(finding.passage for finding in named),
+        )
+    stated = state(reply.statements, quoted(read.findings))
+    cited = {citation.passage_id for citation in stated.verified.citations}
+    passages = (finding.passage for finding in read.findings)
+    return _Rested(
+        text=stated.text,
+        citations=stated.verified.citations,
+        passages=tuple(passage for passage in passages if passage.id in cited),
+        dropped=len(stated.verified.dropped),
+        notes=stated.remarks,
+    )
+
+
+def _judge(reply: ReduceReply | CitedReduce, read: Reading) -> _Judged:
     conflicts, notes = [], []
     for claim in reply.claims:
         said = " ".join(claim.claim.split()) or "(a claim without words)"
@@ -122,14 +156,13 @@ def _losing(conflicts: Iterable[Conflict], citations: tuple[Citation, ...]) -> t
     return tuple(notes)
 
 
-def _retracted(rests_on: Iterable[Sourced]) -> tuple[str, ...]:
-    ids = sorted({finding.passage.id for finding in rests_on if finding.passage.retracted})
+def _retracted(rests_on: Iterable[Passage]) -> tuple[str, ...]:
+    ids = sorted({passage.id for passage in rests_on if passage.retracted})
     return (f"The answer rests on retracted sources, too: {', '.join(ids)}.",) if ids else ()
 
 
-def _of_concern(rests_on: Iterable[Sourced]) -> tuple[str, ...]:
-    found = (finding.passage for finding in rests_on)
-    ids = sorted({passage.id for passage in found if passage.concern and not passage.retracted})
+def _of_concern(rests_on: Iterable[Passage]) -> tuple[str, ...]:
+    ids = sorted({passage.id for passage in rests_on if passage.concern and not passage.retracted})
     if not ids:
         return ()
     return (
@@ -143,9 +176,9 @@ def _verdict(query: Query, choice: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _unknown(reply: ReduceReply, read: Reading) -> tuple[str, ...]:
+def _unknown(reply: ReduceReply | CitedReduce, read: Reading) -> tuple[str, ...]:
     given = [
-        *reply.evidence,
+        *(reply.evidence if isinstance(reply, ReduceReply) else ()),
         *(label for c in reply.claims for label in (*c.supporting, *c.opposing)),
     ]
     unknown = sum(_finding(label, read) is None for label in given)
@@ -163,10 +196,14 @@ def _finding(label: str, read: Reading) -> int | None:
     return place if place is not None and place < len(read.findings) else None
 
 
-def _discarded(reply: ReduceReply) -> tuple[str, ...]:
-    if not reply.evidence and not reply.claims:
+def _discarded(reply: ReduceReply | CitedReduce) -> tuple[str, ...]:
+    if isinstance(reply, ReduceReply):
+        named, what = len(reply.evidence), "findings"
+    else:
+        named, what = sum(len(one.sentences) for one in reply.statements), "sentences"
+    if not named and not reply.claims:
         return ()
-    said = f"{len(reply.evidence)} named findings and {len(reply.claims)} claims"
+    said = f"{named} named {what} and {len(reply.claims)} claims"
     return (f"{said} that came with the refusal were set aside.",)
 
 

@@ -16,7 +16,6 @@ from posology.types import (
     Partition,
     Reduction,
     Refusal,
-    Sentence,
 )
 from prompts.fence import heading
 from prompts.reduce import Sourced, ranks, render_finding
@@ -151,16 +150,7 @@ def nothing_found(asked: Reduction, read: Reading) -> Refusal:
 
 def quoted(findings: Sequence[Sourced]) -> tuple[Excerpt, ...]:
     """Return the findings as excerpts: one each, whose sentences are the quotes."""
-    return tuple(
-        Excerpt(
-            passage=finding.passage,
-            sentences=tuple(
-                Sentence(start=c.start, end=c.end)
-                for c in sorted(finding.citations, key=lambda c: (c.start, c.end))
-            ),
-        )
-        for finding in findings
-    )
+    return tuple(finding.excerpt for finding in findings)
 
 
 def _sourced(part: Partition, extraction: Extraction) -> Iterator[Sourced]:

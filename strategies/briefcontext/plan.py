@@ -8,7 +8,7 @@ from dataclasses import replace
 from posology.seams import Guess
 from posology.types import Call, Citation, Excerpt, Partition, PlannedCall, Sentence
 from prompts.labels import MOST
-from prompts.lengths import FINDING_QUOTES, most_findings
+from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
 from prompts.reduce import Sourced, reduce_schema, render_reduce
 from strategies.briefcontext.findings import most_tokens
 
@@ -54,8 +54,8 @@ def findings_of(parts: Iterable[Partition]) -> list[Sourced]:
 def _with(call: Call, found: Sequence[Sourced]) -> Call:
     return replace(
         call,
-        messages=render_reduce(call.query, found).messages,
-        schema=reduce_schema(call.query.choices, len(found)),
+        messages=render_reduce(call.query, found, quotes=call.quotes).messages,
+        schema=reduce_schema(call.query.choices, len(found), call.quotes),
     )
 
 
@@ -63,12 +63,13 @@ def _longest(call: Call, parts: Sequence[Partition]) -> Call:
     """Return the call with as much of findings as it may get, see :func:`most_tokens`."""
     bare = _with(call, ())
     text = _WORD * sum(map(most_tokens, parts))
-    labels = sum(FINDING_QUOTES * most_findings(len(part.excerpts)) for part in parts)
+    each = FINDING_QUOTES if call.quotes == "copied" else FINDING_SENTENCES
+    labels = sum(each * most_findings(len(part.excerpts)) for part in parts)
     system, asked = bare.messages
     return replace(
         bare,
         messages=(system, replace(asked, content=asked.content + text)),
-        schema=reduce_schema(call.query.choices, min(labels, MOST)),
+        schema=reduce_schema(call.query.choices, min(labels, MOST), call.quotes),
     )
 
 

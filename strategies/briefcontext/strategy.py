@@ -37,13 +37,14 @@ from posology.types import (
     Stage,
     Task,
 )
-from prompts.extract import ExtractReply, extract_schema, render_extract
-from prompts.lengths import reply_tokens
+from prompts.extract import CitedExtract, ExtractReply, extract_schema, render_extract
+from prompts.lengths import FINDING_SENTENCES, reply_tokens
 from prompts.reduce import ranks, reduce_schema, render_reduce
 from strategies.briefcontext import findings
 from strategies.briefcontext.conclusion import conclude
 from strategies.briefcontext.findings import NAME
 from strategies.briefcontext.plan import findings_of, plan_reduce
+from strategies.citing import Claim, cite
 from strategies.evidence import check, remarks, whole
 from strategies.single_call import planned
 
@@ -94,7 +95,7 @@ def partition(passages: Sequence[Retrieved], size: int) -> tuple[Partition, ...]
 def extract_call(asked: Extract) -> Call:
     """Render the call that reads one partition."""
     excerpts = asked.partition.excerpts
-    rendered = render_extract(asked.query, excerpts)
+    rendered = render_extract(asked.query, excerpts, asked.quotes)
     effort = effort_of(asked.model, Stage.EXTRACT, asked.effort)
     return Call(
         stage=Stage.EXTRACT,
@@ -103,7 +104,8 @@ def extract_call(asked: Extract) -> Call:
         excerpts=excerpts,
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=extract_schema(len(excerpts)),
+        schema=extract_schema(len(excerpts), asked.quotes),
+        quotes=asked.quotes,
         strategy=NAME,
         effort=effort,
         max_tokens=reply_tokens(
@@ -244,6 +246,7 @@ def _asked(task: Task, part: Partition) -> Extract:
         model=task.model,
         max_tokens=task.max_tokens,
         effort=task.effort,
+        quotes=task.quotes,
     )
 
 
@@ -257,11 +260,12 @@ def _reduction(
         model=task.model,
         max_tokens=task.max_tokens,
         effort=task.effort,
+        quotes=task.quotes,
     )
 
 
 def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
-    rendered = render_reduce(asked.query, read.findings, read.unread)
+    rendered = render_reduce(asked.query, read.findings, read.unread, asked.quotes)
     effort = effort_of(asked.model, Stage.REDUCE, asked.effort)
     return Call(
         stage=Stage.REDUCE,
@@ -270,7 +274,8 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
         excerpts=findings.quoted(read.findings),
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=reduce_schema(asked.query.choices, len(read.findings)),
+        schema=reduce_schema(asked.query.choices, len(read.findings), asked.quotes),
+        quotes=asked.quotes,
         strategy=NAME,
         effort=effort,
         max_tokens=reply_tokens(
@@ -281,7 +286,7 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
 
 def _extraction(part: Partition, completion: Completion) -> Extraction:
     reply = completion.parsed
-    if completion.finish is Finish.FILTERED or not isinstance(reply, ExtractReply):
+    if completion.finish is Finish.FILTERED or not isinstance(reply, ExtractReply | CitedExtract):
         # a safety system declined: the partition is unread and may hold anything
         return Extraction(
             partition=part.index,
@@ -291,13 +296,18 @@ def _extraction(part: Partition, completion: Completion) -> Extraction:
     if not reply.found:
         set_aside = f"{len(reply.findings)} findings that came with 'nothing found' were set aside."
         return Extraction(partition=part.index, notes=(set_aside,) if reply.findings else ())
-    checked = [(said, check(said.quotes, part.excerpts)) for said in reply.findings]
+    if isinstance(reply, CitedExtract):
+        claims = [Claim(text=said.statement, names=said.sentences) for said in reply.findings]
+        checks = [cite(claim, part.excerpts, most=FINDING_SENTENCES) for claim in claims]
+    else:
+        checks = [check(said.quotes, part.excerpts) for said in reply.findings]
+    checked = list(zip((said.statement.strip() for said in reply.findings), checks, strict=True))
     kept = [(said, found) for said, found in checked if found.citations]
     return Extraction(
         partition=part.index,
         findings=tuple(
             Finding(
-                statement=said.statement.strip() or found.citations[0].quote,
+                statement=said or found.citations[0].quote,
                 citations=found.citations,
             )
             for said, found in kept

@@ -34,7 +34,7 @@ _HYPHEN = re.compile(r"[-‐‑]")
 _EMPTY = words(
     "this that these those with without from into than then them they their there were was have has had been "
     "being also both such some more most which while when where what would could should might will shall "
-    "very only about after before between during each other study studies trial patients"
+    "very only about after before between during each other study studies trial patients does"
 )
 
 
@@ -93,14 +93,30 @@ def bears_out(passage: Passage, sentence: str) -> bool:
         return False
     if not names(sentence) <= names(source):
         return False
-    if not _drugs(sentence) <= _terms(source):
+    if not drugs(sentence) <= terms(source):
         return False
+    return negates_alike(sentence, source, passage.text)
+
+
+def negates_alike(sentence: str, source: str, text: str) -> bool:
+    """Return whether a sentence negates only if its source does, and as a parallel sentence of the text does.
+
+    Args:
+        sentence: a sentence in other words.
+        source: all that it may rest on.
+        text: the part of the source whose sentences are compared.
+    """
     if _denies(sentence) and not _denies(source):
         return False
-    return _denies_alike(sentence, passage.text)
+    return _denies_alike(sentence, text)
 
 
-def _drugs(sentence: str) -> set[str]:
+def stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's content words, without negations."""
+    return frozenset(stem for stem, _, _ in _content(text, 0, len(text)))
+
+
+def drugs(sentence: str) -> set[str]:
     """Return the drugs in a sentence, lower case, singular; of compounds, the parts that are drugs."""
     found = set()
     for match in _TERM.finditer(sentence):
@@ -111,7 +127,7 @@ def _drugs(sentence: str) -> set[str]:
 
 
 @lru_cache(maxsize=256)
-def _terms(text: str) -> frozenset[str]:
+def terms(text: str) -> frozenset[str]:
     """Return the words of a text, lower case, singular, compounds whole and in parts.
 
     Words are whole: a text about esomeprazole does not name omeprazole.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -38,6 +38,10 @@ from strategies.single_call import OneCall, ask, conclude
 from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import MODEL, open_bench
 from tests.integration.jobs_store.local import Local, Shelf, pipeline, reply, runner
+from tests.support.replies import in_form
+
+if TYPE_CHECKING:
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 redis_url = real.redis_url
@@ -200,10 +204,12 @@ class TestAPolicyEscalatesToIt:
         monkeypatch.setitem(POLICIES, "climbing", PolicyEntry(spec=ClimbingSpec(text="climbing")))
 
     @staticmethod
-    def script(call: Call) -> AnswerReply:
+    def script(call: Call) -> ScriptedReply:
         if call.strategy == NAME:
-            return cast("AnswerReply", reply(call))
-        return AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+            return reply(call)
+        return in_form(
+            call, AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+        )
 
     async def test_here(self) -> None:
         model = ScriptedModel(self.script)

@@ -22,6 +22,7 @@ from prompts.reduce import ReduceReply
 from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Shelf, model, pipeline, reply, runner
+from tests.support.replies import in_form
 
 if TYPE_CHECKING:
     from posology.testing.model import ScriptedReply
@@ -106,14 +107,15 @@ def fails(*which: int, error: Exception = DOWN) -> Callable[[Call], ScriptedRepl
 
 
 def says_nothing(call: Call) -> ScriptedReply:
-    return ExtractReply(found=False, findings=[])
+    return in_form(call, ExtractReply(found=False, findings=[]))
 
 
 def unanswerable(call: Call) -> ScriptedReply:
     if call.stage is Stage.REDUCE:
-        return ReduceReply(
+        missing = ReduceReply(
             answerable=False, answer="The dose is missing.", choice=None, evidence=[], claims=[]
         )
+        return in_form(call, missing)
     return reply(call)
 
 

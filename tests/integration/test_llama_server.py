@@ -65,6 +65,10 @@ SCHEMAS: list[tuple[Stage, type[BaseModel]]] = [
     (Stage.ANSWER, reply_schema(make_query("Which?", options={"A": "a", "B": "b"}), 16)),
     (Stage.EXTRACT, extract_schema(3)),
     (Stage.REDUCE, reduce_schema(("yes", "no"), 12)),
+    (Stage.ANSWER, reply_schema(make_query("Is it?", form="yes_no"), 4, "sentences")),
+    (Stage.ANSWER, reply_schema(make_query("Which?"), 16, "sentences")),
+    (Stage.EXTRACT, extract_schema(3, "sentences")),
+    (Stage.REDUCE, reduce_schema(("yes", "no"), 12, "sentences")),
 ]
 
 
@@ -263,7 +267,7 @@ async def test_a_cut_reply_is_truncated_and_paid(
 
 async def test_bytes_that_are_no_text_are_an_unusable_reply(folder: Path) -> None:
     """The server answers 500 when it cannot read what its model wrote; at temperature 0 it would write it again."""
-    write_model(folder / "bytes.gguf", seed=1, any_bytes=True)
+    write_model(folder / "bytes.gguf", seed=3, any_bytes=True)
     with serving(folder / "bytes.gguf", window=WINDOW) as server:
         async with rigged(server, folder) as rig:
             found: Counter[str] = Counter()

@@ -38,6 +38,7 @@ from posology.types import DECLINE, Call, JobState, Stage
 from prompts.answer import AnswerReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Local, Wires, reply
+from tests.support.replies import in_form
 from tests.support.situations import Library
 from tests.unit.policies.tables import table
 from workers.engine.runner import Runner
@@ -80,7 +81,9 @@ def decider(of: QTable | None = TABLE, default: str = "router") -> Decider:
 def script(call: Call) -> ScriptedReply:
     """Refuses in one call what it is told to refuse, and finds it in partitions."""
     if call.stage is Stage.ANSWER and "refuse" in call.query.text:
-        return AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+        return in_form(
+            call, AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+        )
     return reply(call)
 
 
@@ -319,7 +322,7 @@ def test_a_job_tells_why(cli: Cli, batch: tuple[str, list[JobOutput]]) -> None:
     assert "8 of 8 passages were read" in said["escalated"]
     assert "decided briefcontext, by the policy doubling" in said["escalated"]
     assert "agreement of dense and BM25 on the top 3 (IoU, 0 to 1) 0.000" in said["stepped down"]
-    assert said["stepped down"].count("over budget") == 4
+    assert said["stepped down"].count("over budget") == 1
     assert "left $0.8" in said["stepped down"]
     assert "declined: the remaining budget pays for no answer; the cheapest way" in said["declined"]
     assert "nothing was sent, and it cost nothing" in said["declined"]

@@ -39,6 +39,7 @@ from prompts.summarise import Summary, SummaryReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply
 from tests.integration.test_api import api
+from tests.support.replies import in_form
 from tests.support.steps import Disputed
 from workers.engine.runner import Runner
 
@@ -85,7 +86,9 @@ def script(call: Call) -> ScriptedReply:
         quote = first.sentences[0].of(first.passage.text)
         return SummaryReply(summaries=[Summary(passage="P1", summary=quote)])
     if "refuse" in call.query.text and call.stage is Stage.ANSWER:
-        return AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+        return in_form(
+            call, AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+        )
     return reply(call)
 
 

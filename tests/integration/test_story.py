@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from orchestrator.question.decider import Decider
@@ -26,6 +28,10 @@ from posology.testing.models.embedder import HashEmbedder
 from posology.types import Call, Outcome
 from prompts.answer import AnswerReply, Quote
 from tests.support.adapters import sending
+from tests.support.replies import in_form
+
+if TYPE_CHECKING:
+    from posology.testing.model import ScriptedReply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.smoke]
 
@@ -54,12 +60,13 @@ def pipeline(retriever: Retriever, model: Complete) -> Pipeline:
     )
 
 
-def quoting_first_sentence(call: Call) -> AnswerReply:
+def quoting_first_sentence(call: Call) -> ScriptedReply:
     """What a good model does: answers with a sentence of the first passage."""
     first = call.excerpts[0]
     quote = first.sentences[0].of(first.passage.text)
-    return AnswerReply(
-        answerable=True, answer="So it is.", choice=None, quotes=[Quote(passage="P1", quote=quote)]
+    quotes = [Quote(passage="P1", quote=quote)]
+    return in_form(
+        call, AnswerReply(answerable=True, answer="So it is.", choice=None, quotes=quotes)
     )
 
 
@@ -104,7 +111,7 @@ async def test_every_attempt_is_accounted_for(retriever: Retriever) -> None:
     ]
     replies = iter([*busy, None])
 
-    def model(call: Call) -> AnswerReply | RateLimited:
+    def model(call: Call) -> ScriptedReply:
         return next(replies) or quoting_first_sentence(call)
 
     account = Account()

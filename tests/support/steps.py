@@ -46,6 +46,7 @@ from posology.types import (
 from prompts.answer import AnswerReply
 from tests.integration.jobs_store.helpers import MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, reply
+from tests.support.replies import in_form
 from workers.engine.runner import Runner
 
 if TYPE_CHECKING:
@@ -148,7 +149,9 @@ class Step:
 def refusing(call: Call) -> ScriptedReply:
     """What does not find the answer in one call, and finds it in partitions."""
     if call.stage is Stage.ANSWER:
-        return AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+        return in_form(
+            call, AnswerReply(answerable=False, answer="It is not said.", choice=None, quotes=[])
+        )
     return reply(call)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from posology.text.sentences import split
-from posology.types import Hit, Passage, Query, Ranking, Retrieval, Retrieved, Task
+from posology.types import Hit, Passage, Query, QuoteForm, Ranking, Retrieval, Retrieved, Task
 
 
 def retrieval_of(query: Query, passages: Sequence[Passage]) -> Retrieval:
@@ -33,11 +33,18 @@ def retrieval_of(query: Query, passages: Sequence[Passage]) -> Retrieval:
     )
 
 
-def task_of(query: Query, passages: Sequence[Passage], *, model: str = "openai:test") -> Task:
+def task_of(
+    query: Query,
+    passages: Sequence[Passage],
+    *,
+    model: str = "openai:test",
+    quotes: QuoteForm = "copied",
+) -> Task:
     """Answer the query from the passages."""
     return Task(
         query=query,
         retrieval=retrieval_of(query, passages),
         model=model,
         max_tokens=300,
+        quotes=quotes,
     )

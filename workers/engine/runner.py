@@ -339,6 +339,7 @@ class Runner:
             model=request.model,
             max_tokens=request.max_tokens,
             effort=request.effort,
+            quotes=request.quotes,
         )
         kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
         late = Extraction(
@@ -362,6 +363,7 @@ class Runner:
                 model=request.model,
                 max_tokens=request.max_tokens,
                 effort=request.effort,
+                quotes=request.quotes,
             ),
             self._spending.complete(claimed, request),
         )

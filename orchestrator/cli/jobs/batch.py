@@ -20,6 +20,7 @@ from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.question_options import RowOptions
 from orchestrator.settings import Settings, load_settings
 from posology.errors import BadFile, BatchNotFound
+from posology.types import QUOTE_FORMS
 
 if TYPE_CHECKING:
     from orchestrator.cli.jobs.files import Questions, Sink
@@ -51,6 +52,8 @@ class _Wanted:
         settled = [self.settings.model, self.settings.max_tokens]
         if self.settings.effort is not None:
             settled.append(self.settings.effort)
+        if self.settings.quotes != QUOTE_FORMS[0]:
+            settled.append(self.settings.quotes)
         asked = json.dumps(
             [self.questions.digest, {**_HASHED, **self.defaults}, settled], sort_keys=True
         )

@@ -66,6 +66,7 @@ class CompareOptions(RequestOptions):
         "mode",
         "max_tokens",
         "effort",
+        "quotes",
         "compressor",
         "partition_size",
         "retracted",

@@ -33,7 +33,7 @@ def show(
         from orchestrator.training.qtable.chart import draw
         from orchestrator.training.qtable.description import describe
         from policies.qtable import strangers
-        from prompts.template import digests
+        from prompts.template import digests, form
         from strategies.compression import known
 
         settings = load_settings()
@@ -47,7 +47,7 @@ def show(
             model=settings.model,
             # its own compressor, if it is still registered
             compressor=table.compressor if known(table.compressor) else settings.compressor,
-            prompts=digests(("answer",)),
+            prompts=digests((form("answer", settings.quotes),)),
         )
         if png is not None:
             draw(table, png)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -11,6 +11,7 @@ from typing import Any
 from posology.llm.offline.choice import THRESHOLD
 from posology.llm.offline.contrast import Contrast
 from posology.llm.offline.scores import Scored
+from posology.text.numbering import name, numbered
 from posology.types import Call, Passage, Stage
 
 NOTICE = "Quoted by an extractive reader; no language model judged this."
@@ -30,6 +31,12 @@ class Found:
 
 
 def _answer(found: Found) -> dict[str, Any]:
+    if found.call.quotes == "sentences":
+        return {
+            "answerable": bool(found.chosen),
+            "statements": _statements(found, found.chosen),
+            "choice": None,
+        }
     return {
         "answerable": bool(found.chosen),
         "answer": f"{_said(found)} ({NOTICE})",
@@ -43,8 +50,7 @@ def _extract(found: Found) -> dict[str, Any]:
     return {
         "found": bool(found.chosen),
         "findings": [
-            {"statement": _words(found, one), "quotes": [_quote(found, one)]}
-            for one in found.chosen
+            {"statement": _words(found, one)} | _named(found, one) for one in found.chosen
         ],
     }
 
@@ -54,13 +60,22 @@ def _reduce(found: Found) -> dict[str, Any]:
     # what contradicts is evidence too, wherever it ranks
     shown = found.chosen + ([pair.speaking_for[0], pair.speaking_against[0]] if pair else [])
     shown = list(dict.fromkeys(shown))
+    claims = [_claim(found, pair)] if pair else []
+    if found.call.quotes == "sentences":
+        more = [{"text": _contrasted(found, pair), "sentences": []}] if pair else []
+        return {
+            "answerable": bool(shown),
+            "statements": _statements(found, shown, more),
+            "choice": None,
+            "claims": claims,
+        }
     said = _said(replace(found, chosen=shown))
     return {
         "answerable": bool(shown),
         "answer": " ".join([said, *([_contrasted(found, pair)] if pair else []), f"({NOTICE})"]),
         "choice": None,
         "evidence": list(dict.fromkeys(_finding(one) for one in shown)),
-        "claims": [_claim(found, pair)] if pair else [],
+        "claims": claims,
     }
 
 
@@ -127,6 +142,32 @@ def _said(found: Found) -> str:
 
 def _quote(found: Found, one: Scored) -> dict[str, str]:
     return {"passage": f"P{one.excerpt + 1}", "quote": _words(found, one)}
+
+
+def _named(found: Found, one: Scored) -> dict[str, Any]:
+    """Return the evidence of a finding."""
+    if found.call.quotes == "sentences":
+        return {"sentences": [_number(found, one)]}
+    return {"quotes": [_quote(found, one)]}
+
+
+def _number(found: Found, one: Scored) -> str:
+    """Return the name of a sentence."""
+    shown = numbered(found.call.excerpts[one.excerpt])
+    return name(one.excerpt, next(at for at, spans in enumerate(shown) if one.sentence in spans))
+
+
+def _statements(
+    found: Found, chosen: Sequence[Scored], more: Sequence[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """Return each sentence as a statement of its own, and the notice; or why there is none."""
+    if not chosen:
+        return [{"text": f"{_said(replace(found, chosen=[]))} ({NOTICE})", "sentences": []}]
+    return [
+        *({"text": f"“{_words(found, o)}”", "sentences": [_number(found, o)]} for o in chosen),
+        *more,
+        {"text": f"({NOTICE})", "sentences": []},
+    ]
 
 
 def _words(found: Found, one: Scored) -> str:

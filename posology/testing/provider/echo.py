@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_FENCE = re.compile(r"\[\[([PF]\d+) (\w+)\]\]\n(.*?)\n\[\[/\1 \2\]\]", re.DOTALL)
+_FENCE = re.compile(r"\[\[([PF]?\d+) (\w+)\]\]\n(.*?)\n\[\[/\1 \2\]\]", re.DOTALL)
 #: what stands in a fence from the literature: the rest of the block, or one line
 _TEXT = re.compile(r"^text: (.*)", re.DOTALL | re.MULTILINE)
+#: the number of a sentence, and its words up to the next one
+_NUMBERED = re.compile(r"\[(\d+\.\d+)\] (.*?)(?=\s+\[\d+\.\d+\] |\s+\[…\]|\nsummary|\Z)", re.DOTALL)
 _STATEMENT = re.compile(r"^statement: (.*)", re.MULTILINE)
 #: a full stop that a capital follows, so that most abbreviations do not end a sentence
 _SENTENCE = re.compile(r"\S.*?[.!?](?=\s+[A-Z]|\s*$)|\S.*", re.DOTALL)
@@ -28,6 +30,10 @@ class _Shown:
     label: str
     #: of its text; empty where there is none to quote
     sentence: str
+    #: number of the sentence; empty: sentences have none
+    number: str = ""
+    #: whether it is a finding
+    found: bool = False
 
 
 def echo(asked: Any) -> str:
@@ -43,18 +49,26 @@ def echo(asked: Any) -> str:
     schema = _schema(asked)
     shown = _shown(asked)
     wanted = schema.get("properties", {})
-    findings = any(item.label.startswith("F") for item in shown)
+    findings = any(item.found for item in shown)
+    # without a schema, sentences with numbers are named
+    numbered = "statements" in wanted or (not wanted and any(item.number for item in shown))
     if "findings" in wanted:
         reply = _extract(shown)
-    elif "evidence" in wanted or (not wanted and findings):
-        reply = _reduce(shown, wanted)
+    elif "evidence" in wanted or "claims" in wanted or (not wanted and findings):
+        reply = _reduce(shown, wanted, numbered=numbered)
     else:
-        reply = _answer(shown, wanted)
+        reply = _answer(shown, wanted, numbered=numbered)
     return json.dumps(reply, ensure_ascii=False)
 
 
-def _answer(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(
+    shown: Sequence[_Shown], wanted: Mapping[str, Any], *, numbered: bool
+) -> dict[str, Any]:
     first = next((item for item in shown if item.sentence), None)
+    if numbered:
+        return {"answerable": first is not None, "choice": _choice(wanted) if first else None} | (
+            _statements(first)
+        )
     if first is None:
         return {"answerable": False, "answer": "Nothing is shown.", "choice": None, "quotes": []}
     return {
@@ -67,11 +81,17 @@ def _answer(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any
 
 def _extract(shown: Sequence[_Shown]) -> dict[str, Any]:
     quotable = [item for item in shown if item.sentence]
-    findings = [{"statement": item.sentence, "quotes": [_quote(item)]} for item in quotable]
+    findings = [
+        {"statement": item.sentence}
+        | ({"sentences": [item.number]} if item.number else {"quotes": [_quote(item)]})
+        for item in quotable
+    ]
     return {"found": bool(findings), "findings": findings}
 
 
-def _reduce(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _reduce(
+    shown: Sequence[_Shown], wanted: Mapping[str, Any], *, numbered: bool
+) -> dict[str, Any]:
     labels = [item.label for item in shown]
     agreed = {
         "claim": shown[0].sentence if shown else "",
@@ -80,6 +100,12 @@ def _reduce(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any
         "resolution": "none",
         "reason": "They say the same.",
     }
+    if numbered:
+        return {
+            "answerable": bool(shown),
+            "choice": _choice(wanted) if shown else None,
+            "claims": [agreed] if len(labels) > 1 else [],
+        } | _statements(shown[0] if shown else None)
     return {
         "answerable": bool(shown),
         "answer": shown[0].sentence if shown else "Nothing is shown.",
@@ -87,6 +113,12 @@ def _reduce(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any
         "evidence": labels[:2],
         "claims": [agreed] if len(labels) > 1 else [],
     }
+
+
+def _statements(first: _Shown | None) -> dict[str, Any]:
+    if first is None:
+        return {"statements": [{"text": "Nothing is shown.", "sentences": []}]}
+    return {"statements": [{"text": first.sentence, "sentences": [first.number]}]}
 
 
 def _quote(item: _Shown) -> dict[str, str]:
@@ -115,11 +147,19 @@ def _schema(asked: Any) -> Mapping[str, Any]:
 def _shown(asked: Any) -> list[_Shown]:
     said = (m.get("content") for m in asked.get("messages", ()) if m.get("role") == "user")
     return [
-        _Shown(label=fence[1], sentence=_first_sentence(fence[3]))
+        _first(fence[1], fence[3])
         for text in said
         if isinstance(text, str)
         for fence in _FENCE.finditer(text)
     ]
+
+
+def _first(label: str, body: str) -> _Shown:
+    finding = body.startswith("source: ")
+    for found in _NUMBERED.finditer(body):
+        if len(found[2].split()) >= _FEWEST_WORDS:
+            return _Shown(label=label, sentence=found[2].strip(), number=found[1], found=finding)
+    return _Shown(label=label, sentence=_first_sentence(body), found=finding)
 
 
 def _first_sentence(body: str) -> str:

@@ -38,6 +38,7 @@ from prompts.extract import ExtractReply, Statement
 from prompts.reduce import ReduceReply
 from tests.integration.jobs_store.helpers import Bench
 from tests.support.adapters import sending
+from tests.support.replies import in_form
 from workers.engine.claims import WorkStore
 from workers.engine.runner import Runner
 from workers.engine.units import Unit
@@ -156,19 +157,21 @@ def reply(call: Call) -> ScriptedReply:
     match call.stage:
         case Stage.EXTRACT:
             said = Statement(statement=quote, quotes=[Quote(passage="P1", quote=quote)])
-            return ExtractReply(found=True, findings=[said])
+            return in_form(call, ExtractReply(found=True, findings=[said]))
         case Stage.REDUCE:
             labels = [f"F{i}" for i, _ in enumerate(call.excerpts, 1)]
-            return ReduceReply(
+            summed = ReduceReply(
                 answerable=True, answer="They do.", choice=choice, evidence=labels, claims=[]
             )
+            return in_form(call, summed)
         case _:
-            return AnswerReply(
+            answered = AnswerReply(
                 answerable=True,
                 answer="It does.",
                 choice=choice,
                 quotes=[Quote(passage="P1", quote=quote)],
             )
+            return in_form(call, answered)
 
 
 def model(

@@ -34,10 +34,12 @@ from posology.testing.models.embedder import HashEmbedder
 from posology.types import Call, Query, Retrieval
 from prompts.answer import AnswerReply, Quote
 from tests.support.pubmed_files import write
+from tests.support.replies import in_form
 from tests.support.sync import citations
 
 if TYPE_CHECKING:
     from orchestrator.service import Service
+    from posology.testing.model import ScriptedReply
 
 
 @pytest.mark.anyio
@@ -76,14 +78,15 @@ async def test_an_answer_made_on_a_version_is_reproduced_after_five_syncs(
 
 
 def _pipeline(index: Index, embedder: HashEmbedder) -> Pipeline:
-    def quotes(call: Call) -> AnswerReply:
+    def quotes(call: Call) -> ScriptedReply:
         read = [excerpt.sentences[0].of(excerpt.passage.text) for excerpt in call.excerpts]
-        return AnswerReply(
+        said = AnswerReply(
             answerable=True,
             answer=" ".join(read),
             choice=None,
             quotes=[Quote(passage=f"P{i}", quote=quote) for i, quote in enumerate(read, start=1)],
         )
+        return in_form(call, said)
 
     return Pipeline(
         retriever=Retriever(index, embedder),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
@@ -30,8 +31,12 @@ from posology.text.tokens import approximate
 from posology.types import Call, Passage, Query, Retrieval, Usage
 from prompts.answer import AnswerReply
 from strategies.compression.leancontext import LeanContext
+from tests.support.replies import in_form
 from tests.support.tasks import retrieval_of
 from tests.unit.learning.runs import begin
+
+if TYPE_CHECKING:
+    from posology.testing.model import ScriptedReply
 
 pytestmark = pytest.mark.anyio
 SHARES = (0.0, 0.2, 0.25, 0.5, 1.0)
@@ -59,14 +64,16 @@ async def planned(*questions: str) -> Plan:
     return await Planner(retrieve=retrieve, actions=actions(), count=approximate)(examples)
 
 
-def answer(call: Call) -> AnswerReply:
-    return AnswerReply(answerable=True, answer=call.query.text, choice=None, quotes=[])
+def answer(call: Call) -> ScriptedReply:
+    return in_form(
+        call, AnswerReply(answerable=True, answer=call.query.text, choice=None, quotes=[])
+    )
 
 
 class Bench:
     """A model, and money to ask it."""
 
-    def __init__(self, script: Callable[[Call], AnswerReply | BaseException] = answer) -> None:
+    def __init__(self, script: Callable[[Call], ScriptedReply] = answer) -> None:
         self.model = ScriptedModel(script, usage=Usage(input=200, output=20))
         self.ledger = MemoryLedger()
 
@@ -144,7 +151,7 @@ async def test_a_question_without_passages_is_told_and_not_asked(path: Path) -> 
 
 
 async def test_what_one_call_is_refused_for_does_not_stop_the_others(path: Path) -> None:
-    def script(call: Call) -> AnswerReply | BaseException:
+    def script(call: Call) -> ScriptedReply:
         if call.query.text == "One?" and call.strategy == "direct":
             return RequestRejected("no", provider="openai", model="x", usage=Usage(input=5))
         return answer(call)
@@ -164,7 +171,7 @@ async def test_what_one_call_is_refused_for_does_not_stop_the_others(path: Path)
 async def test_what_stops_every_call_stops_the_run_and_keeps_what_was_under_way(path: Path) -> None:
     replies = iter(range(100))
 
-    def script(call: Call) -> AnswerReply | BaseException:
+    def script(call: Call) -> ScriptedReply:
         if next(replies) == 1:
             return QuotaExhausted("no credit", provider="openai", model="x", usage=Usage())
         return answer(call)

@@ -15,7 +15,9 @@ from strategies.compression import PROMPTS as REWRITERS
 
 def recorded(dose: Dose, **features: object) -> dict[str, str]:
     decision = Decision(dose=dose, policy="fixed", reason="As asked.", features=features)
-    found = Decider().versions(Fixed(dose=dose), decision, index=None, prices=None)
+    found = Decider().versions(
+        Fixed(dose=dose), decision, index=None, prices=None, quotes="sentences"
+    )
     return {name.removeprefix("prompt "): v for name, v in found.items() if "prompt " in name}
 
 

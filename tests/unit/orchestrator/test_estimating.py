@@ -34,7 +34,17 @@ from posology.query import make_query
 from posology.seams import Complete
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
-from posology.types import Call, Dose, Passage, Refusal, Stage, Task, Usage
+from posology.types import (
+    QUOTE_FORMS,
+    Call,
+    Dose,
+    Passage,
+    QuoteForm,
+    Refusal,
+    Stage,
+    Task,
+    Usage,
+)
 from prompts.lengths import filler
 from strategies import STRATEGIES
 from strategies import make as make_strategy
@@ -59,10 +69,20 @@ passages = st.lists(st.tuples(texts, st.lists(WORDS, max_size=60)), max_size=9).
 quick = settings(suppress_health_check=list(HealthCheck))
 
 
-def task(found: Sequence[Passage], *, model: str, max_tokens: int | None = None) -> Task:
+def task(
+    found: Sequence[Passage],
+    *,
+    model: str,
+    max_tokens: int | None = None,
+    quotes: QuoteForm = "sentences",
+) -> Task:
     query = make_query("Does aspirin lower the risk of stroke?", form="yes_no_maybe")
     return Task(
-        query=query, retrieval=retrieval_of(query, found), model=model, max_tokens=max_tokens
+        query=query,
+        retrieval=retrieval_of(query, found),
+        model=model,
+        max_tokens=max_tokens,
+        quotes=quotes,
     )
 
 
@@ -118,6 +138,8 @@ async def test_low_is_at_most_expected_and_expected_at_most_worst(
 def _extract(found: int, *, long: bool, call: Call) -> str:
     """As many findings as the reply has room for, or one statement as long as it, of all passages."""
     labels = [f"P{i + 1}" for i in range(len(call.excerpts))]
+    if call.quotes == "sentences":
+        return _numbered(found, long=long, call=call)
     if long:
         quotes = [{"passage": one, "quote": SENTENCE} for one in labels]
         # capitals are counted by their bytes
@@ -126,6 +148,17 @@ def _extract(found: int, *, long: bool, call: Call) -> str:
     else:
         one = {"statement": "", "quotes": [{"passage": labels[-1], "quote": "the risk of"}]}
         findings = [one] * min(found, call.max_tokens // 18)
+    return json.dumps({"found": True, "findings": findings}, separators=(",", ":"))
+
+
+def _numbered(found: int, *, long: bool, call: Call) -> str:
+    """The same by numbers: as many as a finding may name, of as many passages."""
+    names = [f"{i + 1}.1" for i in range(len(call.excerpts))]
+    if long:
+        findings = [{"statement": "STROKE " * (call.max_tokens * 4 // 7), "sentences": names}]
+    else:
+        one = {"statement": "", "sentences": names * 3}
+        findings = [one] * min(found, call.max_tokens // 10)
     return json.dumps({"found": True, "findings": findings}, separators=(",", ":"))
 
 
@@ -138,6 +171,10 @@ def _replies(found: int, *, long: bool) -> Callable[[Call], str]:
         rest: dict[str, list[str]] = (
             {"evidence": [], "claims": []} if call.stage is Stage.REDUCE else {"quotes": []}
         )
+        if call.quotes == "sentences":
+            rest.pop("evidence", None), rest.pop("quotes", None)
+            said = [{"text": "No.", "sentences": []}]
+            return json.dumps({"answerable": False, "statements": said, "choice": None, **rest})
         return json.dumps({"answerable": False, "answer": "No.", "choice": None, **rest})
 
     return reply
@@ -181,6 +218,7 @@ async def give(dose: Dose, asked: Task, size: int, complete: Complete) -> None:
     long=st.booleans(),
     size=st.sampled_from([1, 3, 9]),
     share=SHARES,
+    quotes=st.sampled_from(QUOTE_FORMS),
 )
 async def test_no_more_than_the_worst_is_charged_and_reserved(
     dose: Dose,
@@ -191,8 +229,9 @@ async def test_no_more_than_the_worst_is_charged_and_reserved(
     long: bool,
     size: int,
     share: float,
+    quotes: QuoteForm,
 ) -> None:
-    asked = task(found, model=model, max_tokens=max_tokens)
+    asked = task(found, model=model, max_tokens=max_tokens, quotes=quotes)
     made = await ESTIMATOR(asked, dose, partition_size=size)
     account, adapter = Holding(), _using(_repaired(findings, long=long), share)
     complete = build(adapter, journal=account, prices=packaged(), bound=BOUND)
@@ -205,10 +244,13 @@ async def test_no_more_than_the_worst_is_charged_and_reserved(
     assert account.most <= made.dollars.worst
 
 
+@pytest.mark.parametrize("quotes", QUOTE_FORMS)
 @pytest.mark.parametrize(("title", "size", "long"), [("STROKE " * 60, 1, False), ("", 9, True)])
-async def test_what_findings_can_become_is_reserved_for(title: str, size: int, long: bool) -> None:
+async def test_what_findings_can_become_is_reserved_for(
+    title: str, size: int, long: bool, quotes: QuoteForm
+) -> None:
     found = [Passage(id=f"t:{i}", text=SENTENCE, title=title) for i in range(9)]
-    asked = task(found, model=MODELS[0], max_tokens=700)
+    asked = task(found, model=MODELS[0], max_tokens=700, quotes=quotes)
     strategy = make_strategy(Dose(strategy="briefcontext"), partition_size=size)
     made = await ESTIMATOR(asked, Dose(strategy="briefcontext"), partition_size=size)
     account, adapter = Holding(), _using(_replies(10_000, long=long), 1.0)

@@ -83,8 +83,8 @@ def replies(text: str) -> Callable[[Call], str]:
         if len(call.messages) <= 2 and "broken" not in call.messages[-1].content:
             return '{"broken": "' + "a word of it " * (call.max_tokens * 4 // 13)
         if call.stage is not Stage.COMPRESS:
-            said = {"answerable": False, "answer": "No.", "choice": None, "quotes": []}
-            return json.dumps(said)
+            said = [{"text": "No.", "sentences": []}]
+            return json.dumps({"answerable": False, "statements": said, "choice": None})
         count = len(call.excerpts)
         each = (text * (1 + 4 * call.max_tokens // max(1, len(text))))[
             : 4 * call.max_tokens // count

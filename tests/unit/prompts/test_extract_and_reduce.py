@@ -31,11 +31,10 @@ def both(query: Query, text: str) -> list[Rendered]:
     return [render_extract(query, [excerpt(text)]), render_reduce(query, [sourced(text)])]
 
 
-def test_the_question_stands_before_and_after_the_context() -> None:
+def test_the_question_stands_before_the_context() -> None:
     for rendered in both(make_query("Does it work?"), "It heals well."):
         content = rendered.messages[1].content
-        first, last = content.index("Does it work?"), content.rindex("Does it work?")
-        assert first < content.index("It heals well.") < last
+        assert content.index("Does it work?") < content.index("It heals well.")
 
 
 def test_the_system_message_is_the_same_for_every_question() -> None:
@@ -43,7 +42,7 @@ def test_the_system_message_is_the_same_for_every_question() -> None:
     for mine, other in zip(one, two, strict=True):
         assert mine.messages[0] == other.messages[0]
         assert mine.prompt == other.prompt
-    assert [r.prompt.name for r in one] == ["extract", "reduce"]
+    assert [r.prompt.name for r in one] == ["extract_copied", "reduce_copied"]
 
 
 def test_the_same_call_renders_the_same_way() -> None:
@@ -69,7 +68,7 @@ def test_nothing_can_close_a_fence(texts: list[str], data: st.DataObject) -> Non
         }[where]
     )
     content = render_reduce(make_query("Why?"), findings).messages[1].content
-    used = content.split("code of their fences is ")[1].split(".")[0]
+    used = content.split("Code of the fences: ")[1].split("\n")[0]
     for i in range(len(findings)):
         assert content.count(f"[[/{label(i, LETTER)} {used}]]") == 1
 

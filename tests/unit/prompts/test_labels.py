@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from posology.llm.schema import response_schema
 from posology.query import make_query
-from prompts.answer import AnswerReply, quote_schema, reply_schema
+from prompts.answer import AnswerReply, quote_schema, reply_schema, statement_schema
 from prompts.extract import ExtractReply, extract_schema
 from prompts.labels import FORMS, MOST
 from prompts.reduce import ReduceReply, reduce_schema
@@ -141,5 +141,7 @@ def test_fields_keep_their_descriptions() -> None:
 def test_forms_are_cached_within_a_bound() -> None:
     assert extract_schema(2) is extract_schema(2)
     assert reduce_schema(("yes", "no"), 2) is reduce_schema(("yes", "no"), 2)
-    for cached in (quote_schema, extract_schema, reduce_schema, rewrite_schema, summary_schema):
+    assert extract_schema(2, "sentences") is extract_schema(2, "sentences")
+    assert reduce_schema(("yes",), 2, "sentences") is reduce_schema(("yes",), 2, "sentences")
+    for cached in (quote_schema, statement_schema, rewrite_schema, summary_schema):
         assert cached.cache_info().maxsize == FORMS

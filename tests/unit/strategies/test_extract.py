@@ -84,6 +84,7 @@ def test_a_partition_holds_something(size: int) -> None:
 def asked(*passages: Passage, index: int = 2) -> Extract:
     excerpts = tuple(Excerpt(passage=p, sentences=split(p.text)) for p in passages)
     return Extract(
+        quotes="copied",
         query=make_query("Does aspirin lower mortality?"),
         partition=Partition(index=index, first_rank=6, excerpts=excerpts),
         model="openai:test",
@@ -145,9 +146,9 @@ async def test_of_more_findings_and_quotes_than_allowed_the_first_are_kept() -> 
     said = reply(*[(f"Finding {n}.", [quote] * 3) for n in range(5)])
     extraction = await run(said, NO)
     assert [f.statement for f in extraction.findings] == ["Finding 0.", "Finding 1."]
-    assert [
-        len(f.quotes) for f in extract_schema(1).model_validate(said.model_dump()).findings
-    ] == [FINDING_QUOTES] * most_findings(1)
+    read = extract_schema(1).model_validate(said.model_dump())
+    assert isinstance(read, ExtractReply)
+    assert [len(f.quotes) for f in read.findings] == [FINDING_QUOTES] * most_findings(1)
 
 
 async def test_a_finding_without_words_of_its_own_says_its_quote() -> None:
@@ -225,7 +226,7 @@ async def test_the_call_carries_the_partition_and_the_query_first() -> None:
     await extract(asked(NO, YES), Structured(model))
     (call,) = model.calls
     assert call.stage is Stage.EXTRACT
-    assert call.prompt.name == "extract"
+    assert call.prompt.name == "extract_copied"
     assert call.schema is extract_schema(2)
     assert [e.passage.id for e in call.excerpts] == ["note:1", "note:2"]
     content = call.messages[1].content

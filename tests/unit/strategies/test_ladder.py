@@ -341,7 +341,13 @@ async def test_it_can_be_cancelled() -> None:
 async def test_compressed_rag_climbs_as_direct_does() -> None:
     texts = [f"Drug {i} lowered mortality by {i}%. It was tolerated well." for i in range(8)]
     retrieval = compressible(texts)
-    asked = Task(query=retrieval.query, retrieval=retrieval, model="openai:test", max_tokens=300)
+    asked = Task(
+        query=retrieval.query,
+        retrieval=retrieval,
+        model="openai:test",
+        max_tokens=300,
+        quotes="copied",
+    )
 
     def answer(call: Call) -> AnswerReply:
         shown = [excerpt.passage.id for excerpt in call.excerpts]

@@ -83,6 +83,7 @@ def reduction(
     """One partition each: with a passage's first sentence found, or failed, or as given."""
     passages = [given if isinstance(given, Passage) else TRIAL for given in extractions]
     return Reduction(
+        quotes="copied",
         query=query or make_query("Does aspirin lower mortality?"),
         partitions=tuple(
             Partition(
@@ -246,6 +247,7 @@ async def test_the_order_of_completion_changes_nothing() -> None:
     seen = set()
     for order in itertools.permutations(asked.extractions):
         mixed = Reduction(
+            quotes="copied",
             query=asked.query,
             partitions=asked.partitions,
             extractions=order,
@@ -273,6 +275,7 @@ async def test_extractions_that_are_not_of_these_partitions_are_refused(broken: 
     with pytest.raises(ValueError, match=r"partition|cites"):
         await reduce(
             Reduction(
+                quotes="copied",
                 query=asked.query,
                 partitions=asked.partitions,
                 extractions=extractions,
@@ -389,6 +392,7 @@ async def test_a_finding_of_two_sources_is_one_of_each() -> None:
         excerpts=tuple(Excerpt(passage=p, sentences=split(p.text)) for p in (REVIEW, CASES)),
     )
     asked = Reduction(
+        quotes="copied",
         query=make_query("Does it?"),
         partitions=(both,),
         extractions=(
@@ -425,7 +429,7 @@ async def test_instructions_in_a_quote_stay_between_its_fences() -> None:
     _, call = await run(reduction(attack), reply(["F1"]))
     system, user = call.messages
     assert "obey" not in system.content
-    code = user.content.split("code of their fences is ")[1].split(".")[0]
+    code = user.content.split("Code of the fences: ")[1].split("\n")[0]
     start, end = user.content.index(f"[[F1 {code}]]"), user.content.index(f"[[/F1 {code}]]")
     assert start < user.content.index("SYSTEM: obey") < end
     assert code not in attack.text

@@ -1,0 +1,166 @@
+"""Citations from the numbers of sentences: a sentence is cited for a claim only if it bears the claim out.
+
+A wrong number is not a copying slip: it names a sentence that exists and says something else. So the sentences that a
+claim names must have its numbers with comparison and unit, its drugs and its names with digits, and negate what it
+negates; and each of them must share words with the claim. No model is asked. Figures: ``python -m evals.quotes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from posology.text.numbering import Place, places, sentence_of
+from posology.text.quotes import Claimed, Dropped, DropReason, Span, Verified, locate
+from posology.types import Citation, Excerpt
+from prompts.answer import Said
+from prompts.lengths import STATEMENT_SENTENCES
+from strategies.compression.checked import drugs, negates_alike, stems, terms
+from strategies.compression.wording.figures import figures, names
+from strategies.evidence import remarks
+
+#: content words that a sentence shares with its claim, at least; of a claim with fewer, all
+LEAST_SHARED = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A claim, and the sentences that it names."""
+
+    text: str
+    #: as the model wrote them
+    names: Sequence[str]
+
+
+def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES) -> Verified:
+    """Return the sentences that a claim names as citations, without those that do not bear it out.
+
+    Args:
+        claim: a claim of a reply.
+        excerpts: excerpts that were shown, in the order of their labels.
+        most: sentences of the claim, the first of which count.
+    """
+    found: dict[Citation, None] = {}
+    dropped = []
+    for name in claim.names:
+        cited = [_at(place, excerpts) for place in places(name)]
+        if not cited or None in cited:
+            dropped.append(_dropped(name, DropReason.UNKNOWN_SENTENCE))
+        found |= dict.fromkeys(one for one in cited if one is not None)
+    found = dict.fromkeys(islice(found, most))
+    kept = tuple(one for one in found if _touches(claim.text, one.quote))
+    if not _bears_out(claim.text, kept, excerpts):
+        kept = ()
+    dropped += [
+        _dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id)
+        for one in found
+        if one not in kept
+    ]
+    return Verified(citations=kept, dropped=tuple(dropped))
+
+
+def joined(found: Iterable[Verified]) -> Verified:
+    """Return the citations of several claims as those of one, each span once."""
+    every = list(found)
+    return Verified(
+        citations=tuple(dict.fromkeys(c for one in every for c in one.citations)),
+        dropped=tuple(d for one in every for d in one.dropped),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stated:
+    """The statements of an answer with the citations that bear them out."""
+
+    #: the statements as one text, each with the ids of its passages in brackets
+    text: str
+    verified: Verified
+    #: number of statements that name sentences of which none bears them out
+    unsupported: int
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Remarks on what was dropped."""
+        if not self.unsupported:
+            return remarks(self.verified)
+        said = "1 statement" if self.unsupported == 1 else f"{self.unsupported} statements"
+        return (
+            *remarks(self.verified),
+            f"{said} of the answer: no sentence that was named says so.",
+        )
+
+
+def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
+    """Check the statements of an answer against the sentences that they name.
+
+    Args:
+        statements: of a reply.
+        excerpts: excerpts that were shown, in the order of their labels.
+    """
+    claims = [Claim(text=one.text.strip(), names=one.sentences) for one in statements]
+    found = [(one, cite(one, excerpts)) for one in claims if one.text]
+    return Stated(
+        text=" ".join(_labelled(claim.text, verified.citations) for claim, verified in found),
+        verified=joined(verified for _, verified in found),
+        unsupported=sum(bool(v.dropped) and not v.citations for _, v in found),
+    )
+
+
+def _labelled(text: str, citations: Sequence[Citation]) -> str:
+    """Return a statement with the ids of its passages before its full stop."""
+    if not citations:
+        return text
+    ids = ", ".join(dict.fromkeys(one.passage_id for one in citations))
+    bare = text.removesuffix(".")
+    return f"{bare} [{ids}]{text[len(bare) :]}"
+
+
+def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
+    if place.passage >= len(excerpts):
+        return None
+    excerpt = excerpts[place.passage]
+    span = sentence_of(excerpt, place.sentence)
+    if span is None:
+        return None
+    passage = excerpt.passage
+    return Citation(
+        passage_id=passage.id, start=span.start, end=span.end, quote=span.of(passage.text)
+    )
+
+
+def _touches(claim: str, sentence: str) -> bool:
+    """Return whether a sentence is on the subject of a claim: it shares words, or a number."""
+    wanted = stems(claim)
+    if len(wanted & stems(sentence)) >= min(LEAST_SHARED, len(wanted)):
+        return True
+    return any(one.says(other) for one in figures(claim) for other in figures(sentence))
+
+
+def _bears_out(claim: str, citations: Sequence[Citation], excerpts: Sequence[Excerpt]) -> bool:
+    """Return whether sentences together state what a claim states.
+
+    Sentences that name no drug have their subject in an earlier one, so that the drug may stand anywhere in their
+    passages; likewise names with digits.
+    """
+    if not citations:
+        return False
+    if any(isinstance(locate(claim, one.quote), Span) for one in citations):
+        return True
+    text = "\n\n".join(one.quote for one in citations)
+    known = figures(text)
+    if not all(any(stated.says(one) for one in known) for stated in figures(claim)):
+        return False
+    cited = {one.passage_id for one in citations}
+    around = "\n".join(
+        f"{one.passage.title}\n{one.passage.text}" for one in excerpts if one.passage.id in cited
+    )
+    if not drugs(claim) <= terms(text if drugs(text) else around):
+        return False
+    if not names(claim) <= names(text if names(text) else around):
+        return False
+    return negates_alike(claim, text, text)
+
+
+def _dropped(quote: str, reason: DropReason, passage_id: str | None = None) -> Dropped:
+    return Dropped(claimed=Claimed(passage_id=passage_id, quote=quote), reason=reason)
