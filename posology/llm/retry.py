@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
 from posology.errors import (
     DeadlineExceeded,
     MalformedReply,
+    NoCapacity,
     ProviderError,
     ProviderOverloaded,
     ProviderTimeout,
@@ -127,9 +128,15 @@ class Retry:
             taken = self._clock() - started - state.paused
             return taken + retry.upcoming_sleep >= deadline
 
+        def again(error: BaseException) -> bool:
+            if isinstance(error, NoCapacity):
+                # that of the tier flex was waited for within, see :mod:`posology.llm.capacity`
+                return call.tier != "flex" or state.standard
+            return isinstance(error, policy.retryable)
+
         # one object for each call: tenacity keeps its state by thread, which concurrent calls share
         retrying = AsyncRetrying(
-            retry=retry_if_exception_type(policy.retryable),
+            retry=retry_if_exception(again),
             wait=wait,
             stop=lambda retry: stop_after_attempt(policy.attempts)(retry) or too_late(retry),
             sleep=self._sleep,

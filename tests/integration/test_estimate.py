@@ -476,3 +476,24 @@ def test_others_are_served_while_many_are_estimated(estimating: str) -> None:
     assert found == [200]
     assert len(waits) > 3
     assert sorted(waits)[len(waits) // 2] < took / 4
+
+
+def test_the_price_of_each_lane_is_shown_where_there_is_a_choice(cli: Cli, tmp_path: Path) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION}, {"question": QUESTION})
+    out = published(cli(source, "--model", "openai:gpt-6-luna", "--strategy", "direct", "--json"))
+    lanes = {lane.tier: lane for lane in out.lanes}
+    assert list(lanes) == ["standard", "flex", "batch"]
+    assert out.decided is not None
+    assert lanes["standard"].expected_usd == out.decided.expected_usd
+    assert lanes["flex"].expected_usd * 2 == out.decided.expected_usd
+    # a flex call may be served as a standard one, a batch may not
+    assert lanes["flex"].worst_usd == out.decided.worst_usd
+    assert lanes["batch"].worst_usd * 2 == out.decided.worst_usd
+    assert [lane.latest_seconds for lane in out.lanes] == [None, None, 86_400.0]
+
+    flex = published(cli(source, "--model", "openai:gpt-6-luna", "--tier", "flex", "--json"))
+    assert flex.decided is not None
+    assert flex.decided.worst_usd == max(lane.worst_usd for lane in flex.lanes)
+    shown = cli(source, "--model", "openai:gpt-6-luna", "--strategy", "direct").stdout
+    assert "tier batch: expected" in shown
+    assert "within 24 h" in shown

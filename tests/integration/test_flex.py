@@ -196,10 +196,15 @@ async def test_a_call_that_lost_flex_does_not_return_to_it(rig: MakeRig) -> None
         lane="flex-then-standard",
         capacity_timeout=0.0,
     )
-    # a 429 of the standard tier with these words is no reason to wait for capacity in flex
-    with pytest.raises(NoCapacity):
-        await made.complete(call())
-    assert made.tiers == ["flex", "default"]
+    # a 429 of the standard tier with these words is tried again there
+    await made.complete(call())
+    assert made.tiers == ["flex", "default", "default"]
+
+
+async def test_in_the_standard_tier_lack_of_capacity_is_an_error_like_others(rig: MakeRig) -> None:
+    made = rig([NO_CAPACITY, Reply(text="yes", usage=USAGE)], lane="standard")
+    await made.complete(call())
+    assert made.tiers == ["default", "default"]
 
 
 async def test_without_the_standard_tier_the_provider_s_error_is_raised(rig: MakeRig) -> None:

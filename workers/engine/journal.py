@@ -92,6 +92,8 @@ class JobJournal:
             call=attempt.call,
             stage=attempt.stage,
             model=attempt.model,
+            tier=attempt.tier,
+            served=attempt.served,
             outcome=attempt.outcome,
             error=attempt.error,
             charged_usd=usd(attempt.charged),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from posology.budget.reconcile.formats import exports
+from posology.budget.reconcile.formats.openai import paid_for
 from posology.budget.reconcile.measures import Kind, Measure
 from posology.budget.reconcile.rows import Row
 from posology.errors import BadFile, BadRecord, InputError
@@ -55,6 +56,13 @@ def test_openai_costs_are_exact_and_their_line_items_name_models() -> None:
         ("evals | gpt-4o-mini-2024-07-18", Decimal("0.028607")),
     ]
     assert all(row.rounding == 0 for row in rows)
+
+
+@pytest.mark.parametrize("service", ["", "Flex | ", "Batch | ", "Priority | "])
+def test_openais_costs_of_all_tiers_are_their_model_s(service: str) -> None:
+    # as in the ledger, where each attempt has the price of the tier that served it
+    for kind in ("input", "cached input", "output"):
+        assert paid_for(f"{service}gpt-6-luna-2026-06-02, {kind}") == "gpt-6-luna-2026-06-02"
 
 
 def test_openais_dashboard_has_an_empty_row_for_a_day_without_use() -> None:
