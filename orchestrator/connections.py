@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
+from orchestrator.configuration.measured import factors
+from orchestrator.configuration.measured import read as read_measured
 from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
@@ -22,7 +25,10 @@ from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send
 from posology.seams.batches import BatchEndpoint
-from posology.types import Tier
+from posology.types import Call, Tier
+
+if TYPE_CHECKING:
+    from posology.llm.providers.table import TokenCounter
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +57,7 @@ class Connections:
             strict=self.prices.strict,
             native_schema=settings.native_schema,
             openai_files=Path(settings.tiktoken_files) if settings.tiktoken_files else None,
+            measured=factors(read_measured(settings)),
         )
         self._offline = offline
         self._adapters: dict[str, Send] = {}
@@ -94,6 +101,20 @@ class Connections:
             ),
             limit=self._limit(provider, tier_of(caller.lane)),
         )
+
+    def counter(self, model: str) -> Callable[[Call], Awaitable[int]] | None:
+        """Return what counts a call's input tokens free of charge; ``None``: the provider does not.
+
+        Raises:
+            UnknownModel: the provider is unknown, or the name has no provider.
+            MissingKey: the provider's key is not set.
+        """
+        provider = parse(model).provider
+        if not PROVIDERS[provider].counts:
+            return None
+        if provider not in self._adapters:
+            self._adapters[provider] = self._connect(PROVIDERS[provider])
+        return cast("TokenCounter", self._adapters[provider]).count
 
     def batches(self, model: str) -> BatchEndpoint:
         """Return the batch endpoint of a model's provider.

@@ -123,3 +123,123 @@ def test_it_never_costs_more_than_its_cap(check: Callable[..., dict[str, Any]]) 
     assert float(out["charged_usd"]) <= 0.0005
     assert out["sent"] < 8
     assert None in verdicts(out).values()
+
+
+CLAUDE = "anthropic:claude-haiku-5-5"
+
+
+def counting(share: float, sent: list[str]) -> Callable[[Recorded], Step]:
+    """Claude, whose tokenizer counts a share of the bytes of a request's messages."""
+
+    def answer(request: Recorded) -> Step:
+        sent.append(request.path)
+        if request.path.endswith("count_tokens"):
+            assert set(request.json) <= {"model", "messages", "system", "thinking", "output_config"}
+            length = sum(len(one["content"].encode()) for one in request.json["messages"])
+            return Reply(text="", usage=Usage(input=int(share * length)))
+        config = request.json.get("output_config", {})
+        named = str(config.get("format", {}).get("schema", {}))
+        reasoning = (
+            30 if config.get("effort", "low") != "low" or "thinking" not in request.json else 0
+        )
+        text = "OK"
+        if "answerable" in named:
+            text = '{"answerable": false, "answer": "", "choice": null, "quotes": []}'
+        elif "findings" in named:
+            text = '{"found": false, "findings": []}'
+        return Reply(text=text, usage=replace(GOOD, reasoning=reasoning))
+
+    return answer
+
+
+@pytest.fixture
+def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, list[str]]]:
+    monkeypatch.chdir(tmp_path)
+
+    def run(share: float, *, exit_code: int = 0) -> tuple[Any, list[str]]:
+        sent: list[str] = []
+        with StubProvider(counting(share, sent)) as stub:
+            environment = {
+                "ANTHROPIC_API_KEY": "key",
+                "ANTHROPIC_BASE_URL": stub.anthropic_url,
+                "POSOLOGY_HOME": str(tmp_path / "home"),
+            }
+            result = RUNNER.invoke(app, ["models", "check", CLAUDE, "--json"], env=environment)
+            assert result.exit_code == exit_code, result.output
+        return json.loads(result.stdout), sent
+
+    return run
+
+
+def shown(tmp_path: Path) -> dict[str, Any]:
+    environment = {"POSOLOGY_HOME": str(tmp_path / "home")}
+    result = RUNNER.invoke(app, ["models", "show", CLAUDE, "--json"], env=environment)
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_bounds_are_checked_by_the_free_count(
+    claude: Callable[..., tuple[Any, list[str]]], tmp_path: Path
+) -> None:
+    assert shown(tmp_path)["measured"] is None
+    out, sent = claude(0.2)
+    assert sent.count("/v1/messages/count_tokens") == 5
+    assert sent.count("/v1/messages") == len(out["calls"]) <= 5
+    assert all(verdicts(out)[name] for name in verdicts(out) if name.startswith("bound"))
+    known = shown(tmp_path)
+    assert known["measured"] is not None
+    assert 0 < known["measured_share"] <= 1
+    assert known["raised"] == 1
+
+
+def test_a_bound_that_does_not_hold_is_raised_until_the_file_is_deleted(
+    claude: Callable[..., tuple[Any, list[str]]], tmp_path: Path
+) -> None:
+    out, _ = claude(1.5, exit_code=4)
+    assert verdicts(out)["bound, abstracts"] is False
+    first = shown(tmp_path)
+    assert first["measured_share"] > 1
+    assert first["raised"] == pytest.approx(1.1 * first["measured_share"])
+    # what is reserved now holds
+    again, _ = claude(1.5)
+    assert verdicts(again)["bound, abstracts"] is True
+    # a smaller share does not lower it
+    claude(0.2)
+    assert shown(tmp_path)["raised"] == first["raised"]
+    (tmp_path / "home" / "measured.json").unlink()
+    assert shown(tmp_path)["raised"] == 1
+
+
+def test_without_the_endpoint_a_paid_call_tells(
+    claude: Callable[..., tuple[Any, list[str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def answer(request: Recorded) -> Step:
+        if request.path.endswith("count_tokens"):
+            return Status(code=404)
+        return counting(0.2, [])(request)
+
+    with StubProvider(answer) as stub:
+        environment = {
+            "ANTHROPIC_API_KEY": "key",
+            "ANTHROPIC_BASE_URL": stub.anthropic_url,
+            "POSOLOGY_HOME": str(tmp_path / "home"),
+        }
+        result = RUNNER.invoke(app, ["models", "check", CLAUDE, "--json"], env=environment)
+    assert result.exit_code == 0, result.output
+    assert len(json.loads(result.stdout)["calls"]) == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{", '{"a:b": {}}', '{"a:b": {"day": "2026-11-23", "share": -1, "findings": {}}}'],
+)
+def test_a_broken_file_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "measured.json").write_text(text)
+    environment = {"POSOLOGY_HOME": str(tmp_path / "home")}
+    result = RUNNER.invoke(app, ["models", "show", CLAUDE, "--json"], env=environment)
+    assert result.exit_code == 4
+    assert "measured.json cannot be read" in result.output

@@ -72,6 +72,8 @@ class Check:
     _account: Account = field(init=False, default_factory=Account)
     _findings: list[ModelFinding] = field(init=False, default_factory=list)
     _calls: list[CheckedCall] = field(init=False, default_factory=list)
+    #: largest share of the table's bound that the provider counted; ``None``: nothing was counted
+    share: float | None = field(init=False, default=None)
 
     async def run(self) -> ModelCheck:
         """Make the calls, one after the other, until the first that cannot be made."""
@@ -108,6 +110,7 @@ class Check:
             "higher effort": self._higher,
             "bound, abstracts": lambda c: self._bound(c, "bound, abstracts", _notes_text()),
             "bound, formulas": lambda c: self._bound(c, "bound, formulas", _HARD * 8),
+            "bound, prompts": self._prompts,
             "bound, languages": lambda c: self._bound(c, "bound, languages", _FOREIGN * 10),
         }
 
@@ -162,11 +165,35 @@ class Check:
 
     async def _bound(self, complete: Complete, name: str, text: str) -> None:
         call = self._word(f"{text}\n\nReply with the word OK.")
+        if await self._count(name, call):
+            return
         completion = await self._send(name, call, complete)
         if completion.usage is not None:
-            counted, bound = completion.usage.total_input, self.connections.bound(call)
-            found = f"{counted:,} tokens counted, {bound:,} reserved ({counted / bound:.0%})"
-            self._find(name, found, ok=counted <= bound)
+            self._counted(name, call, completion.usage.total_input, "counted")
+
+    async def _prompts(self, _complete: Complete) -> None:
+        await self._count("bound, answer", self._answer())
+        await self._count("bound, extract", self._extract())
+
+    async def _count(self, name: str, call: Call) -> bool:
+        """Have the provider count a call's tokens free of charge, and return whether it did."""
+        counter = self.connections.counter(self.model)
+        if counter is None:
+            return False
+        try:
+            counted = await counter(call)
+        except ProviderError:
+            # a gateway may lack the endpoint; a call tells as well
+            return False
+        self._counted(name, call, counted, "counted free of charge")
+        return True
+
+    def _counted(self, name: str, call: Call, counted: int, how: str) -> None:
+        """Compare a count with what is reserved."""
+        bound = self.connections.bound(call)
+        self.share = max(self.share or 0.0, counted / self.connections.bound.of_table(call))
+        found = f"{counted:,} tokens {how}, {bound:,} reserved ({counted / bound:.0%})"
+        self._find(name, found, ok=counted <= bound)
 
     async def _send(self, name: str, call: Call, complete: Complete) -> Completion:
         before = len(self._account.attempts)

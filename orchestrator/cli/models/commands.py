@@ -95,13 +95,17 @@ def check(
     """Make up to eight small paid calls and compare the model with what is known of it.
 
     They tell whether the key works, the schema is kept, caching is off, effort is obeyed, usage is reported and the bounds
-    hold, and what a call costs and takes.
+    hold, and what a call costs and takes. Where the provider counts tokens free of charge, the bounds are checked without
+    paid calls. A bound that does not hold is raised from then on: see `posology models show`.
 
     Exit status 4: something is wrong.
     """
+    from datetime import UTC, datetime
+
     from orchestrator.budget import open_budget
     from orchestrator.cli.models.check import Check
     from orchestrator.cli.models.view import print_check
+    from orchestrator.configuration.measured import Measured, write
     from orchestrator.models import Models
     from orchestrator.question.request import AskRequest
     from orchestrator.service import open_connections
@@ -121,13 +125,21 @@ def check(
                 open_budget(settings, tenant) as budget,
                 open_connections(settings, models, budget.meter) as connections,
             ):
-                return await Check(
+                check = Check(
                     model=name,
                     connections=connections,
                     ledger=budget.ledger,
                     cap=cap,
                     effort=settings.effort,
-                ).run()
+                )
+                found = await check.run()
+            measured = Measured(
+                day=datetime.now(tz=UTC).date(),
+                share=check.share,
+                findings={one.name: one.ok for one in found.findings},
+            )
+            write(settings, name, measured)
+            return found
 
         out = run(work)
         if as_json:

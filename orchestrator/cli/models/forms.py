@@ -54,6 +54,12 @@ class ModelOutput(Published):
     """When it was last compared with its source; null: never."""
     note: str
     """What is uncertain; empty: nothing."""
+    measured: date | None
+    """Day of the last `posology models check`; null: there was none, or its file was deleted."""
+    measured_share: float | None
+    """Largest share of the table's bound on input that was counted in a check; null: nothing was counted."""
+    raised: float
+    """Factor by which checks raised the table's bound on input; 1: not at all."""
 
 
 class ModelList(Published):

@@ -11,6 +11,7 @@ from rich.text import Text
 from orchestrator.cli.models.forms import ModelCheck, ModelOutput
 from orchestrator.cli.output.tables import plain_table, print_table
 from orchestrator.cli.output.words import safe
+from orchestrator.configuration import measured
 from orchestrator.settings import Settings
 from posology.budget.prices.book import PriceBook
 from posology.errors import UnpricedModel
@@ -48,6 +49,8 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
     """Return the published form of a model."""
     name = str(model)
     family = capabilities(name)
+    checks = measured.read(settings)
+    found = checks.get(name.lower())
     levels = {stage: effort_of(name, stage, settings.effort) for stage in STAGES}
     read, said = (prices.cost(name, usage) for usage in (Usage(input=_SHORT), Usage(output=_SHORT)))
     try:
@@ -82,6 +85,9 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
         source=family.source,
         checked=family.checked,
         note=family.note,
+        measured=None if found is None else found.day,
+        measured_share=None if found is None else found.share,
+        raised=measured.factors(checks).get(name.lower(), 1.0),
     )
 
 
@@ -140,6 +146,7 @@ def print_model(console: Console, one: ModelOutput, today: date) -> None:
         },
         "temperature": _TEMPERATURE[one.temperature],
         "tokens": _TOKENIZER[one.tokenizer],
+        "measured": _measured(one),
         "cache writes": _CACHE[one.cache],
         "tiers": ", ".join([*one.tiers, *(["batch"] if one.batch else [])]),
         "retires": _NONE if one.retires is None else str(one.retires),
@@ -149,6 +156,15 @@ def print_model(console: Console, one: ModelOutput, today: date) -> None:
     for name, value in rows.items():
         table.add_row(name, safe(value))
     print_table(console, table)
+
+
+def _measured(one: ModelOutput) -> str:
+    if one.measured is None:
+        return "never: run posology models check"
+    if one.measured_share is None:
+        return f"{one.measured}, no tokens counted"
+    bound = f"bound raised {one.raised:.2f} times" if one.raised > 1 else "bound holds"
+    return f"{one.measured}, at most {one.measured_share:.0%} of the table's bound counted: {bound}"
 
 
 def _million(cost: Decimal | None) -> Decimal | None:

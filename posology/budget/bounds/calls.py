@@ -53,6 +53,8 @@ class CallBound:
         strict: models (``provider:name``, in lower case) that are bounded by bytes.
         native_schema: whether the schema of a structured reply is sent.
         openai_files: where ``tiktoken`` keeps its files; ``None``: where it does by default.
+        measured: factors of models (``provider:name``, in lower case) that were seen to count more than their bound; a
+            factor below 1 lowers nothing.
     """
 
     def __init__(
@@ -61,13 +63,20 @@ class CallBound:
         strict: Set[str] = frozenset(),
         native_schema: bool = True,
         openai_files: Path | None = None,
+        measured: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self._strict = strict
         self._native_schema = native_schema
         self._openai_files = openai_files or openai_tokens.default_folder()
+        self._measured = measured
 
     def __call__(self, call: Call) -> int:
         """Return the maximum input tokens, at least 1."""
+        times = max(1.0, self._measured.get(call.model.strip().lower(), 1.0))
+        return math.ceil(times * self.of_table(call))
+
+    def of_table(self, call: Call) -> int:
+        """Return the maximum input tokens by the table of families, without what was measured."""
         provider, _, name = call.model.strip().partition(":")
         bound = self._of(call.model.strip().lower(), provider, name)
         texts = sum(bound(message.content) + PER_MESSAGE for message in call.messages)

@@ -31,6 +31,8 @@ _FINISH = {
 _SERVED: Mapping[str, Served] = MappingProxyType(
     {"standard": "standard", "priority": "priority", "batch": "batch"}
 )
+#: fields of a message that its tokens can be counted with (types/message_count_tokens_params.py)
+_COUNTED = ("model", "messages", "system", "thinking", "output_config")
 VENDOR = Vendor(
     provider="anthropic",
     key_variable="ANTHROPIC_API_KEY",
@@ -97,6 +99,21 @@ class AnthropicAdapter(SdkAdapter):
         """Send one call; see :class:`~posology.seams.Send`."""
         reply = await self._send(call, "/v1/messages", self.body(call), attempt_id)
         return self.read(reply, call.model, tier=call.tier)
+
+    async def count(self, call: Call) -> int:
+        """Return the input tokens of a call as the provider counts them, which costs nothing.
+
+        Raises:
+            ProviderError: see :class:`~posology.seams.Send`.
+        """
+        body = {name: value for name, value in self.body(call).items() if name in _COUNTED}
+        reply = await self._send(call, "/v1/messages/count_tokens", body, None)
+        counted = count(reply.body.get("input_tokens"))
+        if counted is None:
+            raise self.malformed(
+                "it has no count", model=call.model, request_id=reply.request_id, usage=Usage()
+            )
+        return counted
 
     def body(self, call: Call) -> dict[str, Any]:
         """Return the body of a call's request.

@@ -16,10 +16,23 @@ if TYPE_CHECKING:
     from posology.llm.providers.anthropic import AnthropicAdapter
     from posology.llm.providers.openai import OpenAIAdapter
     from posology.seams.batches import BatchEndpoint
+    from posology.types import Call
 
 #: tokens of the instructions that a provider adds for a structured reply, where it publishes no figure;
 #: Anthropic's system prompt for tools takes at most 346 with current models
 SCHEMA_TOKENS = 400
+
+
+class TokenCounter(Protocol):
+    """An adapter whose provider counts the tokens of a call free of charge."""
+
+    async def count(self, call: Call) -> int:
+        """Return the input tokens of a call.
+
+        Raises:
+            ProviderError: in its kinds.
+        """
+        ...
 
 
 class Adapter(Send, Protocol):
@@ -74,6 +87,8 @@ class Provider:
     priced_as: str = ""
     #: how many times the price of the packaged table is reserved and charged
     factor: Decimal = Decimal(1)
+    #: whether its adapters are a :class:`TokenCounter`
+    counts: bool = False
     #: names of its models, where it has no others; empty: any name
     models: tuple[str, ...] = ()
     #: whether its calls cost nothing, at any usage
@@ -192,6 +207,7 @@ _ROWS = (
         batches=_anthropic_batches,
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
+        counts=True,
     ),
     Provider(
         name="azure",
@@ -228,6 +244,7 @@ _ROWS = (
             "ANTHROPIC_VERTEX_PROJECT_ID": "Id of the Google Cloud project that pays for `vertex` models. Default: none.",
         },
         priced_as="google",
+        counts=True,
         # all locations but the global one cost a tenth more, and the name of a model does not say where it runs
         factor=Decimal("1.1"),
     ),

@@ -27,6 +27,7 @@ _ROUTES: Mapping[str, str] = {
     "/v1/chat/completions": "openai",
     "/v1/embeddings": "openai",
     "/v1/messages": "anthropic",
+    "/v1/messages/count_tokens": "anthropic",
     r"/openai/deployments/[^/]+/chat/completions": "openai",
     r"/model/[^/]+/invoke": "anthropic",
     r"/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/[^/]+:rawPredict": "anthropic",
@@ -130,7 +131,10 @@ def _success(step: Reply, text: str, *, provider: str, asked: Any, request_id: s
     usage = step.usage(asked, text) if callable(step.usage) else step.usage
     write = getattr(formats, f"{provider}_reply")
     fields = write(_model(asked), text, usage, step.finish)
-    if not fields["model"]:
+    if provider == "anthropic" and isinstance(asked, dict) and "max_tokens" not in asked:
+        # tokens are to be counted
+        fields = {"input_tokens": None if usage is None else usage.total_input}
+    elif not fields["model"]:
         # Bedrock and Vertex AI have it in the path
         del fields["model"]
     named = step.tier or (asked.get("service_tier") if isinstance(asked, dict) else None)
