@@ -75,7 +75,7 @@ class LoadServer:
                 start = query.removeprefix("start=")
                 return self.ledger.entries(start=int(start) if start.isdecimal() else 0)
             case "GET", "/_stats":
-                return self.ledger.stats()
+                return self.ledger.stats() | {"batches": len(self._book.batches)}
             case "POST", "/_reset":
                 self.ledger.reset()
                 return {}

@@ -34,7 +34,7 @@ from posology.seams.batches import (
 from posology.types import Call, Completion, Usage
 
 #: seconds after a request to create a batch in which the batch may still appear
-APPEARS = 600.0
+APPEARS = 300.0
 #: seconds by which a provider's clock may differ from ours
 SKEW = 300.0
 #: seconds that a provider may take to read a whole batch, at least

@@ -22,7 +22,7 @@ from posology.types import Usage
 class BatchFaults:
     """Faults of batches. Shares are between 0 and 1."""
 
-    #: requests for its status after which a batch ends; ``None``: it ends at the test's word
+    #: requests for its status, lists included, after which a batch ends; ``None``: it ends at the test's word
     polls: int | None = 1
     #: share of rows that the batch's expiry cuts off
     expired: float = 0.0

@@ -170,7 +170,11 @@ class BatchRoutes:
         return _json(_page(made, query.get("after_id"), int(query.get("limit", "20"))))
 
     def _latest(self, provider: str) -> Iterable[StubBatch]:
-        return (one for one in reversed(self.book.batches.values()) if one.provider == provider)
+        for batch in reversed(self.book.batches.values()):
+            if batch.provider == provider:
+                # time passes for a batch whose id its client does not know, too
+                self.book.poll(batch)
+                yield batch
 
     def _status(self, name: str, **_: Any) -> Response:
         batch = self.book.batches.get(name)
