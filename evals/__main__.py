@@ -26,6 +26,7 @@ EXPERIMENTS = (
     Experiment(name="fanout", data=False),
     Experiment(name="throughput", data=False),
     Experiment(name="chaos", data=False),
+    Experiment(name="lanes", data=False),
     Experiment(name="fairness", data=False),
     Experiment(name="ledger", data=False),
     Experiment(name="overshoot", data=False),
