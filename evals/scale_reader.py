@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True, help="where asked.json lies")
     arguments = parser.parse_args()
-    for library in ("lancedb", "lancedb.query", "rank_bm25"):
+    for library in ("lancedb", "lancedb.query"):
         importlib.import_module(library)
     asked = json.loads((arguments.work / "asked.json").read_text(encoding="utf-8"))
     named = {name: _filters(values) for name, values in asked["filters"].items()}

@@ -21,6 +21,8 @@ _FOR_LIBRARIES = {
     "TOKENIZERS_PARALLELISM": "false",
     # it would read the metadata of every installed package to look for plugins
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
+    # a passage's columns are then read by one access each, not two: 16 bytes a passage stay in memory
+    "LANCE_READ_CACHE_REPETITION_INDEX": "1",
     # idle OpenMP threads spin by default, and starve other processes on the same cores
     "OMP_WAIT_POLICY": "PASSIVE",
     # products of a few hundred rows end before a second thread wakes, and it spins after each

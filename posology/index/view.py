@@ -10,6 +10,7 @@ import numpy as np
 
 from posology.errors import PassageNotFound
 from posology.index.connection import translated
+from posology.index.held import ROW, Rows
 from posology.index.schema import INCOMPLETE, from_arrow, stored
 from posology.index.search import filters as filtering
 from posology.index.search.ann import EXACT, Built
@@ -46,6 +47,7 @@ class View:
         growth: Growth | None = None,
     ) -> None:
         self._table = table
+        self._rows = Rows(table, uri)
         self._uri = uri
         self._name = name
         #: the approximate index of the vectors; ``None``: their search is exact
@@ -176,19 +178,19 @@ class View:
 
     def take(self, rows: Iterable[str]) -> dict[str, Retrieved]:
         """Return the passages in these rows of this version, by row number."""
-        found = self._take(rows, self._stored)
-        numbers = map(str, found["_rowid"].to_pylist())
+        found = self._rows.take(rows, self._stored)
+        numbers = map(str, found[ROW].to_pylist())
         return dict(zip(numbers, from_arrow(found), strict=True))
 
     def names(self, rows: Iterable[str]) -> dict[str, str]:
         """Return the ids of the passages in these rows, by row number."""
-        found = self._take(rows, ("id",)).to_pydict()
-        return dict(zip(map(str, found["_rowid"]), found["id"], strict=True))
+        found = self._rows.take(rows, ("id",)).to_pydict()
+        return dict(zip(map(str, found[ROW]), found["id"], strict=True))
 
     def documents(self, rows: Iterable[str]) -> dict[str, str]:
         """Return title and text of the passages in these rows, as BM25 reads them, by row number."""
-        found = self._take(rows, ("document",)).to_pydict()
-        return dict(zip(map(str, found["_rowid"]), found["document"], strict=True))
+        found = self._rows.take(rows, ("document",)).to_pydict()
+        return dict(zip(map(str, found[ROW]), found["document"], strict=True))
 
     def definitions(self, shorts: Collection[str], longs: Collection[str]) -> list[tuple[str, str]]:
         """Return the definitions of abbreviations in at most :data:`DEFINING` passages.
@@ -215,14 +217,14 @@ class View:
 
     def works(self, rows: Iterable[str]) -> dict[str, Work]:
         """Return the works that the passages in these rows are records of, by row number."""
-        return works(self._take(rows, COLUMNS))
+        return works(self._rows.take(rows, COLUMNS))
 
     def vectors(self, rows: Iterable[str]) -> dict[str, NDArray[np.float32]]:
         """Return vectors of the passages in these rows, by row number, shape ``(dim,)`` each."""
-        found = self._take(rows, ("vector",))
+        found = self._rows.take(rows, ("vector",))
         column = found["vector"].combine_chunks()
         flat = column.flatten().to_numpy(zero_copy_only=False)
-        numbers = map(str, found["_rowid"].to_pylist())
+        numbers = map(str, found[ROW].to_pylist())
         return dict(zip(numbers, flat.reshape(len(column), column.type.list_size), strict=True))
 
     def fetch(self, ids: Sequence[str]) -> tuple[Retrieved, ...]:
@@ -231,7 +233,7 @@ class View:
         Raises:
             PassageNotFound: an id is unknown; the message names the first five.
         """
-        rows = {row.passage.id: row for row in from_arrow(self._rows(ids, self._stored))}
+        rows = {row.passage.id: row for row in from_arrow(self._by_id(ids, self._stored))}
         if missing := [i for i in ids if i not in rows]:
             raise PassageNotFound(
                 f"{self.version} does not hold {', '.join(missing[:5])}",
@@ -254,20 +256,14 @@ class View:
 
     def digests(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the digests of existing passages, by id."""
-        found = self._rows(ids, ("id", "digest"))
+        found = self._by_id(ids, ("id", "digest"))
         return dict(zip(found["id"].to_pylist(), found["digest"].to_pylist(), strict=True))
 
-    def _rows(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    def _by_id(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table:
         wanted = ", ".join("'" + i.replace("'", "''") + "'" for i in dict.fromkeys(ids))
         with translated(self._uri):
             query = self._table.search().where(f"id IN ({wanted or 'NULL'})").select(list(columns))
             return query.limit(max(len(ids), 1)).to_arrow()
-
-    def _take(self, rows: Iterable[str], columns: Sequence[str]) -> pa.Table:
-        numbers = sorted({int(row) for row in rows})
-        with translated(self._uri):
-            query = self._table.take_row_ids(numbers).with_row_id().select(list(columns))
-            return query.to_arrow()
 
     def _named(self, ranking: Ranking) -> Ranking:
         return rename(ranking, self.names(ranking.ids))
@@ -304,7 +300,7 @@ class View:
         if allowed is not None:
             query = query.where(allowed, prefilter=True)
         found = query.limit(k).select([score]).with_row_id(with_row_id=True).to_arrow().to_pydict()
-        return found["_rowid"], found[score]
+        return found[ROW], found[score]
 
 
 def rename(ranking: Ranking, names: Mapping[str, str]) -> Ranking:

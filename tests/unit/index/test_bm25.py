@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rank_bm25 import BM25Plus
 
 from posology.index.search.bm25 import rerank, tokenise
 from posology.types import Passage
@@ -64,3 +65,12 @@ def test_every_passage_is_ranked_whatever_the_words(question: str, texts: list[s
     scores = [hit.score for hit in found.hits]
     assert scores == sorted(scores, reverse=True)
     assert all(score >= 0 for score in scores)
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=6))
+def test_scores_are_those_of_rank_bm25(question: str, texts: list[str]) -> None:
+    documents = [tokenise(text) for text in texts]
+    scores = {hit.passage_id: hit.score for hit in rerank(question, passages(*texts)).hits}
+    if any(documents):
+        theirs = BM25Plus(documents).get_scores(tokenise(question))
+        assert [scores[f"p{i}"] for i in range(len(texts))] == [float(score) for score in theirs]
