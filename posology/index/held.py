@@ -95,7 +95,7 @@ class Rows:
         if self._held is None and self._lock.acquire(blocking=False):
             try:
                 self._reads += 1
-                if self._held is None and self._reads == READS + 1:
+                if self._reads == READS + 1:
                     self._held = self._scan()
             finally:
                 self._lock.release()

@@ -31,6 +31,10 @@ DOUBTS = words(
     "unclear unknown uncertain doubtful improbable implausible impossible questionable "
     "insufficient inconclusive little refuted refutes disproved disproven"
 )
+#: one of both, or an "n't", anywhere: far cheaper to look for than the sentences
+_DENIAL = re.compile(
+    rf"(?<![^\W\d_])(?:{'|'.join(sorted(NEGATIONS | DOUBTS))})(?![^\W\d_])|n['’]t", re.IGNORECASE
+)
 #: From a negation to the word that begins what it takes back: "no convincing evidence that".
 GOVERNING_REACH = 6
 _CLAUSE_OPENERS = words("that whether if")
@@ -134,6 +138,8 @@ def _is_governed(text: str, start: int) -> bool:
     """Return whether ``start`` stands in what was denied before: "no evidence that A, in adults, | does"."""
     first = _WORD.match(text, start)
     if first and first[0] in _CONTRAST_WORDS:
+        return False
+    if not _DENIAL.search(text[max(0, start - _SENTENCE_WINDOW) : start + _WINDOW]):
         return False
     sentence = sentence_at(text, start)
     begin = max(sentence.start, start - _SENTENCE_WINDOW)
