@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -20,6 +21,7 @@ from posology.errors import UnknownModel
 from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
+from posology.llm.providers.places import Allowance, Places
 from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
@@ -63,7 +65,7 @@ class Connections:
         self._adapters: dict[str, Send] = {}
         self._remote: list[Adapter] = []
         self._endpoints: dict[str, BatchEndpoint] = {}
-        self._limits: dict[tuple[str, Tier], anyio.CapacityLimiter] = {}
+        self._places: dict[tuple[str, Tier], Places] = {}
         self._used: set[str] = set()
 
     def complete(
@@ -143,12 +145,18 @@ class Connections:
                 await self._remote.pop().aclose()
         self._adapters.clear()
 
-    def _limit(self, provider: str, tier: Tier) -> anyio.CapacityLimiter:
+    def _limit(self, provider: str, tier: Tier) -> Places:
         """Return the places of a tier: calls that may take minutes do not keep those of others."""
         key = provider, tier
-        if key not in self._limits:
-            self._limits[key] = anyio.CapacityLimiter(self._settings.concurrency)
-        return self._limits[key]
+        if key not in self._places:
+            self._places[key] = Places(self._settings.concurrency)
+        return self._places[key]
+
+    def _told(self, provider: str, allowance: Allowance) -> None:
+        """Take what a provider's limits still allow, in every tier."""
+        for (name, _), places in self._places.items():
+            if name == provider:
+                places.told(allowance)
 
     def _warn(self, model: str) -> None:
         """Log once that a model will be switched off."""
@@ -162,6 +170,7 @@ class Connections:
         if provider.connect is None:
             return self._offline()
         adapter = provider.connect(self._options(provider))
+        adapter.heard = partial(self._told, provider.name)
         self._remote.append(adapter)
         return adapter
 

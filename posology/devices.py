@@ -1,7 +1,8 @@
-"""Devices that torch runs models on."""
+"""Devices that torch runs models on, and the cores of the CPU."""
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from posology.errors import DeviceUnavailable
@@ -9,6 +10,13 @@ from posology.errors import DeviceUnavailable
 #: an accelerator where there is one, else the CPU
 AUTO: Final = "auto"
 CPU: Final = "cpu"
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def find_device(wanted: str | None = AUTO) -> str:

@@ -36,7 +36,13 @@ def up(
         typer.Option(metavar="DIR", help="Data folder. Default: POSOLOGY_HOME."),
     ] = None,
     index: IndexOption = None,
-    workers: Annotated[int, typer.Option(min=1, help="Number of worker processes.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of worker processes, about 450 MB each. Default: POSOLOGY_WORKERS, or one for each core.",
+        ),
+    ] = None,
     concurrency: Annotated[
         int | None,
         typer.Option(
@@ -68,6 +74,7 @@ def up(
     from orchestrator.stack.options import StackOptions
     from orchestrator.stack.output import PrivateFile
     from orchestrator.stack.up import run_stack
+    from posology.devices import cores
     from posology.index.connection import require
     from posology.store.connection import shown
 
@@ -101,6 +108,9 @@ def up(
             tell("Press Ctrl-C to stop. Unfinished jobs resume at the next start.")
             note("stack ready", api=info.api_url, version=info.version)
 
+        count = workers or settings.workers or cores()
+        # the workers share the cores
+        threads = settings.embedder_threads or max(1, cores() // count)
         takes = {}
         if uploads:
             takes["POSOLOGY_UPLOADS"] = str((folder / "uploads").absolute())
@@ -110,7 +120,7 @@ def up(
             folder=folder,
             redis_url=settings.redis_url.get_secret_value() if settings.redis_url else None,
             redis_memory=settings.redis_memory,
-            workers=workers,
+            workers=count,
             concurrency=concurrency or settings.worker_concurrency,
             api=api,
             host=host,
@@ -119,6 +129,7 @@ def up(
             answers=digest(settings, str(place)),
             uploads=uploads or settings.uploads is not None,
             overrides={"POSOLOGY_LOG_FORMAT": LogFormat.JSON.value, **takes},
+            worker_overrides={"POSOLOGY_EMBEDDER_THREADS": str(threads)},
             # the worker's own timeout, then time to requeue
             worker_grace=settings.shutdown_grace + _REQUEUE,
         )

@@ -141,8 +141,9 @@ class Fields(BaseModel):
     tokens divided by it. Default: off; the timeouts cover the whole reply."""
     attempts: int = Field(default=4, ge=1, le=20, alias="POSOLOGY_ATTEMPTS")
     """Maximum attempts at a model call, including the first. Default: 4."""
-    concurrency: int = Field(default=16, ge=1, alias="POSOLOGY_CONCURRENCY")
-    """Maximum concurrent model calls for each provider. Default: 16."""
+    concurrency: int | None = Field(default=None, ge=1, alias="POSOLOGY_CONCURRENCY")
+    """Maximum concurrent model calls of each process for each provider; fewer if the provider refuses some. Default: 16, and
+    up to 512 as far as a provider's replies say that its limits allow it."""
     max_tokens: int | None = Field(
         default=None, ge=MIN_TOKENS, le=MAX_TOKENS, alias="POSOLOGY_MAX_TOKENS"
     )
@@ -218,6 +219,9 @@ class Fields(BaseModel):
     batch_lease: float = Field(default=120.0, ge=1, le=3_600, alias="POSOLOGY_BATCH_LEASE")
     """Seconds within which a worker creates a provider's batch, and as many until one that cannot be found was
     certainly not created. Default: 120."""
+    workers: int | None = Field(default=None, ge=1, le=1_024, alias="POSOLOGY_WORKERS")
+    """Number of worker processes of `posology up`; each takes about 450 MB with the packaged encoder.
+    Default: one for each core."""
     worker_concurrency: int = Field(default=32, ge=1, alias="POSOLOGY_WORKER_CONCURRENCY")
     """Maximum concurrent jobs and partitions in each worker process. Default: 32."""
     task_events: bool = Field(default=False, alias="POSOLOGY_TASK_EVENTS")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from orchestrator.stack.child import Child, Command
 from orchestrator.stack.folder import DEFAULT_FOLDER, StackInfo
@@ -60,6 +61,8 @@ class StackOptions:
     answers: str | None = None
     #: added to the environment
     overrides: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: added to the environment of the workers
+    worker_overrides: Mapping[str, str] = field(default_factory=dict)
     #: seconds until each part must be ready; workers load their models first
     start_timeout: float = 120.0
     #: graceful-shutdown timeout of a worker in seconds
@@ -93,6 +96,7 @@ def worker_command(options: StackOptions, redis_url: str, number: int) -> Comman
         redis_url,
         options.worker_grace,
         signal.SIGQUIT,
+        options.worker_overrides,
     )
 
 
@@ -115,6 +119,7 @@ def _command(
     redis_url: str,
     grace: float,
     insist: signal.Signals | None = None,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Command:
     index = {"POSOLOGY_INDEX": options.index} if options.index else {}
     # not an argument: every user of the machine can read arguments
@@ -122,7 +127,7 @@ def _command(
     return Command(
         name=name,
         argv=tuple(_filled(part, fields) for part in argv),
-        environment={**options.environment, **index, **redis, **options.overrides},
+        environment={**options.environment, **index, **redis, **options.overrides, **more},
         log=options.folder.absolute() / "log" / f"{name}.log",
         grace=grace,
         insist=insist,

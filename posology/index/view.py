@@ -10,11 +10,11 @@ import numpy as np
 
 from posology.errors import PassageNotFound
 from posology.index.connection import translated
-from posology.index.held import ROW, Rows
 from posology.index.schema import INCOMPLETE, from_arrow, stored
 from posology.index.search import filters as filtering
 from posology.index.search.ann import EXACT, Built
 from posology.index.search.folding import COLUMNS, Work, works
+from posology.index.search.held import ROW, Rows
 from posology.types import Filters, Growth, Hit, Ranking, Retrieved
 
 if TYPE_CHECKING:

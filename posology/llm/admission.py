@@ -10,9 +10,10 @@ from uuid import uuid4
 
 import anyio
 
-from posology.errors import CallTooLarge, HeadroomReserved, StoreUnavailable
+from posology.errors import CallTooLarge, HeadroomReserved, RateLimited, StoreUnavailable
 from posology.llm.calls import Attempting, CallState
 from posology.llm.memo import call_key
+from posology.llm.providers.places import Places
 from posology.seams import Bound, Meter
 from posology.types import Call, Completion, Limits, Scope
 
@@ -203,7 +204,7 @@ _MESSAGES: Mapping[str, str] = {
 
 
 class Limiter:
-    """Bounds the attempts in flight: waits for a place before each, and frees it after.
+    """Bounds the attempts in flight: waits for a place before each, frees it after, and reports how it ended.
 
     It stands within retry, so that a call that waits for its next attempt occupies no place. Its wait does not count
     against the call's deadline: the length of our own queue says nothing about the provider.
@@ -213,7 +214,7 @@ class Limiter:
         places: shared by all calls to one provider in this process.
     """
 
-    def __init__(self, inner: Attempting, *, places: anyio.CapacityLimiter) -> None:
+    def __init__(self, inner: Attempting, *, places: Places) -> None:
         self._inner = inner
         self._places = places
 
@@ -222,6 +223,12 @@ class Limiter:
         with state.pause():
             await self._places.acquire()
         try:
-            return await self._inner(call, state)
+            completion = await self._inner(call, state)
+        except RateLimited as error:
+            self._places.refused(error.retry_after)
+            raise
+        else:
+            self._places.answered(completion.usage)
+            return completion
         finally:
             self._places.release()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import anyio
-
 from posology.llm.accounting import Accounting
 from posology.llm.admission import Headroom, Limiter, RateLimit
 from posology.llm.calls import Attempting, Caller
 from posology.llm.capacity import Capacity, InTier
 from posology.llm.memo import Memo
 from posology.llm.models.families import tier_of
+from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.second import SecondCalls
 from posology.llm.structured import Structured, verdict
@@ -23,7 +22,7 @@ def build(
     prices: Prices,
     bound: Bound,
     retry: RetryPolicy | None = None,
-    limit: anyio.CapacityLimiter | None = None,
+    limit: Places | None = None,
     caller: Caller = Caller(),  # noqa: B008 - a frozen value
 ) -> Complete:
     """Build structured → memo → tier → retry → capacity → headroom → rate limit → limiter → accounting → adapter.

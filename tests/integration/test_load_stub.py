@@ -15,6 +15,7 @@ from posology.errors import ProviderUnreachable
 from posology.llm.accounting import Account
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
+from posology.llm.providers.places import Places
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.query import make_query
@@ -70,7 +71,7 @@ async def test_what_an_account_lacks_stands_in_the_ledger(provider: str) -> None
             prices=packaged(),
             bound=by_bytes,
             retry=QUICK,
-            limit=anyio.CapacityLimiter(20),
+            limit=Places(20),
         )
         async with anyio.create_task_group() as group:
             for _ in range(100):

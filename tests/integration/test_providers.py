@@ -20,6 +20,7 @@ from posology.budget.prices.book import packaged
 from posology.llm.accounting import Account
 from posology.llm.providers.anthropic import AnthropicAdapter
 from posology.llm.providers.openai import OpenAIAdapter
+from posology.llm.providers.places import Places
 from posology.llm.providers.table import PROVIDERS, ProviderOptions
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
@@ -126,7 +127,7 @@ async def rig(provider: str) -> Any:
             prices=packaged(),
             bound=by_bytes,
             retry=policy,
-            limit=anyio.CapacityLimiter(limit),
+            limit=Places(limit),
         )
         return Rig(
             stub=stub,

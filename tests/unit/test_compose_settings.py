@@ -43,6 +43,7 @@ NOWHERE = {
     "POSOLOGY_REDIS_MEMORY": "no embedded Redis",
     "POSOLOGY_TENANT": "an option of commands",
     "POSOLOGY_TASK_EVENTS": "-E of the workers' commands",
+    "POSOLOGY_WORKERS": "replicas of the workers' services",
     "POSOLOGY_WORKER_CONCURRENCY": "--concurrency of the workers' commands",
 }
 WANTED: Mapping[str, set[str]] = {

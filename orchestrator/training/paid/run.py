@@ -18,6 +18,7 @@ from orchestrator.settings import Settings
 from orchestrator.spending import balance_fields
 from orchestrator.training.paid.calls import Buyer, Purchase, buy_all
 from orchestrator.training.paid.rows import Paid, Row, RowFile
+from posology.llm.providers.places import MOST
 from posology.published.money import BalanceOutput
 from posology.types import Balance
 
@@ -178,6 +179,6 @@ async def buy(terms: Terms, run: PaidRun[Any, Any], tick: Callable[[int], None])
             completes=connections.complete,
             ledger=budget.ledger,
             cap=terms.cap,
-            at_once=terms.settings.concurrency,
+            at_once=terms.settings.concurrency or MOST,
         )
         await run.buy(purchase, tick)

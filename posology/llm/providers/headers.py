@@ -1,10 +1,16 @@
-"""The wait that a response's headers ask for."""
+"""What a response's headers say of limits: the wait that they ask for, and what is still allowed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
+
+from posology.llm.providers.places import Allowance
+
+#: headers with the requests, and with the tokens, that are still allowed: OpenAI's, and Anthropic's
+_REQUESTS = ("x-ratelimit-remaining-requests", "anthropic-ratelimit-requests-remaining")
+_TOKENS = ("x-ratelimit-remaining-tokens", "anthropic-ratelimit-tokens-remaining")
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
@@ -28,6 +34,20 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
         if seconds is not None:
             return seconds * unit
     return _until(headers.get("retry-after"), now=now)
+
+
+def allowance(headers: Mapping[str, str]) -> Allowance | None:
+    """Return what the provider's limits still allow; ``None``: it states no limits."""
+    requests, tokens = _remaining(headers, _REQUESTS), _remaining(headers, _TOKENS)
+    return None if requests is tokens is None else Allowance(requests=requests, tokens=tokens)
+
+
+def _remaining(headers: Mapping[str, str], names: Sequence[str]) -> int | None:
+    for name in names:
+        number = _number(headers.get(name) or "")
+        if number is not None:
+            return int(number)
+    return None
 
 
 def _number(value: str) -> float | None:

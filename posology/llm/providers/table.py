@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
+from posology.llm.providers.places import Allowance
 from posology.seams import Send
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ class TokenCounter(Protocol):
 
 class Adapter(Send, Protocol):
     """A :class:`~posology.seams.Send` that holds connections."""
+
+    #: takes what the provider's limits still allow, with each reply; ``None``: it is ignored
+    heard: Callable[[Allowance], None] | None
 
     async def aclose(self) -> None:
         """Close them."""

@@ -26,6 +26,8 @@ from posology.errors import (
 )
 from posology.llm import switch
 from posology.llm.pace import allowed, generation
+from posology.llm.providers.headers import allowance
+from posology.llm.providers.places import Allowance
 from posology.llm.providers.translation import Vendor, from_response
 from posology.types import Call, Completion, Finish, Served, Tier, Usage
 
@@ -98,6 +100,8 @@ class SdkAdapter:
             else checked_key(api_key, variable=vendor.key_variable, provider=vendor.provider)
         )
         self._base_url = checked_url(base_url or vendor.base_url, variable=vendor.url_variable)
+        #: see :class:`~posology.llm.providers.table.Adapter`
+        self.heard: Callable[[Allowance], None] | None = None
         self._timeout = timeout
         self._floor = min_tokens_per_second
         self._owned = http_client(self._base_url, timeout=timeout) if http is None else None
@@ -176,6 +180,8 @@ class SdkAdapter:
         started = time.perf_counter()
         response = await self._respond(method, path, model=model, **content)
         request_id: str | None = response.headers.get(self._vendor.id_header)
+        if self.heard is not None and (allowed := allowance(response.headers)) is not None:
+            self.heard(allowed)
         return Reply(
             body=self._json(response, model, request_id),
             request_id=request_id,

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posology.index.held import LARGE, READS, SMALL
 from posology.index.schema import STORED
 from posology.index.search.folding import COLUMNS
+from posology.index.search.held import LARGE, READS, SMALL
 from posology.index.store import Index
 from posology.testing.models.embedder import HashEmbedder
 from posology.types import Passage, Ranking

@@ -20,6 +20,7 @@ from posology.llm.accounting import Account, Accounting
 from posology.llm.admission import Limiter
 from posology.llm.calls import CallState
 from posology.llm.memo import call_key
+from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.llm.structured import verdict
 from posology.query import make_query
@@ -358,7 +359,7 @@ def test_concurrent_retried_calls_are_numbered_each_on_its_own(
         return fails()
 
     async def run() -> None:
-        limiter = anyio.CapacityLimiter(places)
+        limiter = Places(places)
         accounted = Accounting(Marking(reply), journal=account, prices=CENTS, bound=by_bytes)
         complete = Retry(
             Limiter(accounted, places=limiter),
@@ -412,8 +413,9 @@ async def test_the_limiter_bounds_what_runs_at_a_time(make_call: MakeCall) -> No
             most = max(most, running)
             await anyio.sleep(0.002)
             running -= 1
+            return await ScriptedModel(["yes"])(call)
 
-    complete = Limiter(Busy(), places=anyio.CapacityLimiter(3))
+    complete = Limiter(Busy(), places=Places(3))
     async with anyio.create_task_group() as group:
         for _ in range(12):
             group.start_soon(complete, make_call(), CallState())

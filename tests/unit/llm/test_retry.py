@@ -14,6 +14,7 @@ from trio.testing import MockClock
 
 from posology import errors
 from posology.llm.admission import Limiter
+from posology.llm.providers.places import Places
 from posology.llm.retry import Retry, RetryPolicy
 from posology.testing import ScriptedModel
 from posology.types import Call, Completion
@@ -262,7 +263,7 @@ def test_a_wait_for_a_place_does_not_count_against_the_deadline(
     policy = RetryPolicy(deadline=10.0, attempts=1)
 
     async def test() -> None:
-        limiter = Limiter(attempting(model), places=anyio.CapacityLimiter(1))
+        limiter = Limiter(attempting(model), places=Places(1))
         begun = anyio.current_time()
         async with anyio.create_task_group() as group:
             for _ in range(10):
@@ -276,7 +277,7 @@ def test_a_wait_for_a_place_does_not_count_against_the_deadline(
 
 def test_after_the_wait_the_deadline_runs_on(make_call: MakeCall, virtual_time: MockClock) -> None:
     """Time that was used before the wait is used: a second attempt does not begin a new deadline."""
-    places = anyio.CapacityLimiter(1)
+    places = Places(1)
     policy = RetryPolicy(deadline=10.0, attempts=3, base=0.001, cap=0.001)
     attempts: list[float] = []
 
@@ -290,8 +291,9 @@ def test_after_the_wait_the_deadline_runs_on(make_call: MakeCall, virtual_time: 
 
     async def hold() -> None:
         await anyio.sleep(1.0)
-        async with places:
-            await anyio.sleep(500.0)
+        await places.acquire()
+        await anyio.sleep(500.0)
+        places.release()
 
     async def test() -> None:
         begun = anyio.current_time()
@@ -308,19 +310,19 @@ def test_after_the_wait_the_deadline_runs_on(make_call: MakeCall, virtual_time: 
 
 
 def test_a_cancelled_job_stops_the_wait(make_call: MakeCall, virtual_time: MockClock) -> None:
-    places = anyio.CapacityLimiter(1)
+    places = Places(1)
     model = Slow(0.0)
 
     async def test() -> None:
         retry = Retry(Limiter(attempting(model), places=places), policy=RetryPolicy(deadline=10.0))
         async with anyio.create_task_group() as group:
-            await places.acquire_on_behalf_of("another")
+            await places.acquire()
             group.start_soon(retry, make_call())
             await anyio.wait_all_tasks_blocked()
-            assert places.statistics().tasks_waiting == 1
+            assert places.waiting == 1
             group.cancel_scope.cancel()
-        places.release_on_behalf_of("another")
-        assert (model.began, places.borrowed_tokens) == ([], 0)
+        places.release()
+        assert (model.began, places.in_use) == ([], 0)
 
     in_virtual_time(test, virtual_time)
 

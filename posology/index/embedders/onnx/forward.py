@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from posology.devices import cores
 from posology.index.embedders.onnx.layers import layers_of
 
 if TYPE_CHECKING:
@@ -120,12 +121,3 @@ def open_session(model: Path | bytes, *, threads: int | None = None) -> Any:
     options.log_severity_level = 3
     given = model if isinstance(model, bytes) else str(model)
     return onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    import os
-
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
