@@ -22,7 +22,7 @@ from posology.llm.calls import Caller
 from posology.llm.models.families import retirement_warning, tier_of
 from posology.llm.models.names import parse
 from posology.llm.providers.places import Allowance, Places
-from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions
+from posology.llm.providers.table import PROVIDERS, Adapter, Provider, ProviderOptions, Stating
 from posology.llm.retry import RetryPolicy
 from posology.llm.stack import build
 from posology.seams import Complete, Journal, Meter, Send
@@ -170,7 +170,8 @@ class Connections:
         if provider.connect is None:
             return self._offline()
         adapter = provider.connect(self._options(provider))
-        adapter.heard = partial(self._told, provider.name)
+        if isinstance(adapter, Stating):
+            adapter.heard = partial(self._told, provider.name)
         self._remote.append(adapter)
         return adapter
 

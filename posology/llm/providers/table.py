@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from posology.llm.providers.places import Allowance
 from posology.seams import Send
@@ -39,12 +39,17 @@ class TokenCounter(Protocol):
 class Adapter(Send, Protocol):
     """A :class:`~posology.seams.Send` that holds connections."""
 
-    #: takes what the provider's limits still allow, with each reply; ``None``: it is ignored
-    heard: Callable[[Allowance], None] | None
-
     async def aclose(self) -> None:
         """Close them."""
         ...
+
+
+@runtime_checkable
+class Stating(Protocol):
+    """An adapter whose provider states its limits."""
+
+    #: takes what they still allow, with each reply; ``None``: it is ignored
+    heard: Callable[[Allowance], None] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

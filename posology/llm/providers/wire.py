@@ -100,7 +100,7 @@ class SdkAdapter:
             else checked_key(api_key, variable=vendor.key_variable, provider=vendor.provider)
         )
         self._base_url = checked_url(base_url or vendor.base_url, variable=vendor.url_variable)
-        #: see :class:`~posology.llm.providers.table.Adapter`
+        #: see :class:`~posology.llm.providers.table.Stating`
         self.heard: Callable[[Allowance], None] | None = None
         self._timeout = timeout
         self._floor = min_tokens_per_second

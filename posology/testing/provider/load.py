@@ -108,6 +108,12 @@ class LoadStub:
         return self._url
 
     @property
+    def pid(self) -> int:
+        """Id of its process."""
+        assert self._process is not None, "use the stub in a with statement"
+        return self._process.pid
+
+    @property
     def openai_url(self) -> str:
         """The base URL for the OpenAI adapter."""
         return f"{self.url}/v1"
