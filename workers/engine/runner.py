@@ -53,6 +53,7 @@ from posology.types import Decision, Extract, Extraction, Failure, Reduction
 from strategies.briefcontext.strategy import extract, reduce
 from workers.engine import fairness
 from workers.engine.claims import WorkStore
+from workers.engine.lane.calls import Waits
 from workers.engine.spending import Spending
 from workers.engine.units import DECISION, DRAFT, PARTITION, ClaimedUnit, Draft, Unit
 
@@ -222,6 +223,8 @@ class Runner:
             await fairness.park(self._work, claimed, error)
         except Occupied:
             await fairness.park_long(self._work, claimed)
+        except Waits as waiting:
+            await self._spending.park(claimed, waiting.calls)
         except VersionGone as error:
             # the question names a version that no worker has
             await self._work.fail(claimed, error_body(error, None))

@@ -1,8 +1,9 @@
-"""The calls of a claimed unit."""
+"""The calls of a claimed unit: at once, or by way of a provider's batch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.question.embedding import Spend
@@ -10,6 +11,8 @@ from posology.budget.tenants.meter import Meters
 from posology.llm.calls import Caller
 from workers.engine import fairness
 from workers.engine.journal import JobJournal
+from workers.engine.lane.calls import LaneCalls, LaneRecords
+from workers.engine.lane.records import LaneStore
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
@@ -42,9 +45,10 @@ class Spending:
         self._connections = connections
         self._claimed = claimed
         self._meters = Meters(work.store.redis, work.store.url)
+        self._lane = LaneStore(work)
 
     def embedding(self, claimed: ClaimedUnit) -> Spend:
-        """Return what pays for the question's vector: the job, as for every other call."""
+        """Return what pays for the question's vector: the job, as for every other call, and at once in every lane."""
         return Spend(
             tenant=claimed.unit.tenant, complete=lambda model: self._at_once(claimed, model)
         )
@@ -58,10 +62,34 @@ class Spending:
             kept: seconds of the job's time that are kept for the units after it.
 
         Raises:
-            UnknownModel: the provider is unknown.
+            UnknownModel: the provider is unknown, or has no batch endpoint.
             MissingKey: the provider's key is not set.
         """
-        return self._at_once(claimed, request.model, request.tier, kept=kept)
+        if not request.tier.startswith("batch"):
+            return self._at_once(claimed, request.model, request.tier, kept=kept)
+        journal = JobJournal(self._work, claimed)
+        records = LaneRecords(
+            recall=journal.recall,
+            failed=partial(self._lane.failed, claimed),
+            flawed=partial(self._lane.flawed, claimed),
+        )
+        repairs_live = request.tier == "batch-then-standard"
+        return LaneCalls(
+            records,
+            line=self._connections.batches(request.model).line,
+            bound=self._connections.bound,
+            live=self._at_once(claimed, request.model) if repairs_live else None,
+            tenant=claimed.unit.tenant,
+        )
+
+    async def park(self, claimed: ClaimedUnit, calls: LaneCalls) -> None:
+        """Park a unit until its calls have their replies from a provider's batch.
+
+        Raises:
+            JobCancelled: the job was cancelled.
+            JobSuperseded: the unit is another worker's.
+        """
+        await self._lane.park(claimed, calls)
 
     def _at_once(
         self, claimed: ClaimedUnit, model: str, lane: Lane = "standard", *, kept: float = 0.0

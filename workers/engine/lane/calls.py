@@ -28,7 +28,7 @@ class Waits(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Lane:
+class LaneRecords:
     """One unit's records in the lane."""
 
     #: reads a stored reply by the call's content
@@ -57,7 +57,7 @@ class LaneCalls:
 
     def __init__(
         self,
-        lane: Lane,
+        lane: LaneRecords,
         *,
         line: Callable[[Call], BatchLine],
         bound: Bound,
