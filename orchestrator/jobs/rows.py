@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.jobs import records
-from orchestrator.question.request import JobRequest
+from orchestrator.question.request import DEADLINE, JobRequest
 from orchestrator.settings import Settings
 from posology.errors import InvalidQuery, JobCancelled, JobNotFound, PosologyError
 from posology.published.calls import ErrorBody, Spending
@@ -62,7 +62,9 @@ def read_row(
     try:
         data = _object(raw)
         own = _own_id(data)
-        request = JobRequest.parse({**_left(defaults, data), **data}).settled(settings)
+        request = JobRequest.parse({**_left(defaults, data), **data}).settled(
+            settings, deadline=DEADLINE
+        )
     except PosologyError as error:
         return Row(number=number, id=own, request=None, error=_body(error, line))
     return Row(number=number, id=own, request=request, error=None)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -26,15 +26,20 @@ from posology.budget.ledger.base import MAX_CAP
 from posology.errors import InvalidQuery
 from posology.index.search.filters import MAX_NAME, MAX_NAMES, MAX_YEAR, MIN_YEAR, NONE
 from posology.llm.models.effort import check_effort
-from posology.llm.models.families import check_lane, lane_or_standard
+from posology.llm.models.families import check_lane, lane_or_standard, tier_of
 from posology.llm.models.names import model_forms, parse
 from posology.published.base import Described, dollars_text
 from posology.query import make_query
 from posology.types import QUOTE_FORMS, Filters, Form, Lane, Mode, Query, QuoteForm
 from strategies import STRATEGIES, takes_compressor
 
+#: seconds
+_DAY = 86_400.0
 #: maximum time from submission to the end of a job, seconds
-MAX_DEADLINE = 86_400.0
+MAX_DEADLINE = 14 * _DAY
+#: seconds from submission to the end of a job in a batch, and of one in the tier batch, unless the request says:
+#: each provider's batch may take a day, and a question needs several, one after the other
+DEADLINE, LANE_DEADLINE = _DAY, 7 * _DAY
 #: maximum number of retrieved passages; more is a literature search, not a question's context
 MAX_K = 200
 #: maximum number of an index version
@@ -210,6 +215,9 @@ class FiltersRequest(_Sent):
 class AskRequest(_Sent):
     """A question and how to answer it."""
 
+    #: whether it goes into a queue, where it may wait for a provider's batch
+    queued: ClassVar[bool] = False
+
     question: Annotated[str, AfterValidator(_no_nul)]
     """Question to answer."""
     form: Form = Form.FREE
@@ -236,8 +244,8 @@ class AskRequest(_Sent):
     answer=medium,extract=none. Default: POSOLOGY_EFFORT, else low to answer and the model's lowest to extract."""
     tier: Lane | None = None
     """Service tier: standard; flex, at about half the price, which may take minutes; flex-then-standard, which takes
-    standard if there is no capacity in the first half of the job's time; batch, which may take a day.
-    Default: POSOLOGY_TIER, else standard."""
+    standard if there is no capacity in the first half of the job's time; batch, at half the price, which may take a day for
+    each step; batch-then-standard, which sends failed calls and repairs as standard. Default: POSOLOGY_TIER, else standard."""
     quotes: QuoteForm | None = None
     """How a model names its evidence: sentences (by their numbers; the words are shown from the source) or copied (word for
     word, more tokens). Default: POSOLOGY_QUOTES, else sentences."""
@@ -277,14 +285,23 @@ class AskRequest(_Sent):
             )
         model = self.model or settings.model
         check_effort(model, self.effort)
+        tier = self.tier or lane_or_standard(model, settings.tier)
         if self.tier is not None:
             check_lane(model, self.tier)
+        if tier_of(tier) == "batch" and not self.queued:
+            if self.tier is not None:
+                raise InvalidQuery(
+                    f"the tier {tier} needs the queue, since it may take days: use `posology submit` or "
+                    "`posology batch`",
+                    field="tier",
+                )
+            tier = "standard"
         return self._request(
             model,
             self.max_tokens or settings.max_tokens,
             self.effort or settings.effort,
             self.policy or settings.policy,
-            self.tier or lane_or_standard(model, settings.tier),
+            tier,
             self.quotes or settings.quotes,
         )
 
@@ -366,27 +383,36 @@ class SearchRequest(_Sent):
 class JobRequest(AskRequest):
     """A question for the queue, and how to answer it."""
 
-    deadline_seconds: float = Field(default=900.0, ge=1.0, le=MAX_DEADLINE)
-    """Seconds from submission until an unfinished job expires, 1 to 86400. Default: 900; 86400 in a batch."""
+    queued: ClassVar[bool] = True
 
-    def settled(self, settings: Settings) -> Self:
+    deadline_seconds: float = Field(default=900.0, ge=1.0, le=MAX_DEADLINE)
+    """Seconds from submission until an unfinished job expires, 1 to 1209600. Default: 900; 86400 in a batch; 604800 in the
+    tier batch."""
+
+    def settled(self, settings: Settings, *, deadline: float | None = None) -> Self:
         """Return the request with every default filled in, so that no worker's settings change the question.
 
         ``None`` as maximum output tokens is a setting, too: the bound of each stage.
+
+        Args:
+            settings: values of the fields that it omits.
+            deadline: seconds until it expires in another tier than batch, if it does not say; ``None``: the default.
 
         Raises:
             InvalidQuery: the question, its form and its options do not fit together.
             UnknownModel: the provider is unknown, or the name has no provider.
         """
         request = self.to_request(settings)
-        if request.tier == "batch":
-            raise InvalidQuery("the tier batch is not available yet: use flex", field="tier")
+        seconds = self.deadline_seconds
+        if "deadline_seconds" not in self.model_fields_set:
+            seconds = LANE_DEADLINE if tier_of(request.tier) == "batch" else deadline or seconds
         return self.model_copy(
             update={
                 "model": request.model,
                 "max_tokens": request.max_tokens,
                 "effort": request.effort,
                 "tier": request.tier,
+                "deadline_seconds": seconds,
                 "quotes": request.quotes,
                 "policy": request.policy,
             }

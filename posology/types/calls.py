@@ -43,8 +43,9 @@ Tier = Literal["standard", "flex", "batch"]
 Served = Literal["standard", "flex", "batch", "priority", "unknown"]
 
 
-#: The service tier that a question's calls are sent in. ``flex-then-standard``: flex while there is capacity
-Lane = Literal["standard", "flex-then-standard", "flex", "batch"]
+#: The service tier that a question's calls are sent in. ``flex-then-standard``: flex while there is capacity;
+#: ``batch-then-standard``: calls that failed in a batch, and repairs, are sent in the standard tier
+Lane = Literal["standard", "flex-then-standard", "flex", "batch-then-standard", "batch"]
 
 
 class Role(StrEnum):

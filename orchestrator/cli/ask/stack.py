@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.cli.ending import say
 from orchestrator.environment import debug_wanted
 from orchestrator.jobs.place import hung
-from orchestrator.question.request import MAX_DEADLINE, AskRequest, SearchRequest
+from orchestrator.question.request import DEADLINE, AskRequest, SearchRequest
 from orchestrator.settings import Settings
 from orchestrator.stack.answers import stack_for
 from orchestrator.stack.folder import StackInfo
@@ -154,7 +154,7 @@ def ask_stack(settings: Settings, asked: AskRequest, index: str | None) -> JobOu
     if stack is None:
         return None
     door = Door(stack, settings.tenant)
-    body = asked.model_dump(mode="json", exclude_unset=True) | {"deadline_seconds": MAX_DEADLINE}
+    body = asked.model_dump(mode="json", exclude_unset=True) | {"deadline_seconds": DEADLINE}
     key = uuid.uuid4().hex
     try:
         # before anything is submitted

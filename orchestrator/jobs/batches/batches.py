@@ -17,7 +17,6 @@ from orchestrator.jobs.batches.records import batch_id, find, output
 from orchestrator.jobs.room import raise_if_full
 from orchestrator.jobs.rows import Row, check_defaults
 from orchestrator.jobs.store import JobStore
-from orchestrator.question.request import MAX_DEADLINE
 from orchestrator.settings import Settings
 from posology.errors import BatchCancelled, IdempotencyConflict, UnpricedModel
 from posology.published.jobs import BatchOutput, BatchPage, BatchRow
@@ -25,8 +24,6 @@ from posology.store import keys
 from posology.store.connection import translated
 from posology.types.jobs import OPEN, BatchState
 
-#: seconds for a batch's rows, from submission, unless they or the defaults say
-DEADLINE = MAX_DEADLINE
 #: submissions under way at once: the server works while the client prepares the next
 _AT_ONCE = 32
 #: milliseconds from the begin of a submission within which its batch is not forgotten
@@ -84,7 +81,6 @@ class Batches:
         prefix = keys.prefix(tenant)
         batch = keys.new_id("batch") if key is None else batch_id(tenant, key)
         check_defaults(defaults, self._settings)
-        defaults = {"deadline_seconds": DEADLINE, **defaults}
         seen = await self._lines.survey(rows, defaults)
         name = f"{prefix}batch:{batch}"
         if key is None or not await self._begun(name):

@@ -28,6 +28,13 @@ Tokenizer = Literal["openai", "claude", "newer", "open", "unknown"]
 
 #: the lanes, the most expensive first
 LANES: Final[tuple[Lane, ...]] = get_args(Lane)
+_FIRST: Final[Mapping[Lane, Tier]] = {
+    "standard": "standard",
+    "flex-then-standard": "flex",
+    "flex": "flex",
+    "batch-then-standard": "batch",
+    "batch": "batch",
+}
 #: days before its retirement from which a model is reported
 WARNING_DAYS: Final = 90
 #: the date of a release, at the end of a name
@@ -158,7 +165,7 @@ def lanes_of(model: str) -> tuple[Lane, ...]:
 
 def tier_of(lane: Lane) -> Tier:
     """Return the service tier that a lane's calls are sent in first."""
-    return "flex" if lane == "flex-then-standard" else lane
+    return _FIRST[lane]
 
 
 def check_lane(model: str, lane: Lane) -> None:

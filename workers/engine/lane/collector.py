@@ -25,7 +25,6 @@ from posology.errors import (
     AuthenticationFailed,
     ConfigurationError,
     MalformedReply,
-    PosologyError,
     ProviderError,
     StoreUnavailable,
 )
@@ -123,13 +122,12 @@ class Collector:
         for model, calls in _by_endpoint(wanted).items():
             try:
                 endpoint = self._endpoint(model)
-            except PosologyError as error:
-                # another worker may have the key; the jobs' deadlines bound the wait
+                for some in _within(calls, endpoint.limits):
+                    pause = max(pause, await self._create(tenant, model, endpoint, some))
+            except ConfigurationError as error:
+                # another worker may have the key, or the price; the jobs' deadlines bound the wait
                 logger.error("no batch can be sent tenant=%s model=%s: %s", tenant, model, error)
                 pause = max(pause, options.poll)
-                continue
-            for some in _within(calls, endpoint.limits):
-                pause = max(pause, await self._create(tenant, model, endpoint, some))
         await self._lane.hold(tenant, pause)
 
     async def _create(
