@@ -289,12 +289,7 @@ class AskRequest(_Sent):
         if self.tier is not None:
             check_lane(model, self.tier)
         if tier_of(tier) == "batch" and not self.queued:
-            if self.tier is not None:
-                raise InvalidQuery(
-                    f"the tier {tier} needs the queue, since it may take days: use `posology submit` or "
-                    "`posology batch`",
-                    field="tier",
-                )
+            check_awaited(self.tier)
             tier = "standard"
         return self._request(
             model,
@@ -456,9 +451,9 @@ def check_awaited(tier: Lane | None) -> None:
     Raises:
         InvalidQuery: it is.
     """
-    if tier == "batch":
+    if tier is not None and tier_of(tier) == "batch":
         raise InvalidQuery(
-            "the tier batch may take a day, and this waits for the answer: submit the question, or use flex",
+            f"the tier {tier} may take days, and this waits for the answer: submit the question, or use flex",
             field="tier",
         )
 

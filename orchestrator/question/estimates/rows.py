@@ -289,7 +289,7 @@ def _lanes(found: Sequence[Estimated]) -> tuple[LaneEstimate, ...]:
             tier=lane,
             expected_usd=dollars.expected,
             worst_usd=dollars.worst,
-            latest_seconds=BATCH_SECONDS if lane == "batch" else None,
+            latest_seconds=BATCH_SECONDS if tier_of(lane) == "batch" else None,
         )
         for lane, dollars in totals
     )
