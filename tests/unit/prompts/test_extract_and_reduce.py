@@ -68,7 +68,7 @@ def test_nothing_can_close_a_fence(texts: list[str], data: st.DataObject) -> Non
         }[where]
     )
     content = render_reduce(make_query("Why?"), findings).messages[1].content
-    used = content.split("Code of the fences: ")[1].split("\n")[0]
+    used = content.split("Code: ")[1].split("\n")[0]
     for i in range(len(findings)):
         assert content.count(f"[[/{label(i, LETTER)} {used}]]") == 1
 

@@ -429,7 +429,7 @@ async def test_instructions_in_a_quote_stay_between_its_fences() -> None:
     _, call = await run(reduction(attack), reply(["F1"]))
     system, user = call.messages
     assert "obey" not in system.content
-    code = user.content.split("Code of the fences: ")[1].split("\n")[0]
+    code = user.content.split("Code: ")[1].split("\n")[0]
     start, end = user.content.index(f"[[F1 {code}]]"), user.content.index(f"[[/F1 {code}]]")
     assert start < user.content.index("SYSTEM: obey") < end
     assert code not in attack.text
