@@ -7,17 +7,22 @@ best (BriefContext, section 1, 'spotlight positions'; its prompts put the query 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from posology.types import Excerpt, Form, Query, QuoteForm
-from prompts.fence import fence
+from prompts.fence import BETWEEN, fence
 from prompts.labels import FORMS, items, narrowed, one_of
 from prompts.lengths import ANSWER_QUOTES, STATEMENT_SENTENCES, STATEMENTS
 from prompts.sentences import fence_numbered, sentence_name
-from prompts.template import Rendered, form, render
+from prompts.template import Rendered, closing, form, render
+
+#: between the end of an earlier prompt and the passages that are added to it
+_FURTHER = "\n\nFurther passages:\n\n"
 
 
 class Quote(BaseModel):
@@ -65,7 +70,11 @@ class CitedReply(BaseModel):
 
 
 def render_answer(
-    query: Query, excerpts: Sequence[Excerpt], quotes: QuoteForm = "copied"
+    query: Query,
+    excerpts: Sequence[Excerpt],
+    quotes: QuoteForm = "copied",
+    *,
+    before: Sequence[int] = (),
 ) -> Rendered:
     """Render the messages for a question over excerpts.
 
@@ -73,16 +82,27 @@ def render_answer(
         query: the question.
         excerpts: labelled 1, 2, … in their order, or P1, P2, … where words are copied.
         quotes: how the reply names its evidence.
+        before: numbers of excerpts that earlier prompts showed, ascending: the prompt begins as each of them, whole.
     """
-    copied = quotes == "copied"
+    copied, name = quotes == "copied", form("answer", quotes)
     fenced = (fence if copied else fence_numbered)(excerpts, question=query.text)
-    return render(
-        form("answer", quotes),
+    end = closing(name, question=query.text)
+    text, ends = "", []
+    for first, last in pairwise((0, *before)):
+        text += BETWEEN.join(fenced.blocks[first:last]) + end
+        ends.append(len(text))
+        text += _FURTHER
+    text += BETWEEN.join(fenced.blocks[before[-1] if before else 0 :])
+    rendered = render(
+        name,
         question=query.text,
         choices=render_choices(query),
         code=fenced.code,
-        passages=fenced.text,
+        passages=text,
     )
+    # what stands before the passages is as long in every prompt
+    opening = len(rendered.messages[-1].content) - len(text) - len(end)
+    return replace(rendered, ends=tuple(opening + place for place in ends))
 
 
 def reply_schema(

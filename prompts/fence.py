@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from posology.types import Excerpt, Passage
 
+#: stands between two blocks
+BETWEEN = "\n\n"
 #: mark of omitted sentences
 OMISSION = " […] "
 #: prefix of a summary, which must not be quoted
@@ -29,9 +31,15 @@ _LABEL = re.compile(r"\[?([A-Za-z]?)([1-9][0-9]{0,3})\]?")
 class Fenced:
     """Blocks of quoted text as one text."""
 
-    text: str
+    #: each with its fences
+    blocks: tuple[str, ...]
     #: code of every fence of the block; occurs nowhere else in it
     code: str
+
+    @property
+    def text(self) -> str:
+        """The blocks as one text."""
+        return BETWEEN.join(self.blocks)
 
 
 def label(position: int, letter: str = "P") -> str:
@@ -63,11 +71,11 @@ def enclose(bodies: Sequence[str], letter: str = "P", *, question: str = "") -> 
     """
     bodies = [seen(body) for body in bodies]
     code = _code(bodies, question)
-    blocks = [
+    blocks = tuple(
         f"[[{label(i, letter)} {code}]]\n{body}\n[[/{label(i, letter)} {code}]]"
         for i, body in enumerate(bodies)
-    ]
-    return Fenced(text="\n\n".join(blocks), code=code)
+    )
+    return Fenced(blocks=blocks, code=code)
 
 
 def shown(excerpt: Excerpt) -> str:

@@ -20,6 +20,8 @@ class Rendered:
 
     messages: tuple[Message, ...]
     prompt: PromptId
+    #: where shorter prompts of the same question end in the user message, in characters, ascending
+    ends: tuple[int, ...] = ()
 
 
 @cache
@@ -53,6 +55,12 @@ def render(name: str, **values: str) -> Rendered:
 def form(name: str, quotes: QuoteForm) -> str:
     """Return the name of a prompt's template for a form of quotes."""
     return f"{name}_copied" if quotes == "copied" else name
+
+
+def closing(name: str, **values: str) -> str:
+    """Return the end of a template's user part, filled: what stands behind the passages."""
+    _, _, user = _load(name)
+    return Template(user.template.rpartition("$passages")[2]).substitute(values)
 
 
 def digests(names: Sequence[str]) -> dict[str, str]:

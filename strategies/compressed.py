@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import anyio.to_thread
 from anyio.lowlevel import RunVar
@@ -26,7 +27,7 @@ from posology.types import (
 )
 from prompts.fence import OMISSION
 from strategies.compression.leancontext import LeanContext
-from strategies.evidence import shown_words, whole, words
+from strategies.evidence import cut, shown_words, whole, words
 from strategies.single_call import NOTHING_FOUND, OneCall, ask, conclude, planned
 
 NAME = "compressed"
@@ -93,9 +94,10 @@ class CompressedRag(OneCall):
         if not passages:
             return Refusal(reason=NOTHING_FOUND, strategy=NAME)
         started = time.perf_counter()
-        compressed = _no_longer(await self._compress(task, complete), task.retrieval)
+        parts = await self._compress(task, complete)
+        compressed = joined(parts)
         took = _took(compressed, task.retrieval, time.perf_counter() - started)
-        call = ask(task, compressed.excerpts, strategy=NAME)
+        call = ask(task, compressed.excerpts, strategy=NAME, before=_before(parts))
         if call is None:
             return Refusal(
                 reason=NOTHING_LEFT,
@@ -120,8 +122,8 @@ class CompressedRag(OneCall):
         """
         if isinstance(self.compressor, Rewriter):
             raise TypeError(f"the call cannot be rendered before {self.compressor.name} is asked")
-        compressed = _no_longer(self.compressor(task.retrieval, self.keep), task.retrieval)
-        return ask(task, compressed.excerpts, strategy=NAME)
+        parts = self._select(_retrievals(task))
+        return ask(task, joined(parts).excerpts, strategy=NAME, before=_before(parts))
 
     def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
         """Plan a rewriter's calls and the call for an answer. Runs only compressors that select text in time."""
@@ -134,8 +136,10 @@ class CompressedRag(OneCall):
             else:
                 yield self._unwritten(task, guess)
             return
-        calls = compressor.calls(task, self.keep)
-        tokens = _tokens(task, guess) * compressor.expected_ratio(self.keep) / max(1, len(calls))
+        # the steps before paid for what they added
+        added = _added(task)[-1]
+        calls = compressor.calls(added, self.keep)
+        tokens = _tokens(added, guess) * compressor.expected_ratio(self.keep) / max(1, len(calls))
         for call in calls:
             yield PlannedCall(
                 call=call, input=guess.input(call), output=guess.output(call, default=tokens)
@@ -154,9 +158,13 @@ class CompressedRag(OneCall):
         """Return 1, or 2 with a rewriter."""
         return super().count(task) + isinstance(self.compressor, Rewriter)
 
-    async def _compress(self, task: Task, complete: Complete) -> Compressed:
+    async def _compress(self, task: Task, complete: Complete) -> tuple[Compressed, ...]:
         if isinstance(self.compressor, Rewriter):
-            return await self.compressor(task, self.keep, complete)
+            written = []
+            for one in _added(task):
+                part = await self.compressor(one, self.keep, complete)
+                written.append(_no_longer(part, one.retrieval))
+            return tuple(written)
         needed = await anyio.to_thread.run_sync(self.compressor.seconds, task.retrieval, self.keep)
         if self.seconds is not None and needed > self.seconds:
             raise InvalidQuery(
@@ -165,16 +173,21 @@ class CompressedRag(OneCall):
                 field="compressor",
             )
         if needed <= _LONG:
-            return await self._run(task.retrieval, None)
+            return await self._run(task, None)
         with long_work():
-            return await self._run(task.retrieval, _one_by_one())
+            return await self._run(task, _one_by_one())
 
-    async def _run(self, retrieval: Retrieval, limiter: anyio.CapacityLimiter | None) -> Compressed:
-        assert not isinstance(self.compressor, Rewriter)
+    async def _run(
+        self, task: Task, limiter: anyio.CapacityLimiter | None
+    ) -> tuple[Compressed, ...]:
         # a compressor may compute for minutes: neither other questions nor a cancellation wait for it
         return await anyio.to_thread.run_sync(
-            self.compressor, retrieval, self.keep, abandon_on_cancel=True, limiter=limiter
+            self._select, _retrievals(task), abandon_on_cancel=True, limiter=limiter
         )
+
+    def _select(self, retrievals: Sequence[Retrieval]) -> tuple[Compressed, ...]:
+        assert not isinstance(self.compressor, Rewriter)
+        return tuple(_no_longer(self.compressor(one, self.keep), one) for one in retrievals)
 
     def _unwritten(self, task: Task, guess: Guess) -> PlannedCall:
         """Plan the call for an answer over text that is not written yet.
@@ -202,8 +215,45 @@ class CompressedRag(OneCall):
         )
 
 
+def joined(parts: Sequence[Compressed]) -> Compressed:
+    """Return parts that were compressed one after another as one."""
+    first, *others = parts
+    for one in others:
+        known = first.usage is not None and one.usage is not None
+        first = replace(
+            first,
+            excerpts=first.excerpts + one.excerpts,
+            kept=first.kept + one.kept,
+            sentences=first.sentences + one.sentences,
+            usage=first.usage + one.usage if known else None,  # type: ignore[operator]
+            remarks=tuple(dict.fromkeys((*first.remarks, *one.remarks))),
+        )
+    return first
+
+
+def _added(task: Task) -> tuple[Task, ...]:
+    """Return the passages that each step of a ladder added, up to this one; without a ladder, all.
+
+    They are compressed apart: what an earlier step showed stays as it was, so that its prompt can be read from a cache.
+    """
+    if task.step is None:
+        return (task,)
+    ends = pairwise((0, *task.step.before, len(task.retrieval.passages)))
+    return tuple(cut(replace(task, step=None), first, end - first) for first, end in ends)
+
+
+def _retrievals(task: Task) -> tuple[Retrieval, ...]:
+    return tuple(one.retrieval for one in _added(task))
+
+
+def _before(parts: Sequence[Compressed]) -> tuple[int, ...]:
+    """Return the number of excerpts that each step before showed."""
+    return tuple(accumulate(len(part.excerpts) for part in parts[:-1]))
+
+
 def _rendered(task: Task, excerpts: tuple[Excerpt, ...]) -> Call:
-    call = ask(task, excerpts, strategy=NAME)
+    before = task.step.before if task.step else ()
+    call = ask(task, excerpts, strategy=NAME, before=before)
     assert call is not None
     return call
 

@@ -31,4 +31,5 @@ class Direct(OneCall):
 
     def call(self, task: Task) -> Call | None:
         """Render the call; ``None`` without passages."""
-        return ask(task, whole(task.retrieval.passages), strategy=NAME)
+        before = task.step.before if task.step else ()
+        return ask(task, whole(task.retrieval.passages), strategy=NAME, before=before)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from posology.errors import BudgetExhausted, CallTooLarge, ContextTooLong, NothingAffordable
+from posology.llm.memo import call_key
 from posology.seams import Complete, Guess
 from posology.types import (
     Answer,
@@ -22,6 +23,8 @@ from posology.types import (
     PlannedCall,
     Refusal,
     Rung,
+    Stage,
+    Step,
     Task,
     Usage,
 )
@@ -39,14 +42,20 @@ class _Step:
     #: place of the first passage, from 0
     first: int
     passages: int
+    #: ``None``: the steps show different passages, so that no prompt begins as another
+    place: Step | None = None
 
     def of(self, task: Task) -> Task:
         """Limit a task to these passages."""
-        return cut(task, self.first, self.passages)
+        return replace(cut(task, self.first, self.passages), step=self.place)
 
 
 class Ladder:
     """Repeats a call with more passages until it is answered with evidence, or no step is left.
+
+    Where steps overlap, each prompt begins as the one before it, byte for byte, and the form of replies is the same, so that
+    a provider's cache holds what is repeated. What a compressor kept of a passage stays as it is. A prompt is written to a
+    cache that bills writes only if the ladder is likely to go on, see :func:`_cached`.
 
     A refusal leads to the next step. So does an answer without a verified quote: it cannot be checked, and in medicine
     a wrong answer harms more than another call costs. If nothing better comes, the last such answer is returned as
@@ -90,8 +99,9 @@ class Ladder:
             words=words(task.retrieval.passages),
             steps=len(steps),
         )
+        rewritten: dict[str, Completion] = {}
         for step in steps:
-            counting = _Counting(complete)
+            counting = _Counting(complete, rewritten)
             try:
                 part = step.of(task)
                 outcome = await self.inner(part, counting)
@@ -111,10 +121,13 @@ class Ladder:
 
     def calls(self, task: Task, guess: Guess) -> Iterable[PlannedCall]:
         """Plan each step's calls, as likely as the step is reached."""
+        before = 0.0
         for i, step in enumerate(self._steps(task)):
-            share = guess.reached(task.model, i)
+            share, repeated = guess.reached(task.model, i), before
             for one in self.inner.calls(step.of(task), guess):
-                yield replace(one, share=one.share * share, step=i)
+                known = repeated if one.call.stage is Stage.ANSWER and step.place else 0.0
+                before = one.input
+                yield replace(one, share=one.share * share, step=i, repeated=known)
 
     def count(self, task: Task) -> int:
         """Return the calls of all steps."""
@@ -146,19 +159,53 @@ def _steps(rungs: Sequence[int], passages: int, *, overlapping: bool) -> tuple[_
         if end > seen:
             steps.append(_Step(first=first, passages=end - first))
             seen = end
-    return tuple(steps)
+    if not overlapping or len(steps) < 2:
+        return tuple(steps)
+    shown = [step.passages for step in steps]
+    return tuple(
+        replace(
+            step,
+            place=Step(before=tuple(shown[:i]), last=shown[-1], cached=_cached(shown, i)),
+        )
+        for i, step in enumerate(steps)
+    )
+
+
+def _cached(shown: Sequence[int], step: int) -> frozenset[int]:
+    """Return the passages of the steps whose prompts a provider is to cache, as of a step.
+
+    A write costs a quarter more than an input token, and a read a tenth of one, so that writing pays if the next call is
+    made for more than 28 % of the questions. After a first call it is for 8 %, after a second one for 90 %
+    (:mod:`evals.doubling`); and first prompts are shorter than what providers cache.
+    """
+    return frozenset(shown[1 : min(step + 1, len(shown) - 1)])
 
 
 class _Counting:
-    """A :class:`~posology.seams.Complete` that sums the usage of its calls."""
+    """A :class:`~posology.seams.Complete` that sums the usage of its calls.
 
-    def __init__(self, inner: Complete) -> None:
+    Args:
+        inner: sends calls.
+        rewritten: replies to rewriters of the steps before: a call of the same content is not paid for again.
+    """
+
+    def __init__(self, inner: Complete, rewritten: dict[str, Completion]) -> None:
         self._inner = inner
+        self._rewritten = rewritten
         #: ``None`` once a provider reported none
         self.usage: Usage | None = Usage()
 
     async def __call__(self, call: Call) -> Completion:
         """Send one call."""
+        if call.stage is not Stage.COMPRESS:
+            return await self._send(call)
+        key = call_key(call)
+        if (known := self._rewritten.get(key)) is not None:
+            return replace(known, usage=Usage())
+        completion = self._rewritten[key] = await self._send(call)
+        return completion
+
+    async def _send(self, call: Call) -> Completion:
         completion = await self._inner(call)
         known = self.usage is not None and completion.usage is not None
         self.usage = self.usage + completion.usage if known else None  # type: ignore[operator]

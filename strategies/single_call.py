@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from posology.llm.models.effort import effort_of, reasoning_tokens
 from posology.seams import Complete, Guess
@@ -23,6 +23,7 @@ from posology.types import (
 )
 from prompts.answer import AnswerReply, CitedReply, render_answer, reply_schema
 from prompts.lengths import reply_tokens
+from prompts.template import Rendered
 from strategies.citing import state
 from strategies.evidence import check, name_sources, remarks
 
@@ -60,17 +61,21 @@ def planned(call: Call, guess: Guess) -> PlannedCall:
     return PlannedCall(call=call, input=guess.input(call), output=guess.output(call))
 
 
-def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | None:
+def ask(
+    task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str, before: Sequence[int] = ()
+) -> Call | None:
     """Render the call for a cited answer or a refusal; ``None`` without excerpts.
 
     Args:
         task: the question.
         excerpts: excerpts to show, in this order.
         strategy: name of the strategy, for the account.
+        before: number of excerpts that each earlier step of a ladder showed.
     """
     if not excerpts:
         return None
-    rendered = render_answer(task.query, excerpts, task.quotes)
+    earlier = sorted({shown for shown in before if 0 < shown < len(excerpts)})
+    rendered = render_answer(task.query, excerpts, task.quotes, before=earlier)
     effort = effort_of(task.model, Stage.ANSWER, task.effort)
     return Call(
         stage=Stage.ANSWER,
@@ -79,7 +84,10 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
         excerpts=excerpts,
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=reply_schema(task.query, len(excerpts), task.quotes),
+        schema=reply_schema(
+            task.query, task.step.last if task.step else len(excerpts), task.quotes
+        ),
+        cached=_cached(task, rendered, earlier, before),
         quotes=task.quotes,
         strategy=strategy,
         effort=effort,
@@ -87,6 +95,23 @@ def ask(task: Task, excerpts: tuple[Excerpt, ...], *, strategy: str) -> Call | N
             Stage.ANSWER, task.max_tokens, reasoning=reasoning_tokens(task.model, effort)
         ),
     )
+
+
+def _cached(
+    task: Task, rendered: Rendered, earlier: Sequence[int], before: Sequence[int]
+) -> tuple[int, ...]:
+    """Return where the prompts end that a provider is to cache."""
+    if task.step is None:
+        return ()
+    ends = dict(zip(earlier, rendered.ends, strict=True))
+    found = {
+        ends[excerpts]
+        for passages, excerpts in zip(task.step.before, before, strict=True)
+        if passages in task.step.cached and excerpts in ends
+    }
+    if len(task.retrieval.passages) in task.step.cached:
+        found.add(len(rendered.messages[-1].content))
+    return tuple(sorted(found))
 
 
 def conclude(

@@ -91,6 +91,7 @@ class Accounting:
                 input_tokens=bound,
                 output_tokens=call.max_tokens,
                 tier=call.tier,
+                caches=bool(call.cached),
             ),
             prices=self._prices.version,
             tier=call.tier,

@@ -93,4 +93,10 @@ class SecondCalls:
         return low
 
     def _worst(self, call: Call, read: int, said: int) -> Decimal:
-        return self._prices.worst(call.model, input_tokens=read, output_tokens=said, tier=call.tier)
+        return self._prices.worst(
+            call.model,
+            input_tokens=read,
+            output_tokens=said,
+            tier=call.tier,
+            caches=bool(call.cached),
+        )

@@ -42,9 +42,22 @@ class Prices(Protocol):
         ...
 
     def worst(
-        self, model: str, *, input_tokens: int, output_tokens: int, tier: Tier = "standard"
+        self,
+        model: str,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        tier: Tier = "standard",
+        caches: bool = False,
     ) -> Decimal:
         """Return the maximum cost of a usage within these bounds, of a call that is sent in a tier, in dollars.
+
+        Args:
+            model: ``provider:name``.
+            input_tokens: bound of the input.
+            output_tokens: bound of the output.
+            tier: service tier.
+            caches: whether the call asks the provider to cache a prefix.
 
         Raises:
             UnpricedModel: no price is known for the model in the tier.

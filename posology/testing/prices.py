@@ -37,13 +37,20 @@ class FlatPrices:
         return self.token * _FACTORS[tier] * (usage.total_input + usage.total_output)
 
     def worst(
-        self, model: str, *, input_tokens: int, output_tokens: int, tier: Tier = "standard"
+        self,
+        model: str,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        tier: Tier = "standard",
+        caches: bool = False,
     ) -> Decimal:
         """Tokens times the price; a flex call may be served as a standard one.
 
         Raises:
             UnpricedModel: there is no price.
         """
+        del caches
         if self.token is None:
             raise UnpricedModel(model=model, tier=tier)
         factor = _FACTORS["batch" if tier == "batch" else "standard"]

@@ -19,6 +19,7 @@ from posology.types.answers import (
     Resolution,
     Rung,
     Side,
+    Step,
     Task,
 )
 from posology.types.calls import (
@@ -141,6 +142,7 @@ __all__ = [
     "Side",
     "Situation",
     "Stage",
+    "Step",
     "Taken",
     "Task",
     "Tier",

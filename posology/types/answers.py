@@ -158,6 +158,18 @@ class Refusal:
     compression: Compression | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """The place of a task in a ladder whose every prompt begins as the one before it."""
+
+    #: passages that each of the steps before showed
+    before: tuple[int, ...]
+    #: passages that the last step shows: the form of a reply is that of all, since caches hold it with the prompt
+    last: int
+    #: passages of the steps whose prompts a provider is to cache: of ``before``, and of this step
+    cached: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Task:
     """The task of a strategy."""
@@ -174,3 +186,5 @@ class Task:
     tier: Tier = "standard"
     #: how replies name their evidence
     quotes: QuoteForm = "sentences"
+    #: place in a ladder; ``None``: no call comes before or after this one
+    step: Step | None = None

@@ -98,6 +98,9 @@ class Call:
     temperature: float | None = None
     #: level of reasoning to ask for; ``None``: none is sent, and the model's own default holds
     effort: Effort | None = None
+    #: Where prefixes of the first user message end that the provider is to cache, in characters, ascending. A later call
+    #: of the same messages up to there reads them at the price of a cache. It is no part of the call's content
+    cached: tuple[int, ...] = ()
     #: name of the strategy that makes the call; empty: none
     strategy: str = ""
     #: how the reply names its evidence
@@ -121,6 +124,8 @@ class PlannedCall:
     share: float = 1.0
     #: step of a ladder that makes it, from 0; a later step is taken only after a refusal
     step: int = 0
+    #: expected input tokens that an earlier call of the ladder sent, too: what a provider's cache can hold of them
+    repeated: float = 0.0
     #: what the call may turn out to be, the most expensive of which bounds it; empty: exactly ``call``
     worst_cases: tuple[Call, ...] = ()
 

@@ -25,8 +25,9 @@ NAME = "briefcontext"
 BYTES_A_TOKEN = 7
 #: tokens around a finding: its fences
 _FENCES = 48
-#: tokens of a partition's findings beyond those of its passages: one finding that quotes a passage whole always fits
-_MORE = 160
+#: Tokens of a partition's findings for each passage, beyond those of the passage: a finding that quotes it whole always
+#: fits, and so does a short one with a statement.
+_MORE = 112
 #: statement of a finding that is too long with its own
 _AS_QUOTED = "as quoted"
 
@@ -105,7 +106,7 @@ def most_tokens(part: Partition) -> int:
     Tokens are those of :func:`~posology.text.bounds.words_bound`.
     """
     texts = ("\n".join((*heading(e.passage), e.passage.text)) for e in part.excerpts)
-    return _MORE + sum(map(words_bound, texts))
+    return sum(_MORE + words_bound(text) for text in texts)
 
 
 def nothing_read(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Literal
 
 import pytest
@@ -185,3 +186,52 @@ async def test_a_call_of_a_batch_names_no_tier(model: str) -> None:
 
 async def test_servers_with_models_of_their_own_are_sent_no_tier() -> None:
     assert "service_tier" not in await sent(call_to("openai:qwen3-8b", Stage.ANSWER))
+
+
+TEXT = "Does aspirin prevent stroke?"
+BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+CONTROL = {"cache_control": {"type": "ephemeral"}}
+
+
+def parts(mark: Body, *ends: int) -> list[Body]:
+    """The user's message in parts, each but the last with a mark at its end."""
+    places = (0, *ends)
+    marked = [{"type": "text", "text": TEXT[a:b], **mark} for a, b in pairwise(places)]
+    rest = TEXT[places[-1] :]
+    return [*marked, {"type": "text", "text": rest}] if rest else marked
+
+
+@pytest.mark.parametrize("ends", [(4,), (4, 12), (4, len(TEXT))])
+@pytest.mark.parametrize(
+    ("model", "mark"),
+    [
+        ("openai:gpt-6-luna", BREAK),
+        ("openai:gpt-5.6-luna", BREAK),
+        ("anthropic:claude-haiku-5-5", CONTROL),
+        ("anthropic:claude-sonnet-4-6", CONTROL),
+        # caches are free, or nothing is known
+        ("openai:gpt-4o-mini", None),
+        ("openai:gpt-5-mini", None),
+        ("openai:gpt-7", None),
+        ("anthropic:claude-novella-7", None),
+    ],
+)
+async def test_prefixes_are_marked_where_a_model_bills_their_writing(
+    model: str, mark: Body | None, ends: tuple[int, ...]
+) -> None:
+    body = await sent(call_to(model, Stage.ANSWER, cached=ends))
+    plain = await sent(call_to(model, Stage.ANSWER))
+    if mark is not None:
+        plain["messages"][-1] = {"role": "user", "content": parts(mark, *ends)}
+    assert body == plain
+    if model.startswith("openai:"):
+        TypeAdapter(CompletionCreateParamsNonStreaming).validate_python(body)
+    else:
+        TypeAdapter(MessageCreateParamsNonStreaming).validate_python(
+            {k: v for k, v in body.items() if k not in OLD_FIELDS}
+        )
+    assert "".join(_texts(body["messages"][-1]["content"])) == TEXT
+
+
+def _texts(content: str | list[Body]) -> list[str]:
+    return [content] if isinstance(content, str) else [one["text"] for one in content]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from orchestrator.compressors import Compressors, make_compressors
+from orchestrator.question.estimates.caching import expected_usage
 from orchestrator.question.estimates.savings import Machine, Weighing
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.question.estimates.typical import LOW, Guessing, Typical
@@ -206,12 +207,13 @@ class Estimator:
         worst, bound = self._worst(planned)
         read = min(round(planned.input), bound)
         output = self._output(planned)
-        expected = self._cost(call, read, output)
+        expected = self._cost(call, expected_usage(planned, read=read, output=output))
         if planned.share < 1:
             share = Decimal(str(planned.share))
             return Dollars(expected=expected * share, worst=worst)
         least = min(round(self._guess.counting.low(call)), read)
-        low = self._cost(call, least, min(LOW.get(call.stage, 1), output))
+        refused = Usage(input=least, output=min(LOW.get(call.stage, 1), output))
+        low = self._cost(call, refused)
         # where a price falls with the length of the input, more tokens may cost less
         return Dollars(low=min(low, expected), expected=expected, worst=worst)
 
@@ -234,11 +236,15 @@ class Estimator:
 
     def _reserved(self, call: Call, bound: int) -> Decimal:
         return self._prices.worst(
-            call.model, input_tokens=bound, output_tokens=call.max_tokens, tier=call.tier
+            call.model,
+            input_tokens=bound,
+            output_tokens=call.max_tokens,
+            tier=call.tier,
+            caches=bool(call.cached),
         )
 
-    def _cost(self, call: Call, read: int, output: int) -> Decimal:
-        cost = self._prices.cost(call.model, Usage(input=read, output=output), call.tier)
+    def _cost(self, call: Call, usage: Usage) -> Decimal:
+        cost = self._prices.cost(call.model, usage, call.tier)
         if cost is None:
             raise UnpricedModel(model=call.model, tier=call.tier)
         return cost

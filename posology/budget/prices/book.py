@@ -12,7 +12,7 @@ from types import MappingProxyType
 from posology.budget.prices import file as price_file
 from posology.budget.prices import table
 from posology.budget.prices.file import PriceFile
-from posology.budget.prices.rates import Rates
+from posology.budget.prices.rates import Rates, Writes
 from posology.budget.prices.table import Listed
 from posology.errors import BadPrices, UnpricedModel
 from posology.llm.models.families import capabilities
@@ -99,14 +99,20 @@ class PriceBook:
         return None if rates is None else rates.cost(usage)
 
     def worst(
-        self, model: str, *, input_tokens: int, output_tokens: int, tier: Tier = "standard"
+        self,
+        model: str,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        tier: Tier = "standard",
+        caches: bool = False,
     ) -> Decimal:
         """Return the maximum cost of one call: an upper bound of :meth:`cost` for all usages within the bounds.
 
         It holds whichever buckets the tokens fall into, whichever step of a price their number chooses, and for prices
         that start, or hours that begin, while the call is under way (:data:`~posology.budget.prices.table.HORIZON`).
-        Writing to a prompt cache counts only for models of unknown caching: no request asks the others to
-        (:attr:`~posology.llm.models.families.Capabilities.cache`). A call that is sent in the tier ``flex`` may be
+        Writing to a prompt cache counts if the call asks for it (``caches``), at the price of the shortest lifetime, and
+        for models of unknown caching (:attr:`~posology.llm.models.families.Capabilities.cache`). A call that is sent in the tier ``flex`` may be
         billed at the standard price, so that is counted; one in ``batch`` is billed as such in any case.
 
         Raises:
@@ -118,7 +124,7 @@ class PriceBook:
         billed = self._billed(model)
         if self._is_free(billed):
             return Decimal(0)
-        most, writes = Decimal(0), capabilities(model).cache == "unknown"
+        most, writes = Decimal(0), _writes(model, caches=caches)
         for served in _SERVED[tier]:
             for rates in self._possible(billed, served):
                 cost = (
@@ -198,6 +204,13 @@ def _table_id(provider: str) -> str:
 def _share(billed: str, tier: Served) -> Decimal | None:
     """Return the published share of the standard price that a tier costs, for models whose tier the table lacks."""
     return capabilities(billed).batch_share if tier == "batch" else None
+
+
+def _writes(model: str, *, caches: bool) -> Writes:
+    caching = capabilities(model).cache
+    if caching == "unknown":
+        return "any"
+    return "short" if caches and caching != "free" else "none"
 
 
 def listed_models() -> tuple[str, ...]:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from types import MappingProxyType
+from typing import Literal
 
 from posology.types import Usage
 
 MILLION = Decimal(10**6)
+#: prompt caches that a call may write to; ``short``: those of a provider's shortest lifetime
+Writes = Literal["none", "short", "any"]
+#: number of lifetimes, shortest first
+_WRITES: Mapping[Writes, int] = MappingProxyType({"none": 0, "short": 1, "any": 2})
 #: precision that holds any price times any count of tokens exactly
 _EXACT = Context(prec=60)
 
@@ -28,13 +34,13 @@ class Step:
     #: ``None``: unknown
     reasoning: Decimal | None
 
-    def dearest_input(self, *, writes: bool) -> Decimal:
+    def dearest_input(self, *, writes: Writes) -> Decimal:
         """Return the maximum price of an input token, read from a cache or not.
 
         Args:
-            writes: whether it may be written to a cache, too.
+            writes: to which caches it may be written, too.
         """
-        written = (self.cache_write_5m, self.cache_write_1h) if writes else ()
+        written = (self.cache_write_5m, self.cache_write_1h)[: _WRITES[writes]]
         return max(self.input, self.cache_read, *written)
 
     @property
@@ -76,7 +82,7 @@ class Rates:
         return _EXACT.add(self.request, _EXACT.divide(total, MILLION))
 
     def worst(
-        self, input_tokens: int, output_tokens: int, *, writes: bool = True
+        self, input_tokens: int, output_tokens: int, *, writes: Writes = "any"
     ) -> Decimal | None:
         """Return the maximum cost of a usage within the two bounds; ``None``: unknown.
 
@@ -87,7 +93,7 @@ class Rates:
         Args:
             input_tokens: bound of the input.
             output_tokens: bound of the output.
-            writes: whether input may be written to a prompt cache.
+            writes: to which prompt caches input may be written.
         """
         most = Decimal(0)
         for step, following in zip(self.steps, (*self.steps[1:], None), strict=True):

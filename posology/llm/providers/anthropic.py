@@ -14,7 +14,7 @@ from posology.errors import AuthenticationFailed, ProviderUnreachable
 from posology.llm.models.families import capabilities
 from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, served_tier
+from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, mark_prefixes, served_tier
 from posology.types import Call, Completion, Finish, Role, Served, Tier, Usage
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ class AnthropicAdapter(SdkAdapter):
         if system:
             body["system"] = "\n\n".join(system)
         family = capabilities(call.model)
+        if family.cache == "asked":
+            mark_prefixes(body["messages"], call, {"cache_control": {"type": "ephemeral"}})
         if call.temperature is not None:
             body["temperature"] = call.temperature
         elif family.takes_temperature(call.effort):

@@ -21,7 +21,7 @@ from posology.llm.providers.fields import count, section
 from posology.llm.providers.translation import Vendor
 from posology.llm.providers.vectors import BadVectors, pack, read_vectors
 from posology.llm.providers.vectors import usage_of as embedding_usage
-from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, served_tier
+from posology.llm.providers.wire import MAX_SCHEMAS, Reply, SdkAdapter, mark_prefixes, served_tier
 from posology.llm.schema import response_schema
 from posology.types import Call, Completion, Finish, Served, Stage, Tier, Usage
 
@@ -150,8 +150,9 @@ class OpenAIAdapter(SdkAdapter):
         if call.effort is not None:
             body["reasoning_effort"] = call.effort
         if family.cache == "declined":
-            # explicit breakpoints only, of which there are none: no write is billed for a prompt that is sent once
+            # explicit breakpoints only: no write is billed for a prompt that is sent once
             body["prompt_cache_options"] = {"mode": "explicit"}
+            mark_prefixes(body["messages"], call, {"prompt_cache_breakpoint": {"mode": "explicit"}})
         if call.schema is not None and self._native_schema:
             body["response_format"] = _response_format(call.schema)
         if call.tier == "flex":

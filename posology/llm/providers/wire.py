@@ -8,6 +8,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -361,6 +362,25 @@ def served_tier(tier: Tier, named: object, names: Mapping[str, Served]) -> Serve
     if named is None:
         return "standard"
     return names.get(named, "unknown") if isinstance(named, str) else "unknown"
+
+
+def mark_prefixes(messages: list[dict[str, Any]], call: Call, mark: Mapping[str, Any]) -> None:
+    """Divide the first user message of a body where prefixes that are to be cached end, and mark the ends.
+
+    Args:
+        messages: of the body.
+        call: says where, see :attr:`~posology.types.Call.cached`.
+        mark: fields of a content part that ends a prefix.
+    """
+    if not call.cached:
+        return
+    message = next(one for one in messages if one["role"] == "user")
+    text = message["content"]
+    ends = (0, *call.cached)
+    parts = [{"type": "text", "text": text[a:b], **mark} for a, b in pairwise(ends)]
+    if rest := text[ends[-1] :]:
+        parts.append({"type": "text", "text": rest})
+    message["content"] = parts
 
 
 def checked_key(key: str | None, *, variable: str, provider: str) -> str:

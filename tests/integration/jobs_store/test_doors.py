@@ -28,12 +28,22 @@ class Priced(FlatPrices):
     """The offline reader is free, and all else is not."""
 
     def worst(
-        self, model: str, *, input_tokens: int, output_tokens: int, tier: Tier = "standard"
+        self,
+        model: str,
+        *,
+        input_tokens: int,
+        output_tokens: int,
+        tier: Tier = "standard",
+        caches: bool = False,
     ) -> Decimal:
         if model.startswith("offline:"):
             return Decimal(0)
         return super().worst(
-            model, input_tokens=input_tokens, output_tokens=output_tokens, tier=tier
+            model,
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            tier=tier,
+            caches=caches,
         )
 
 

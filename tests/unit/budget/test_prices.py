@@ -281,15 +281,29 @@ def test_a_tier_without_a_price_is_refused_by_name() -> None:
 
 
 def test_flex_is_reserved_at_the_standard_price_and_batch_at_its_own() -> None:
-    model, size = "openai:gpt-6-luna", {"input_tokens": 1_000, "output_tokens": 100}
+    model = "openai:gpt-6-luna"
     standard, flex, batch = (
-        BOOK.worst(model, **size, tier=tier) for tier in ("standard", "flex", "batch")
+        BOOK.worst(model, input_tokens=1_000, output_tokens=100, tier=tier)
+        for tier in ("standard", "flex", "batch")
     )
     assert flex == standard
     assert batch == standard / 2
     usage = Usage(input=1_000, output=100)
     assert BOOK.cost(model, usage, "flex") == standard / 2
     assert BOOK.cost(model, usage, "priority") == 2 * standard
+
+
+def test_what_a_call_writes_to_a_cache_is_reserved_at_the_shortest_lifetime() -> None:
+    for model in ("openai:gpt-6-luna", "anthropic:claude-haiku-4-5"):
+        plain, cached = (
+            BOOK.worst(model, input_tokens=MILLION, output_tokens=0, caches=caches)
+            for caches in (False, True)
+        )
+        assert cached == plain * Decimal("1.25") == BOOK.cost(model, Usage(cache_write_5m=MILLION))
+    free = "openai:gpt-4o-mini"
+    assert BOOK.worst(free, input_tokens=9, output_tokens=0, caches=True) == BOOK.worst(
+        free, input_tokens=9, output_tokens=0
+    )
 
 
 def test_embeddings_have_the_published_batch_price() -> None:

@@ -185,9 +185,10 @@ async def test_the_price_of_a_ladder_to_begin_is_of_all_calls_of_its_first_rung(
     one = estimator(Short())
     ladder = Dose(strategy="compressed", rungs=(2, 4))
     first = Dose(strategy="compressed", passages=2)
-    assert one.quote(task(found), ladder) == one.quote(task(found), first)
-    begun = (await one(task(found), first)).dollars.worst
-    assert one.quote(task(found), ladder) * REPAIRED == begun
+    alone = one.quote(task(found), first)
+    # the form of its replies names the passages of all rungs
+    assert alone < one.quote(task(found), ladder) < alone * Decimal("1.02")
+    assert alone * REPAIRED == (await one(task(found), first)).dollars.worst
 
 
 WEIGHED = [Passage(id=f"t:{i}", text="Aspirin lowered the risk. " * 20) for i in range(4)]
