@@ -1,4 +1,4 @@
-"""What a response's headers say of limits: the wait that they ask for, and what is still allowed."""
+"""Limits in a response's headers: the wait that they ask for, and the remaining allowance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 
 
 def allowance(headers: Mapping[str, str]) -> Allowance | None:
-    """Return what the provider's limits still allow; ``None``: it states no limits."""
+    """Return the remaining allowance; ``None``: the provider states no limits."""
     requests, tokens = _remaining(headers, _REQUESTS), _remaining(headers, _TOKENS)
     return None if requests is tokens is None else Allowance(requests=requests, tokens=tokens)
 

@@ -31,7 +31,7 @@ LONGEST_HOLD = 20.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Allowance:
-    """What a provider's limits still allow, as its reply says."""
+    """Remaining allowance of a provider's limits, as its reply says."""
 
     #: ``None``: not stated
     requests: int | None = None
