@@ -189,6 +189,8 @@ def show_attempts(console: Console, spent: Spending) -> None:
         line = f"  call {a.call} attempt {a.attempt}: {ended}, {a.latency:.2f} s, {used}"
         if (a.tier, a.served or a.tier) != ("standard", "standard"):
             line += f", {a.served or a.tier}"
+        if a.effort is not None:
+            line += f", effort {a.effort}"
         console.print(Text(line, style="dim"))
 
 

@@ -95,6 +95,7 @@ class Accounting:
             ),
             prices=self._prices.version,
             tier=call.tier,
+            effort=call.effort,
         )
         # shielded, so that the entry is either made or refused; it takes no longer than the store's timeout
         with anyio.CancelScope(shield=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from posology.published.base import Details, Dollars, Published
-from posology.types import Outcome, Served, Stage, Tier
+from posology.types import Effort, Outcome, Served, Stage, Tier
 
 
 class UsageOutput(Published):
@@ -85,6 +85,8 @@ class AttemptOutput(Published):
     """Version of the prices."""
     tier: Tier = "standard"
     """Service tier that it was sent in."""
+    effort: Effort | None = None
+    """Level of reasoning effort that it asked for; null: none."""
     served: Served | None = None
     """Service tier that it is billed at, as the reply names it; null: no reply named one."""
 

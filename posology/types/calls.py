@@ -233,6 +233,8 @@ class AttemptPlan:
     prices: str = ""
     #: service tier that it is sent in
     tier: Tier = "standard"
+    #: level of effort that it asks for; ``None``: none
+    effort: Effort | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -95,6 +95,8 @@ def test_a_cap_holds_and_what_was_charged_is_known(index: Path, provider: StubPr
         found = qa.ask(QUESTION, max_cost_usd=0.05)
         assert found.model == MODEL
         assert found.spending.charged_usd == qa.charged_usd > 0
+        assert {one.effort for one in found.spending.attempts} <= {"low", "none"}
+        assert found.spending.attempts[-1].effort == "low"
         sent = len(provider.requests)
         assert sent
         with pytest.raises(BudgetError):
