@@ -33,6 +33,7 @@ from tests.integration.jobs_store.collector_process import FolderBatches
 from tests.integration.jobs_store.helpers import MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, model, reply, runner
 from tests.support.provider_batches import ScriptedBatches, unconfirmed
+from tests.support.replies import in_form
 from workers.engine.lane.collector import Collector, LaneOptions
 from workers.engine.lane.records import BATCHES, LaneStore
 from workers.engine.units import Unit
@@ -169,7 +170,8 @@ async def test_the_answer_is_that_of_the_standard_lane(lane: LaneBench) -> None:
 async def test_a_ladder_takes_one_batch_a_step(bench: Bench) -> None:
     def answer(call: Call) -> ScriptedReply:
         if len(call.excerpts) < 4:
-            return AnswerReply(answerable=False, answer="", choice=None, quotes=[])
+            refused = AnswerReply(answerable=False, answer="", choice=None, quotes=[])
+            return in_form(call, refused)
         return reply(call)
 
     lane = lane_bench(bench, answer)
