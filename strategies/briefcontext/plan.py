@@ -12,8 +12,8 @@ from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
 from prompts.reduce import Sourced, reduce_schema, render_reduce
 from strategies.briefcontext.findings import most_tokens
 
-#: A word of one token, and of as many bytes as findings may have for one (:data:`~strategies.briefcontext.findings.BYTES_A_TOKEN`): text of it is at
-#: least as long as findings by every bound.
+#: A word of one token, and of as many bytes as findings may have for one token: text of it is at least as long as findings
+#: by every bound.
 _WORD = " before"
 
 
