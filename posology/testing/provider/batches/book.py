@@ -38,7 +38,8 @@ class BatchFaults:
     creates_lost: float = 0.0
     #: reads of each batch's results that fail, by turns with a 500 and within the file, before one succeeds
     reads_failed: int = 0
-    #: share of batches whose results are lost for good
+    #: share of batches whose results are lost for good, of those whose creation was confirmed: without results,
+    #: nothing tells whose an Anthropic batch is
     results_lost: float = 0.0
     seed: int = 0
 
@@ -89,6 +90,8 @@ class StubBatch:
     results: list[Result] = field(default_factory=list)
     #: usage of the rows that were answered, by custom id
     billed: dict[str, dict[str, int] | None] = field(default_factory=dict)
+    #: whether the reply to its creation was sent
+    confirmed: bool = True
     deleted: bool = False
 
     def count(self, fate: str) -> int:
@@ -156,14 +159,17 @@ class BatchBook:
         self._save(batch)
         return batch
 
-    def reply_is_lost(self) -> bool:
-        """Whether the reply to this request to create a batch is lost."""
+    def confirm(self, batch: StubBatch) -> bool:
+        """Whether the reply to the request to create a batch is sent."""
         self._creates += 1
-        return self.faults.draw("create", self._creates) < self.faults.creates_lost
+        batch.confirmed = self.faults.draw("create", self._creates) >= self.faults.creates_lost
+        self._save(batch)
+        return batch.confirmed
 
     def results_are_lost(self, batch: StubBatch) -> bool:
         """Whether the results of a batch are lost for good."""
-        return self.faults.draw("results", batch.id) < self.faults.results_lost
+        lost = self.faults.draw("results", batch.id) < self.faults.results_lost
+        return lost and batch.confirmed
 
     def poll(self, batch: StubBatch) -> None:
         """Count a request for a batch's status, and end the batch if it is time."""

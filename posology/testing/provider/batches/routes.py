@@ -142,7 +142,7 @@ class BatchRoutes:
             metadata=asked.get("metadata"),
             refused=refused,
         )
-        return self._created(_openai_batch(batch))
+        return self._created(batch)
 
     def _create_anthropic(self, *, body: bytes, **_: Any) -> Response:
         rows = {}
@@ -154,12 +154,12 @@ class BatchRoutes:
                 return _error("anthropic", 400, "params: a field is missing")
             rows[custom_id] = request["params"]
         batch = self.book.create("anthropic", path="/v1/messages", rows=rows)
-        return self._created(_anthropic_batch(batch))
+        return self._created(batch)
 
-    def _created(self, body: dict[str, Any]) -> Response:
-        if self.book.reply_is_lost():
+    def _created(self, batch: StubBatch) -> Response:
+        if not self.book.confirm(batch):
             return Response(played="create cut", code=None, finished=True)
-        return _json(body)
+        return _json(_OBJECTS[batch.provider](batch))
 
     def _list_openai(self, *, query: Mapping[str, str], **_: Any) -> Response:
         made = [_openai_batch(one) for one in self._latest("openai")]
