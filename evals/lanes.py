@@ -92,7 +92,7 @@ class Seen:
     redis_restarts: int = 0
     provider_restarts: int = 0
     seconds: float = 0.0
-    #: requests to change a counter that were replayed, and entries of the ledger
+    #: changes of counters that were replayed, and entries of the ledger
     steps: int = 0
     entries: int = 0
     #: most that was spent and reserved at once, dollars

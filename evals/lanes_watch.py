@@ -43,8 +43,6 @@ class Watch:
         self.steps = 0
         #: most that was spent and reserved at once, nano-dollars
         self.peak = 0
-        #: times that it began to listen
-        self.connections = 0
         self.wrong: list[str] = []
 
     def __enter__(self) -> Self:
@@ -90,7 +88,6 @@ class Watch:
             for heard in monitor.listen():
                 command = heard["command"]
                 if start in command:
-                    self.connections += 1
                     self._counters, known = Counter(counters), True
                     self._check()
                     self._listens.set()
