@@ -11,7 +11,7 @@ from posology.llm.calls import Caller
 from posology.llm.memo import Memo, call_key
 from posology.llm.stack import build
 from posology.testing import FlatPrices, ScriptedModel, by_bytes
-from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Role
+from posology.types import Attempt, Call, Completion, Finish, Message, Opening, Role, Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,13 @@ async def test_the_same_call_is_sent_once(make_call: MakeCall) -> None:
 
 
 async def test_a_reply_that_needed_a_repair_is_replayed_with_it(make_call: MakeCall) -> None:
-    journal, model = Remembering(), ScriptedModel(["no JSON", '{"yes": true}'])
+    said = Completion(
+        text="no JSON",
+        usage=Usage(input=20, output=3),
+        finish=Finish.STOP,
+        served_model="m",
+    )
+    journal, model = Remembering(), ScriptedModel([said, '{"yes": true}'])
     complete = build(
         model,
         journal=journal,
