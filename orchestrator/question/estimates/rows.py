@@ -206,8 +206,8 @@ class Estimates:
             estimates = [estimator.vectors(one, before) for one in estimates]
         lanes = {request.tier: decided}
         for lane in lanes_of(request.model):
-            # the same calls at another price; an unpriced lane is left out
-            if lane not in (*lanes, "flex-then-standard"):
+            # the same calls at another price; an unpriced lane is left out, and those that may end in the standard one
+            if lane not in lanes and lane == tier_of(lane):
                 with suppress(UnpricedModel):
                     sent = replace(task, tier=tier_of(lane))
                     other = await estimator(sent, prepared.decision.dose, partition_size=size)

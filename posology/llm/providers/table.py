@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from posology.llm.providers.places import Allowance
 from posology.seams import Send
 
 if TYPE_CHECKING:
     from posology.llm.providers.anthropic import AnthropicAdapter
     from posology.llm.providers.openai import OpenAIAdapter
+    from posology.llm.providers.places import Allowance
     from posology.seams.batches import BatchEndpoint
     from posology.types import Call
 
