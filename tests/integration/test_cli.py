@@ -78,18 +78,40 @@ def published(result: Result, name: str) -> dict[str, Any]:
     return out
 
 
-def reply(answer: str = "It did.", quote: str = SENTENCE, *, answerable: bool = True) -> str:
-    quotes = [{"passage": "P1", "quote": quote}] if answerable else []
-    return json.dumps(
-        {"answerable": answerable, "answer": answer, "choice": None, "quotes": quotes}
-    )
+def reply(
+    answer: str = "Aspirin lowered the risk of stroke.",
+    sentence: str = SENTENCE,
+    *,
+    answerable: bool = True,
+) -> Callable[[Any], str]:
+    """States something, and names the number that a sentence has where it is shown."""
+
+    def write(asked: Any) -> str:
+        names = [number_of(sentence, asked)] if answerable else []
+        statements = [{"text": answer, "sentences": names}]
+        return json.dumps({"answerable": answerable, "choice": None, "statements": statements})
+
+    return write
+
+
+def number_of(sentence: str, asked: Any) -> str:
+    """The number of a sentence in a request; of one that is not shown, a number that no sentence has."""
+    texts = [m["content"] for m in asked["messages"] if isinstance(m["content"], str)]
+    found = re.search(rf"\[(\d+\.\d+)\] {re.escape(sentence)}", "\n".join(texts))
+    return found[1] if found else "99.1"
+
+
+def copied(answer: str = "It did.", quote: str = SENTENCE) -> str:
+    """Copies a quote, with the label of whichever passage comes first: the quote is found where it is."""
+    quotes = [{"passage": "P1", "quote": quote}]
+    return json.dumps({"answerable": True, "answer": answer, "choice": None, "quotes": quotes})
 
 
 def refuse(asked: Any) -> str:
     """Finds nothing, whatever is asked for."""
     if '"findings"' in json.dumps(asked):
         return json.dumps({"found": False, "findings": []})
-    return reply("Not in there.", answerable=False)
+    return reply("Not in there.", answerable=False)(asked)
 
 
 def openai(stub: StubProvider) -> dict[str, str]:
@@ -183,7 +205,6 @@ def test_ask_gives_a_verified_quote_with_its_tokens_and_cost(
     cli: Cli, stub: Script, provider: Callable[[StubProvider], dict[str, str]]
 ) -> None:
     model = {"openai": "openai:gpt-4o-mini", "anthropic": "anthropic:claude-sonnet-5"}
-    # the label is of whichever passage came first: the quote is found where it is
     served = stub(Reply(text=reply()))
     result = cli(
         "ask", "Did aspirin lower the risk?", "--json",
@@ -214,17 +235,32 @@ def test_ask_marks_the_quote_for_a_person(cli: Cli, stub: Script) -> None:
         assert shown in flat
 
 
-def test_an_invented_quote_leaves_the_answer_unsupported(cli: Cli, stub: Script) -> None:
-    served = stub(Reply(text=reply(quote="Aspirin doubled the risk of stroke.")))
-    result = cli(
-        "ask",
-        "Did aspirin lower the risk?",
-        "--json",
-        "--model",
-        "openai:gpt-4o-mini",
-        **openai(served),
-    )
-    out = published(result, "ask")
+def test_a_copied_quote_is_found_where_it_is_if_copies_are_asked_for(
+    cli: Cli, stub: Script
+) -> None:
+    served = stub(Reply(text=copied()))
+    asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:gpt-4o-mini")
+    result = cli(*asked, POSOLOGY_QUOTES="copied", **openai(served))
+    assert result.exit_code == 0, result.stderr
+    (evidence,) = published(result, "ask")["evidence"]
+    assert (evidence["quote"], evidence["passage"]["id"]) == (SENTENCE, "t:1")
+
+
+@pytest.mark.parametrize(
+    ("quotes", "text"),
+    [
+        ("copied", copied(quote="Aspirin doubled the risk of stroke.")),
+        ("sentences", reply(sentence="Aspirin doubled the risk of stroke.")),
+        # a sentence that is shown, and says something else
+        ("sentences", reply(sentence="The dose was 75 mg.")),
+    ],
+)
+def test_an_invented_quote_leaves_the_answer_unsupported(
+    cli: Cli, stub: Script, quotes: str, text: str | Callable[[Any], str]
+) -> None:
+    served = stub(Reply(text=text))
+    asked = ("ask", "Did aspirin lower the risk?", "--json", "--model", "openai:gpt-4o-mini")
+    out = published(cli(*asked, POSOLOGY_QUOTES=quotes, **openai(served)), "ask")
     assert (out["status"], out["dropped_quotes"], out["evidence"]) == ("unsupported", 1, [])
 
 
@@ -371,12 +407,6 @@ def test_a_traceback_comes_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("POSOLOGY_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         guard(lambda: 1 / 0)
-
-
-def quote_the_first_passage(request: Any) -> str:
-    """What a model does that believes whatever comes first."""
-    shown = request["messages"][-1]["content"].split("text: ", 1)[1]
-    return reply("So it is.", shown.split(". ", 1)[0])
 
 
 def test_the_demo_answers_a_dozen_and_says_what_was_expected(
