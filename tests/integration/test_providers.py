@@ -44,6 +44,8 @@ pytestmark = pytest.mark.anyio
 
 KEY = "sk-secret-0123456789"
 USAGE = Usage(input=800, cache_read=200, output=60, reasoning=40)
+#: at least as many bytes as USAGE has input tokens: a usage above its bound leaves no money for a repair
+PASSAGES = "Aspirin lowered the risk of stroke in adults.\n" * 22
 QUICK = RetryPolicy(attempts=3, base=0.01, cap=0.02, deadline=10.0)
 MODELS = {"openai": "openai:gpt-4o-mini", "anthropic": "anthropic:claude-haiku-4-5"}
 Adapter = OpenAIAdapter | AnthropicAdapter
@@ -76,7 +78,7 @@ def call_to(model: str) -> Call:
         excerpts=(),
         messages=(
             Message(role=Role.SYSTEM, content="Answer from the passages."),
-            Message(role=Role.USER, content="Does aspirin prevent stroke?"),
+            Message(role=Role.USER, content=f"{PASSAGES}Does aspirin prevent stroke?"),
         ),
         prompt=PromptId(name="answer", digest="0" * 16),
         max_tokens=321,
@@ -165,7 +167,7 @@ async def test_what_is_sent(rig: MakeRig, provider: str) -> None:
     await made.complete(made.call)
     first, second = made.stub.requests
     assert first.headers["authorization"] == f"Bearer {KEY}"
-    user = {"role": "user", "content": "Does aspirin prevent stroke?"}
+    user = {"role": "user", "content": f"{PASSAGES}Does aspirin prevent stroke?"}
     if provider == "openai":
         assert first.path == "/v1/chat/completions"
         system = {"role": "system", "content": "Answer from the passages."}
