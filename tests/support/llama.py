@@ -89,6 +89,9 @@ def write_model(path: Path, *, seed: int, any_bytes: bool = False) -> None:
     heads = matrix(len(tokens), WIDTH)
     # the end of a string is likely enough for replies to end within their bounds
     heads[tokens.index('"')] *= 3
+    if any_bytes:
+        # bytes that no ASCII text has are likely enough too, whatever the prompts that the vocabulary is made of
+        heads[[i for i, t in enumerate(tokens) if len(t) == 1 and "\xa1" <= t <= "\xff"]] *= 2
     out.add_tensor("output.weight", heads)
     out.write_header_to_file()
     out.write_kv_data_to_file()
