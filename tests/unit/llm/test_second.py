@@ -11,12 +11,28 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from posology import errors
+from posology.budget.bounds.calls import CallBound
+from posology.budget.prices.book import packaged
 from posology.llm.second import REASONED, REPAIRED, SecondCalls, allowance
-from posology.llm.structured import Structured
+from posology.llm.structured import Structured, repair_messages
 from posology.query import make_query
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices
-from posology.types import Call, Completion, Finish, Message, PromptId, Role, Stage, Usage
+from posology.types import (
+    Call,
+    Completion,
+    Finish,
+    Message,
+    Passage,
+    PromptId,
+    QuoteForm,
+    Role,
+    Stage,
+    Usage,
+)
+from prompts.lengths import REPLY_TOKENS
+from strategies.direct import Direct
+from tests.support.tasks import task_of
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +108,21 @@ async def test_a_repair_that_is_not_paid_for_is_not_made() -> None:
         await Structured(model, SecondCalls(prices=PRICES, bound=length))(make())
     assert len(model.calls) == 1
     assert caught.value.usage == Usage(input=100, output=90)
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-4o-mini", "anthropic:claude-haiku-4-5"])
+@pytest.mark.parametrize("quotes", ["sentences", "copied"])
+def test_an_ordinary_repair_is_paid_for_even_if_all_of_the_input_bound_is_read(
+    model: str, quotes: QuoteForm
+) -> None:
+    text = "Aspirin 75 mg daily lowered the risk of stroke in 1,204 adults (HR 0.78). " * 18
+    passages = [Passage(id=f"t:{i}", text=text) for i in range(8)]
+    task = task_of(make_query("Does aspirin prevent stroke?"), passages, model=model, quotes=quotes)
+    call = Direct().call(replace(task, max_tokens=REPLY_TOKENS[Stage.ANSWER]))
+    assert call is not None
+    first = reply(CallBound()(call), 250, "word " * 200)
+    again = replace(call, messages=repair_messages(call, first.text, "- choice: " + "x" * 200))
+    assert SecondCalls(prices=packaged(), bound=CallBound())(call, first, again) == again
 
 
 async def test_nor_is_one_after_a_reply_of_unknown_usage() -> None:
