@@ -332,9 +332,13 @@ async def test_a_dose_can_begin_with_its_reservations_and_a_ladder_with_those_of
         dose = Dose(strategy=name)
         least = ESTIMATOR.quote(asked, dose)
         assert least * REPAIRED == (await ESTIMATOR(asked, dose)).dollars.worst
-    first = ESTIMATOR.quote(asked, Dose(strategy="direct", passages=2))
-    # the form of its replies names the passages of all rungs
-    assert first < ESTIMATOR.quote(asked, DOSES[-1]) < first * Decimal("1.02")
+    two = Dose(strategy="direct", passages=2)
+    # names of sentences have a pattern, which is as long for all rungs' passages as for the first rung's
+    assert ESTIMATOR.quote(asked, DOSES[-1]) == ESTIMATOR.quote(asked, two)
+    # labels of passages are enumerated, those of all rungs
+    copied = replace(asked, quotes="copied")
+    first = ESTIMATOR.quote(copied, two)
+    assert first < ESTIMATOR.quote(copied, DOSES[-1]) < first * Decimal("1.02")
     prices = [ESTIMATOR.quote(asked, Dose(strategy="direct", passages=n)) for n in range(1, 10)]
     assert prices == sorted(prices)
 

@@ -27,6 +27,7 @@ from posology.seams import Compressor, Rewriter
 from posology.testing import ScriptedModel
 from posology.testing.prices import FlatPrices, by_bytes
 from posology.types import (
+    QUOTE_FORMS,
     Call,
     Compressed,
     Compression,
@@ -185,10 +186,14 @@ async def test_the_price_of_a_ladder_to_begin_is_of_all_calls_of_its_first_rung(
     one = estimator(Short())
     ladder = Dose(strategy="compressed", rungs=(2, 4))
     first = Dose(strategy="compressed", passages=2)
-    alone = one.quote(task(found), first)
-    # the form of its replies names the passages of all rungs
-    assert alone < one.quote(task(found), ladder) < alone * Decimal("1.02")
-    assert alone * REPAIRED == (await one(task(found), first)).dollars.worst
+    for quotes in QUOTE_FORMS:
+        asked = replace(task(found), quotes=quotes)
+        alone, begun = one.quote(asked, first), one.quote(asked, ladder)
+        # the form of its replies lists the labels of all rungs' passages; a pattern of names is as long for them
+        longer = Decimal("1.02") if quotes == "copied" else Decimal(1)
+        assert alone <= begun <= alone * longer
+        assert (begun > alone) == (quotes == "copied")
+        assert alone * REPAIRED == (await one(asked, first)).dollars.worst
 
 
 WEIGHED = [Passage(id=f"t:{i}", text="Aspirin lowered the risk. " * 20) for i in range(4)]
