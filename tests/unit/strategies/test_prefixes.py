@@ -41,12 +41,16 @@ def passages(n: int, text: str = "Drug {} lowered mortality. It was tolerated.")
     return [Passage(id=f"n:{i}", text=text.format(i), title=f"Trial {i}") for i in range(n)]
 
 
+def refused(call: Call) -> dict[str, object]:
+    return COPIED if call.quotes == "copied" else REFUSED
+
+
 async def climbed(inner: OneCall, asked: Task, *rungs: int, overlapping: bool = True) -> list[Call]:
     """The calls for answers of a ladder that is refused to the last."""
 
     def reply(call: Call) -> str:
         if call.stage is Stage.ANSWER:
-            return json.dumps(COPIED if call.quotes == "copied" else REFUSED)
+            return json.dumps(refused(call))
         said = [{"passage": f"P{i + 1}", "summary": "It helps."} for i in range(len(call.excerpts))]
         return json.dumps({"summaries": said})
 
@@ -95,13 +99,15 @@ async def test_what_was_kept_of_a_passage_stays_as_it_is(inner: CompressedRag) -
     assert all(begins_as(later, earlier) for earlier, later in pairwise(calls))
 
 
-async def test_a_rewriter_is_asked_for_what_is_new_alone() -> None:
+@pytest.mark.parametrize("quotes", QUOTE_FORMS)
+async def test_a_rewriter_is_asked_for_what_is_new_alone(quotes: QuoteForm) -> None:
     retrieval = compressible([f"Drug {i} lowered mortality. " * 20 for i in range(4)])
-    asked = replace(task_of(QUESTION, ()), retrieval=replace(retrieval, query=QUESTION))
+    retrieval = replace(retrieval, query=QUESTION)
+    asked = replace(task_of(QUESTION, (), quotes=quotes), retrieval=retrieval)
     rewriter = Short()
     model = ScriptedModel(
         lambda call: json.dumps(
-            REFUSED if call.stage is Stage.ANSWER else {"summaries": ["Drug."] * 2}
+            refused(call) if call.stage is Stage.ANSWER else {"summaries": ["Drug."] * 2}
         )
     )
     ladder = Ladder(CompressedRag(compressor=rewriter), rungs=(2, 4))
