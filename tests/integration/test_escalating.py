@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from posology.llm.second import REPAIRED
 from posology.published.jobs import JobOutput
 from posology.query import make_query
 from posology.seams import Complete
 from posology.testing.prices import by_bytes
-from posology.types import Decision, Dose, JobState, Outcome, Refusal, Stage, Task, Usage
+from posology.types import Decision, Dose, JobState, Outcome, Refusal, Stage, Task
 from strategies.direct import Direct
+from strategies.ladder import step_tasks
 from tests.integration.jobs_store.helpers import LEASE, MODEL, Bench, open_bench
 from tests.integration.jobs_store.local import Gate, Local, killed
 from tests.support.steps import (
     BRIEF,
     COST,
     DEAR,
+    DEARER,
     DECLINED,
     LADDER,
     MAX_TOKENS,
@@ -143,12 +146,12 @@ async def test_a_ladder_that_the_money_ends_does_not_escalate(bench: Bench) -> N
     query = make_query(QUESTION)
     retrieval = await Disputed().retrieve(query, k=K)
     task = Task(query=query, retrieval=retrieval, model=MODEL, max_tokens=MAX_TOKENS)
-    last = Direct().call(task)
+    last = Direct().call(step_tasks(task, Dose(strategy="direct", rungs=RUNGS))[-1])
     assert last is not None
     reserved = PRICES.worst(MODEL, input_tokens=by_bytes(last), output_tokens=MAX_TOKENS)
     cap = 3 * DEAR + reserved - MILLI
-    assert cap >= await price(Dose(strategy="direct", passages=2))
-    model = scripted(refusing, usage=Usage(input=1_500, output=300))
+    assert cap >= REPAIRED * await price(Dose(strategy="direct", passages=2))
+    model = scripted(refusing, usage=DEARER)
     out = await run(bench, model, policy=LADDER, max_cost_usd=str(cap))
     assert out.state is JobState.SUCCEEDED
     assert out.decision is not None

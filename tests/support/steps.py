@@ -60,7 +60,8 @@ PREFLIGHT = "router:preflight=published"
 LADDER = "doubling"
 PRICES = FlatPrices(token=Decimal("0.001"))
 CHEAP, COST = Usage(input=100, output=10), Decimal("0.11")
-DEAR = Decimal("1.8")
+#: almost what is reserved for two passages
+DEARER, DEAR = Usage(input=1_200, output=300), Decimal("1.5")
 MILLI, NOTHING = Decimal("0.001"), Decimal(0)
 MAX_TOKENS = 300
 
