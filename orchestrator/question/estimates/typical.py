@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WEIGHT = 20
 #: Output tokens of the offline reader, in its own tokens: 40 sample questions, 8 passages each.
 OFFLINE: Mapping[Stage, float] = MappingProxyType(
-    {Stage.ANSWER: 146, Stage.EXTRACT: 45, Stage.REDUCE: 146}
+    {Stage.ANSWER: 115, Stage.EXTRACT: 32, Stage.REDUCE: 152}
 )
 #: The same of a language model, without reasoning, in its tokens. No provider was at hand: an answer with
 #: two or three quotes, 0.9 findings of 100 tokens and what stands around them, an answer with a claim or
