@@ -77,6 +77,7 @@ class Spending:
         return LaneCalls(
             records,
             line=self._connections.batches(request.model).line,
+            prices=self._connections.prices,
             bound=self._connections.bound,
             live=self._at_once(claimed, request.model) if repairs_live else None,
             tenant=claimed.unit.tenant,

@@ -105,7 +105,7 @@ class Wires:
     ) -> None:
         self._model = model
         self._policy = policy
-        self._prices = prices or packaged()
+        self.prices = prices or packaged()
         self._bound = bound
         self._wait_timeout = wait_timeout
 
@@ -118,7 +118,7 @@ class Wires:
         return build(
             sending(self._model),
             journal=journal,
-            prices=self._prices,
+            prices=self.prices,
             bound=self._bound,
             retry=self._policy,
             caller=replace(caller, wait_timeout=min(caller.wait_timeout, self._wait_timeout)),

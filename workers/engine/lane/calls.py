@@ -12,8 +12,9 @@ import anyio
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.refusals import raise_if_not_admitted
 from posology.llm.memo import call_key
+from posology.llm.second import SecondCalls
 from posology.llm.structured import Structured, verdict
-from posology.seams import Bound, Complete, Recall
+from posology.seams import Bound, Complete, Prices, Recall
 from posology.seams.batches import BatchLine
 from posology.types import Call, Completion
 from workers.engine.lane.rows import failure
@@ -49,6 +50,7 @@ class LaneCalls:
     Args:
         lane: records of the unit.
         line: renders a call as a line of a batch.
+        prices: as calls are reserved by: they bound what a second call may cost.
         bound: bound of a call's input tokens.
         live: makes calls at the standard price: those that failed in a batch, or whose reply needs a repair; ``None``:
             repairs go into the next batch.
@@ -60,6 +62,7 @@ class LaneCalls:
         lane: LaneRecords,
         *,
         line: Callable[[Call], BatchLine],
+        prices: Prices,
         bound: Bound,
         live: Complete | None,
         tenant: str,
@@ -69,7 +72,7 @@ class LaneCalls:
         self._bound = bound
         self._live = live
         self._tenant = tenant
-        self._structured = Structured(self._replay)
+        self._structured = Structured(self._replay, SecondCalls(prices=prices, bound=bound))
         #: what is needed to send each call that has no reply, JSON, by the call's content
         self.wanted: dict[str, str] = {}
         self._entered = 0
