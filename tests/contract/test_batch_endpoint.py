@@ -345,14 +345,17 @@ async def test_a_cancelled_batch_keeps_what_was_answered(provider: str) -> None:
         await rig.endpoint.cancel(batch, model=rig.model)
 
 
-async def test_a_batch_whose_creation_was_not_confirmed_is_found(provider: str) -> None:
-    async with _rig(provider, _book(creates_lost=1.0, polls=2)) as rig:
+@pytest.mark.parametrize("broken", [0.0, 1.0])
+async def test_a_batch_whose_creation_was_not_confirmed_is_found(
+    provider: str, broken: float
+) -> None:
+    async with _rig(provider, _book(creates_lost=1.0, broken=broken, polls=2)) as rig:
         with pytest.raises(ProviderUnreachable) as lost:
             await rig.create()
         assert lost.value.usage is None
         (batch,) = rig.book.batches
         if provider == "anthropic":
-            # whose it is shows in its results alone
+            # whose it is shows in its results alone, also where they are cut off
             assert await rig.find() == (None, False)
             rig.book.end_all()
         assert await rig.find() == (batch, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
@@ -33,6 +34,8 @@ from posology.types import Call, Usage
 
 _PATH = "/v1/messages/batches"
 _PAGE = 100
+#: whose a line of the results is
+_OWNER = re.compile(rb'"custom_id"\s*:\s*"([A-Za-z0-9_-]+)"')
 _FATES = {"expired": BatchFate.EXPIRED, "canceled": BatchFate.CANCELLED}
 #: HTTP status that goes with a type of error
 _STATUS = {
@@ -172,13 +175,13 @@ class AnthropicBatches(SdkBatches):
         self, batch: Mapping[str, Any], model: str, ids: Collection[str]
     ) -> bool | None:
         """Return whether a batch holds results of our ids; ``None``: its results cannot be read."""
+        path = f"{_PATH}/{part(batch['id'])}/results"
         try:
-            async with contextlib.aclosing(
-                self._rows(f"{_PATH}/{part(batch['id'])}/results", model)
-            ) as rows:
-                async for row in rows:
-                    if isinstance(row.get("custom_id"), str):
-                        return row["custom_id"] in ids
+            async with contextlib.aclosing(self._http.lines(path, model=model)) as lines:
+                async for line in lines:
+                    # a line that is cut off still tells whose it is
+                    if owner := _OWNER.search(line):
+                        return owner[1].decode() in ids
         except ProviderError:
             return None
         return None
