@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,7 @@ import pytest
 
 from orchestrator.jobs.batches import Batches
 from orchestrator.settings import Settings
+from posology.budget.books.audit import Auditor
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import ContextTooLong, QuotaExhausted, RateLimited
@@ -54,8 +56,10 @@ ZERO = Decimal(0)
 class LaneWires(Wires):
     """Connects a process to a model and to its batch endpoint."""
 
-    def __init__(self, live: ScriptedModel, endpoint: ScriptedBatches) -> None:
-        super().__init__(live, prices=PRICES, bound=_bound)
+    def __init__(
+        self, live: ScriptedModel, endpoint: ScriptedBatches, *, wait_timeout: float = 10.0
+    ) -> None:
+        super().__init__(live, prices=PRICES, bound=_bound, wait_timeout=wait_timeout)
         self.bound = _bound
         self._endpoint = endpoint
 
@@ -74,6 +78,8 @@ class LaneBench:
     bench: Bench
     endpoint: ScriptedBatches
     live: ScriptedModel
+    #: seconds that a live call waits for headroom before its unit is parked
+    wait_timeout: float = 10.0
 
     @property
     def model(self) -> ScriptedModel:
@@ -85,7 +91,7 @@ class LaneBench:
 
     async def run(self) -> None:
         """Carry every unit that may run."""
-        wires = LaneWires(self.live, self.endpoint)
+        wires = LaneWires(self.live, self.endpoint, wait_timeout=self.wait_timeout)
         local = Local(bench=self.bench, runner=runner(self.bench, self.live, wires=wires))
         await local.until_nothing_is_sent()
 
@@ -468,6 +474,53 @@ async def test_a_batch_takes_what_fits_into_the_cap(lane: LaneBench) -> None:
     await lane.wave()
     assert [len(made.lines) for made in lane.endpoint.made.values()] == [3, 2]
     assert [(await lane.get(job)).charged_usd for job in jobs] == [CHARGED] * 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(50))
+async def test_live_calls_and_batches_that_race_stay_within_one_cap(
+    bench: Bench, seed: int
+) -> None:
+    draw = random.Random(seed)
+    lane = lane_bench(bench)
+    lane.wait_timeout = 0.01
+    cap = draw.randint(4, 12) * RESERVED
+    await lane.limit(total=cap)
+    jobs = [
+        await lane.submit(
+            draw.choice(("batch", "batch-then-standard", "standard")),
+            strategy=draw.choice(("direct", "briefcontext")),
+            partition_size=2,
+        )
+        for _ in range(10)
+    ]
+    peak, running = ZERO, True
+
+    async def watch() -> None:
+        nonlocal peak
+        while running:
+            peak = max(peak, sum((await lane.money())["total"], ZERO))
+
+    async def collect() -> None:
+        while running:
+            await lane.collect(OPTIONS.wait)
+            await lane.endpoint.end()
+            await lane.collect(OPTIONS.poll)
+
+    async with anyio.create_task_group() as group:
+        for task in (watch, collect, collect):
+            group.start_soon(task)
+        for _ in range(200):
+            await lane.run()
+            if all([(await lane.get(job)).state.over for job in jobs]):
+                break
+        running = False
+    assert ZERO < peak <= cap
+    outs = [await lane.get(job) for job in jobs]
+    assert all(out.state.over for out in outs)
+    assert (await lane.money())["total"] == (sum((out.charged_usd for out in outs), ZERO), ZERO)
+    audit = await Auditor(bench.redis, bench.url, bench.tenant).verify()
+    assert (audit.right, audit.over) == (True, 0)
 
 
 async def test_a_call_that_no_limit_allows_fails_as_a_live_one(lane: LaneBench) -> None:
