@@ -27,6 +27,7 @@ from posology.seams.literature import (
     Unnormalised,
 )
 from posology.seams.money import Bound, Journal, Meter, Prices, TokenCounter
+from posology.seams.reading import PassageReader, SupportJudge
 
 __all__ = [
     "Annotator",
@@ -39,6 +40,7 @@ __all__ = [
     "Memory",
     "Meter",
     "PaidEmbedder",
+    "PassageReader",
     "Policy",
     "Prices",
     "Recall",
@@ -46,6 +48,7 @@ __all__ = [
     "Rewriter",
     "Send",
     "Strategy",
+    "SupportJudge",
     "TokenCodec",
     "TokenCounter",
     "TokenEncoder",

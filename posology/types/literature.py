@@ -174,6 +174,26 @@ class Excerpt:
     summary: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Reading:
+    """How well an excerpt answers a question, by a :class:`~posology.seams.PassageReader`."""
+
+    #: probability that each shown sentence answers, shape ``(len(excerpt.sentences),)``, float32, 0 to 1
+    sentences: NDArray[np.float32]
+    #: probability that the excerpt answers at all, 0 to 1
+    answers: float
+    #: the words that answer, with offsets into the passage's text; ``None``: no span stands out
+    span: Sentence | None = None
+
+
+class Stance(StrEnum):
+    """What a text says of a claim, in the order of a :class:`~posology.seams.SupportJudge`'s columns."""
+
+    SUPPORTS = "supports"
+    CONTRADICTS = "contradicts"
+    SILENT = "silent"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
     """One place in a ranking."""

@@ -1,0 +1,264 @@
+"""The packaged cross-encoder: one model reads a question or a claim together with a text.
+
+Its word embeddings are those of the packaged MiniLM and are not shipped twice: the file has the layers and the heads, in
+bytes. How it was trained and what it reaches: ``posology/reading/models/MODEL_CARD.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from posology.cancellation import checkpoint
+from posology.hub import DEFAULT, PACKAGED
+from posology.index.embedders.onnx.forward import open_session
+from posology.index.embedders.sentence_transformer import heading
+from posology.index.embedders.windows import batches
+from posology.reading.pairs import LIMIT, Pair, padded, pairs
+from posology.types import Excerpt, Reading, Sentence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: folder of the packaged model
+MODELS = Path(__file__).parent / "models"
+FILE = "reader.onnx"
+#: key of the calibration in the model's metadata
+CALIBRATION = "posology.calibration"
+#: padded tokens of a forward pass
+TOKENS = 2_048
+#: longest span, tokens
+LONGEST_SPAN = 24
+#: columns of the tokens' outputs
+RELEVANT, START, END = range(3)
+#: columns of the texts' outputs; those of support follow
+ABSENT, RANK, SUPPORT = 0, 1, slice(2, 5)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """What turns scores into probabilities, fitted on documents set aside for it."""
+
+    #: slope and offset of a sentence's log-odds
+    sentence: tuple[float, float] = (1.0, 0.0)
+    #: slope and offset of a passage's log-odds
+    passage: tuple[float, float] = (1.0, 0.0)
+    #: temperature of the logits of support
+    temperature: float = 1.0
+    #: offsets of the logits of support
+    offsets: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def dump(self) -> str:
+        """Return it as JSON."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__})
+
+    @classmethod
+    def parse(cls, text: str) -> Calibration:
+        """Read what :meth:`dump` wrote."""
+        given = json.loads(text)
+        return cls(
+            sentence=tuple(given["sentence"]),
+            passage=tuple(given["passage"]),
+            temperature=float(given["temperature"]),
+            offsets=tuple(given["offsets"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Scores:
+    """The model's raw outputs for one input."""
+
+    #: of each token of the text, columns :data:`RELEVANT`, :data:`START`, :data:`END`; shape ``(m, 3)``, float32
+    tokens: NDArray[np.float32]
+    #: of the input, columns :data:`ABSENT`, :data:`RANK`, then :data:`SUPPORT`; shape ``(5,)``, float32
+    text: NDArray[np.float32]
+
+
+class CrossEncoder:
+    """:class:`~posology.seams.PassageReader` and :class:`~posology.seams.SupportJudge` by one ONNX model.
+
+    Thread-safe; one forward pass at a time, because a pass uses every core.
+
+    Args:
+        model: content of the ONNX file. It takes ``embeddings``, ``attention_mask`` and ``token_type_ids``.
+        threads: of a pass; ``None``: one a core.
+    """
+
+    def __init__(self, model: bytes, *, threads: int | None = None) -> None:
+        self._session = open_session(model, threads=threads)
+        about = self._session.get_modelmeta().custom_metadata_map
+        self.calibration = Calibration.parse(about.get(CALIBRATION) or Calibration().dump())
+        self._words = _word_embeddings()
+        self._turn = threading.Lock()
+        self._name = f"crossencoder:{hashlib.sha256(model).hexdigest()[:12]}"
+
+    @classmethod
+    def packaged(cls) -> CrossEncoder:
+        """Return the packaged model; its file is read once a process."""
+        return _packaged()
+
+    @property
+    def name(self) -> str:
+        """Return its name with the digest of its file."""
+        return self._name
+
+    def read(self, question: str, excerpts: Sequence[Excerpt]) -> list[Reading]:
+        """Read the shown sentences of each excerpt, with its title, for a question. Blocking."""
+        shown = [joined(one) for one in excerpts]
+        windows = [
+            (i, pair)
+            for i, (text, spans) in enumerate(shown)
+            if spans
+            for pair in pairs(question, text, spans, heading=heading(excerpts[i].passage))
+        ]
+        scores = self.scores([pair for _, pair in windows])
+        parts: list[list[tuple[Pair, Scores]]] = [[] for _ in excerpts]
+        for (i, pair), one in zip(windows, scores, strict=True):
+            parts[i].append((pair, one))
+        return [
+            self._reading(excerpt, spans, part)
+            for excerpt, (_, spans), part in zip(excerpts, shown, parts, strict=True)
+        ]
+
+    def judge(self, given: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
+        """Judge pairs of a claim and a text, see :class:`~posology.seams.SupportJudge`. Blocking.
+
+        Of a text longer than a window, the first window is read.
+        """
+        if not given:
+            return np.zeros((0, 3), np.float32)
+        inputs = [
+            pairs(claim, text, [Sentence(start=0, end=len(text))])[0] for claim, text in given
+        ]
+        logits = np.stack([one.text[SUPPORT] for one in self.scores(inputs)])
+        scaled = logits / self.calibration.temperature + np.array(
+            self.calibration.offsets, np.float32
+        )
+        odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        found: NDArray[np.float32] = (odds / odds.sum(axis=1, keepdims=True)).astype(np.float32)
+        return found
+
+    def scores(self, inputs: Sequence[Pair]) -> list[Scores]:
+        """Return the raw outputs of inputs, batched by length."""
+        found: dict[int, Scores] = {}
+        lengths = [len(one.ids) for one in inputs]
+        for batch in batches(lengths, budget=TOKENS, limit=LIMIT, few_shapes=False):
+            checkpoint()
+            rows = [inputs[i] for i in batch.items]
+            ids, mask, segments = padded(rows)
+            feed = {
+                "embeddings": self._words[ids],
+                "attention_mask": mask,
+                "token_type_ids": segments,
+            }
+            with self._turn:
+                tokens, texts = self._session.run(["tokens", "texts"], feed)
+            for row, i in enumerate(batch.items):
+                first, count = inputs[i].first, len(inputs[i].sentence)
+                found[i] = Scores(
+                    tokens=tokens[row, first : first + count].copy(), text=texts[row].copy()
+                )
+        return [found[i] for i in range(len(inputs))]
+
+    def _reading(
+        self,
+        excerpt: Excerpt,
+        spans: Sequence[Sentence],
+        parts: Sequence[tuple[Pair, Scores]],
+    ) -> Reading:
+        """Join the windows of an excerpt: a sentence's odds are those over its own window's absence."""
+        odds = np.full(len(spans), -np.inf, np.float32)
+        passage, best, span = -np.inf, -np.inf, None
+        for pair, scores in parts:
+            means = sentence_means(pair, scores.tokens[:, RELEVANT], len(spans))
+            own = means - scores.text[ABSENT]
+            odds = np.fmax(odds, own)
+            # as in SQuAD 2.0: the best sentence against "not here"
+            passage = max(passage, float(np.nanmax(own, initial=-np.inf)))
+            score, found = best_span(pair, scores)
+            if found is not None and score > best:
+                best, span = score, found
+        return Reading(
+            sentences=_probability(odds, self.calibration.sentence),
+            answers=float(_probability(np.array(passage, np.float32), self.calibration.passage)),
+            span=None if span is None else _placed(span, excerpt, spans),
+        )
+
+
+def joined(excerpt: Excerpt) -> tuple[str, list[Sentence]]:
+    """Return the shown sentences of an excerpt as one text, and their places in it."""
+    spans, pieces, length = [], [], 0
+    for sentence in excerpt.sentences:
+        words = sentence.of(excerpt.passage.text)
+        pieces.append(words)
+        spans.append(Sentence(start=length, end=length + len(words)))
+        length += len(words) + 1
+    return " ".join(pieces), spans
+
+
+def sentence_means(pair: Pair, values: NDArray[np.float32], sentences: int) -> NDArray[np.float32]:
+    """Return the mean of each sentence's tokens, NaN for those without tokens here, shape ``(sentences,)``."""
+    inside = pair.sentence >= 0
+    at = pair.sentence[inside]
+    counts = np.bincount(at, minlength=sentences)
+    sums = np.bincount(at, weights=values[inside].astype(np.float64), minlength=sentences)
+    with np.errstate(invalid="ignore"):
+        means: NDArray[np.float32] = (sums / counts).astype(np.float32)
+    return means
+
+
+def best_span(pair: Pair, scores: Scores) -> tuple[float, tuple[int, int] | None]:
+    """Return the score of the best span of the text's own tokens, and its offsets into the text."""
+    start = np.where(pair.sentence >= 0, scores.tokens[:, START], -np.inf)
+    end = np.where(pair.sentence >= 0, scores.tokens[:, END], -np.inf)
+    best, place = -np.inf, None
+    for length in range(min(LONGEST_SPAN, len(start))):
+        sums = start[: len(start) - length] + end[length:]
+        # a span lies in one sentence
+        sums = np.where(
+            pair.sentence[: len(start) - length] == pair.sentence[length:], sums, -np.inf
+        )
+        i = int(sums.argmax()) if len(sums) else 0
+        if len(sums) and sums[i] > best:
+            best, place = float(sums[i]), (int(pair.starts[i]), int(pair.ends[i + length]))
+    return best, place
+
+
+def _placed(span: tuple[int, int], excerpt: Excerpt, spans: Sequence[Sentence]) -> Sentence | None:
+    """Return a span of the joined text as offsets into the passage."""
+    for own, sentence in zip(spans, excerpt.sentences, strict=True):
+        if own.start <= span[0] and span[1] <= own.end:
+            shift = sentence.start - own.start
+            return Sentence(start=span[0] + shift, end=span[1] + shift)
+    return None
+
+
+def _probability(odds: NDArray[np.float32], line: tuple[float, float]) -> NDArray[np.float32]:
+    slope, offset = line
+    with np.errstate(over="ignore"):
+        found: NDArray[np.float32] = (1 / (1 + np.exp(-(slope * odds + offset)))).astype(np.float32)
+    return found
+
+
+@cache
+def _packaged() -> CrossEncoder:
+    return CrossEncoder((MODELS / FILE).read_bytes())
+
+
+@cache
+def _word_embeddings() -> NDArray[np.float32]:
+    """Return the packaged encoder's word embeddings, shape ``(vocabulary, 384)``."""
+    from safetensors import safe_open
+
+    with safe_open(next(PACKAGED[DEFAULT]().glob("*.safetensors")), framework="numpy") as file:
+        name = next(n for n in file.keys() if "word_embeddings" in n)  # noqa: SIM118 - no mapping
+        found: NDArray[np.float32] = file.get_tensor(name).astype(np.float32)
+    return found
