@@ -80,8 +80,8 @@ def make_expander(settings: Settings) -> Expander | None:
 
 
 _HOW = (
-    "set POSOLOGY_RERANKER to medcpt, medcpt:MODEL, pruner, nsp:MODEL or provence:MODEL, where MODEL is a folder or "
-    "a hub name"
+    "set POSOLOGY_RERANKER to medcpt, medcpt:MODEL, pruner, nsp:MODEL, provence or provence:MODEL, where MODEL is a folder "
+    "or a hub name"
 )
 
 
@@ -121,7 +121,7 @@ def _provence(model: str, index: Index, options: Options) -> Reranker:  # noqa: 
     from strategies.compression.parts import Parts
     from strategies.compression.provence import NAME, make_reranker
 
-    return make_reranker(Parts(models={NAME: _named(model, "provence")}))
+    return make_reranker(Parts(models={NAME: model} if model else {}))
 
 
 def _pruner(model: str, index: Index, options: Options) -> Reranker:  # noqa: ARG001 - it runs no encoder

@@ -96,7 +96,7 @@ class CrossEncoder:
         self._session = open_session(model, threads=threads)
         about = self._session.get_modelmeta().custom_metadata_map
         self.calibration = Calibration.parse(about.get(CALIBRATION) or Calibration().dump())
-        self._words = _word_embeddings()
+        self._words = word_embeddings()
         self._turn = threading.Lock()
         self._name = f"crossencoder:{hashlib.sha256(model).hexdigest()[:12]}"
 
@@ -254,7 +254,7 @@ def _packaged() -> CrossEncoder:
 
 
 @cache
-def _word_embeddings() -> NDArray[np.float32]:
+def word_embeddings() -> NDArray[np.float32]:
     """Return the packaged encoder's word embeddings, shape ``(vocabulary, 384)``."""
     from safetensors import safe_open
 

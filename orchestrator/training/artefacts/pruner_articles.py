@@ -46,7 +46,7 @@ def trials(
     articles = {row["pmcid"].removeprefix("PMC"): row["text"] for row in rows(data / ARTICLES)}
     by_article: dict[str, list[dict[str, Any]]] = {}
     for prompt in rows(data / PROMPTS):
-        spans = [a for a in prompt["annotations"] or () if _is_prose(a)]
+        spans = [a for a in prompt["annotations"] or () if is_prose(a)]
         if spans and prompt["pmcid"] in articles:
             by_article.setdefault(prompt["pmcid"], []).append(prompt | {"annotations": spans})
     names = sorted(by_article)
@@ -59,9 +59,9 @@ def trials(
         placed = _in_article(articles[name], prompt, texts, rng)
         form = rng.choice(FORMS)
         question = form.format(
-            i=_lower(prompt["intervention"]),
-            c=_lower(prompt["comparator"]),
-            o=_lower(prompt["outcome"]),
+            i=lower(prompt["intervention"]),
+            c=lower(prompt["comparator"]),
+            o=lower(prompt["outcome"]),
         )
         question = question[0].upper() + question[1:]
         made += [(f"PMC{name}", question, n, gold) for n, gold in placed[:2]]
@@ -81,13 +81,14 @@ def trials(
     return cases
 
 
-def _is_prose(annotation: dict[str, Any]) -> bool:
+def is_prose(annotation: dict[str, Any]) -> bool:
+    """Return whether an annotator marked words, and not a table or a whole section."""
     text = annotation["evidence"] or ""
     letters = sum(c.isalpha() or c == " " for c in text)
     return 40 <= len(text) <= 1_200 and "\n" not in text.strip() and letters / len(text) > 0.7
 
 
-def _lower(text: str) -> str:
+def lower(text: str) -> str:
     """Lower a name's first letter, unless it is an acronym."""
     text = text.strip().rstrip(".")
     return text if len(text) > 1 and text[1].isupper() else text[:1].lower() + text[1:]

@@ -145,7 +145,7 @@ def squad(
     sizes = Counter(row["title"] for row in found)
     part = parts(dict(sizes))
     texts = Texts()
-    number = [texts.add(_title(row), row["context"]) for row in found]
+    number = [texts.add(article_title(row), row["context"]) for row in found]
     by_context = {row["context"]: i for i, row in enumerate(found)}
     questions: list[tuple[int, str, list[tuple[int, int]]]] = []
     for i, row in enumerate(found):
@@ -220,11 +220,12 @@ def _reshaped(
         text = f"{beside['context']} {context}" if before else f"{context} {beside['context']}"
         start = -len(beside["context"]) - 1 if before else 0
         moved = [(a - start, b - start) for a, b in spans]
-    n = texts.add(_title(row), text)
+    n = texts.add(article_title(row), text)
     return [(n, _bearing(texts.sentences[n], moved), "gold" if moved else "none")]
 
 
-def _title(row: dict[str, Any]) -> str:
+def article_title(row: dict[str, Any]) -> str:
+    """Return the title of a SQuAD article."""
     return str(row["title"]).replace("_", " ")
 
 
@@ -288,7 +289,7 @@ def scifact(
                 n for group in claim["evidence"][doc.split(":")[1]]["sentences"] for n in group
             }
             n = texts.add(row.get("title") or "", row["text"])
-            starts = _fine(row["text"], texts.sentences[n])
+            starts = fine_starts(row["text"], texts.sentences[n])
             if wanted and max(wanted) < len(starts):
                 spans = [(starts[w], starts[w] + 1) for w in wanted]
                 chosen.append((n, marked(texts.sentences[n], spans), "gold"))
@@ -307,7 +308,7 @@ def scifact(
     return cases
 
 
-def _fine(text: str, sentences: Sequence[Sentence]) -> list[int]:
+def fine_starts(text: str, sentences: Sequence[Sentence]) -> list[int]:
     """Return the starts of SciFact's own sentences, some of which lack a space and are one to our splitter."""
     return [
         s.start + begin

@@ -8,6 +8,7 @@ its last saved state. Without ``--write`` the packaged file stays. About an hour
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 from collections.abc import Sequence
@@ -30,7 +31,8 @@ from orchestrator.training.artefacts.reader_model import (
     loss,
     make,
 )
-from posology.reading.crossencoder import FILE, MODELS, _word_embeddings
+from posology.errors import InputError
+from posology.reading.crossencoder import FILE, MODELS, word_embeddings
 from posology.reading.pairs import padded
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class Recipe:
     """Settings of a training."""
 
     epochs: int = 1
+    #: steps at most, of all epochs; a step takes about 20 lessons
+    steps: int = 1_500
     seed: int = 0
     #: steps between two saved states
     save_every: int = 200
@@ -89,7 +93,11 @@ def train(
     recipe: Recipe,
     folder: Path,
 ) -> None:
-    """Train to the end, from the last saved state in ``folder``. Blocking."""
+    """Train to the end, from the last saved state in ``folder``. Blocking.
+
+    Raises:
+        InputError: the saved state is of another training.
+    """
     heads = [*model.tokens.parameters(), *model.pooled.parameters(), *model.texts.parameters()]
     own = {id(one) for one in heads}
     layers = [p for p in model.parameters() if p.requires_grad and id(p) not in own]
@@ -98,7 +106,8 @@ def train(
         weight_decay=0.01,
         fused=True,
     )
-    batches = order([len(one.pair.ids) for one in examples], recipe)
+    batches = order([len(one.pair.ids) for one in examples], recipe)[: recipe.steps]
+    about = _about(examples, recipe)
 
     def rate(step: int) -> float:
         warm = max(1, int(WARM * len(batches)))
@@ -111,6 +120,10 @@ def train(
     done = 0
     if state.exists():
         kept = torch.load(state, weights_only=True)
+        if kept["about"] != about:
+            raise InputError(
+                f"{state} is of other lessons or other settings. Repeat those, or remove it."
+            )
         model.load_state_dict(kept["model"])
         optimizer.load_state_dict(kept["optimizer"])
         schedule.load_state_dict(kept["schedule"])
@@ -138,12 +151,21 @@ def train(
             _save(
                 state,
                 {
+                    "about": about,
                     "model": model.state_dict(),
                     "optimizer": optimizer.state_dict(),
                     "schedule": schedule.state_dict(),
                     "done": step + 1,
                 },
             )
+
+
+def _about(examples: Sequence[Example], recipe: Recipe) -> str:
+    """Return a digest of what a training learns, in which order."""
+    found = hashlib.sha256(repr(recipe).encode())
+    for one in examples:
+        found.update(one.pair.ids.tobytes())
+    return found.hexdigest()[:16]
 
 
 def _save(path: Path, state: dict[str, Any]) -> None:
@@ -162,9 +184,7 @@ def quantised(
     feeds = []
     for at in range(0, len(examples), 8):
         ids, mask, segments = padded([one.pair for one in examples[at : at + 8]])
-        feeds.append(
-            {"embeddings": words[ids], "attention_mask": mask, "token_type_ids": segments}
-        )
+        feeds.append({"embeddings": words[ids], "attention_mask": mask, "token_type_ids": segments})
     return quantise(exact, observe(exact, feeds), bits=bits)
 
 
@@ -187,7 +207,8 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--work", type=Path, default=WORK / "reader")
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=Recipe().epochs)
+    parser.add_argument("--steps", type=int, default=Recipe().steps, help="at most")
     parser.add_argument("--limit", type=int, help="lessons, for a trial; not with --write")
     parser.add_argument("--bits", type=int, default=7, help="of a weight; 8 saturates old CPUs")
     parser.add_argument("--write", action="store_true", help="replace the packaged file")
@@ -195,14 +216,14 @@ def main() -> None:
     if given.limit is not None and given.write:
         parser.error("--limit trains a trial only: omit --write")
     given.work.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe(epochs=given.epochs)
+    recipe = Recipe(epochs=given.epochs, steps=given.steps)
     found = [*lessons(given.data), *claims(given.data)]
     learned = taught(found)
     if given.limit is not None:
         learned = learned[:: max(1, len(learned) // given.limit)]
     examples = [example(one) for one in learned]
     print(f"{len(examples)} lessons, {sum(len(e.pair.ids) for e in examples)} tokens", flush=True)
-    words = _word_embeddings()
+    words = word_embeddings()
     model = make(recipe.seed)
     train(model, examples, words, recipe, given.work)
     picked = np.random.default_rng(0).choice(len(examples), min(256, len(examples)), replace=False)

@@ -110,9 +110,7 @@ def _platt(odds: Any, right: Any, weights: Any) -> tuple[float, float]:
     return float(slope), float(offset)
 
 
-def _softmax(
-    logits: Any, stances: Any, weights: Any
-) -> tuple[float, tuple[float, float, float]]:
+def _softmax(logits: Any, stances: Any, weights: Any) -> tuple[float, tuple[float, float, float]]:
     """Fit temperature and offsets of logits by likelihood."""
     from scipy.optimize import minimize
 

@@ -22,8 +22,8 @@ from orchestrator.training.artefacts.pruner_articles import (
     COVID,
     FORMS,
     PROMPTS,
-    _is_prose,
-    _lower,
+    is_prose,
+    lower,
 )
 from orchestrator.training.artefacts.pruner_cases import (
     CLAIMS,
@@ -32,8 +32,8 @@ from orchestrator.training.artefacts.pruner_cases import (
     SQUAD,
     UNANSWERABLE,
     Words,
-    _fine,
-    _title,
+    article_title,
+    fine_starts,
     marked,
     part_of,
     parts,
@@ -49,8 +49,8 @@ PUBMEDQA = "pubmedqa_train.jsonl.gz"
 TITLES = 5_000
 #: A heading inside an abstract: capitals before a colon.
 _HEADED = re.compile(r"(?:^|(?<=[.;]\s))([A-Z][A-Z /&,]{4,40}):\s*")
-_CONCLUDES = ("CONCLUSION", "INTERPRETATION", "IMPLICATION")
-_RESULTS = ("RESULT", "FINDING", "OUTCOME")
+CONCLUDES = ("CONCLUSION", "INTERPRETATION", "IMPLICATION")
+RESULTS = ("RESULT", "FINDING", "OUTCOME")
 _WORD = re.compile(r"[a-z0-9]{3,}")
 
 
@@ -139,7 +139,7 @@ def _paragraph(
         asked=question,
         text=text,
         sentences=tuple(sentences),
-        heading=f"{_title(row)}. ",
+        heading=f"{article_title(row)}. ",
         gold=marked(sentences, spans) if spans else frozenset(),
         span=rng.choice(spans) if spans else None,
     )
@@ -151,7 +151,7 @@ def trials(data: Path, rng: random.Random) -> Iterator[Lesson]:
     split_once: dict[str, tuple[Sentence, ...]] = {}
     for prompt in rows(data / PROMPTS):
         text = articles.get(prompt["pmcid"])
-        given = [a for a in prompt["annotations"] or () if _is_prose(a)]
+        given = [a for a in prompt["annotations"] or () if is_prose(a)]
         if text is None or not given:
             continue
         if prompt["pmcid"] not in split_once:
@@ -189,9 +189,9 @@ def trials(data: Path, rng: random.Random) -> Iterator[Lesson]:
 def comparison(prompt: Mapping[str, Any], rng: random.Random) -> str:
     """Return a question about a trial's comparison, in one of several wordings."""
     asked = rng.choice(FORMS).format(
-        i=_lower(prompt["intervention"]),
-        c=_lower(prompt["comparator"]),
-        o=_lower(prompt["outcome"]),
+        i=lower(prompt["intervention"]),
+        c=lower(prompt["comparator"]),
+        o=lower(prompt["outcome"]),
     )
     return asked[0].upper() + asked[1:]
 
@@ -252,7 +252,13 @@ def covid(data: Path, rng: random.Random) -> Iterator[Lesson]:
             if other is not row and len(theirs) > 8:
                 at = rng.randrange(len(theirs) - 7)
                 yield _window(
-                    about, qa["question"], name, other["context"], theirs[at : at + 7], 0, frozenset()
+                    about,
+                    qa["question"],
+                    name,
+                    other["context"],
+                    theirs[at : at + 7],
+                    0,
+                    frozenset(),
                 )
 
 
@@ -317,7 +323,7 @@ def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -
                 continue
             text = docs[i]["text"]
             sentences = tuple(split(text))
-            starts = _fine(text, sentences)
+            starts = fine_starts(text, sentences)
             wanted = {n for group in evidence["sentences"] for n in group}
             if not wanted or max(wanted) >= len(starts):
                 continue
@@ -393,10 +399,10 @@ def _sections(about: Mapping[str, str], row: Mapping[str, Any], ending: str) -> 
     for piece, label in [*labelled, *([(ending, "CONCLUSION")] if ending else [])]:
         for one in split(piece):
             at = len(sentences)
-            if any(name in label.upper() for name in _RESULTS):
+            if any(name in label.upper() for name in RESULTS):
                 shared = len(wanted & set(_WORD.findall(one.of(piece).lower())))
                 results.append((shared, at))
-            if any(name in label.upper() for name in _CONCLUDES):
+            if any(name in label.upper() for name in CONCLUDES):
                 gold.add(at)
             sentences.append(Sentence(start=one.start + len(text), end=one.end + len(text)))
         text += piece + " "
@@ -435,10 +441,10 @@ def titles(
         if found is None:
             continue
         text, sentences, labels = found
-        gold = {k for k, label in enumerate(labels) if label.startswith(_CONCLUDES)}
+        gold = {k for k, label in enumerate(labels) if label.startswith(CONCLUDES)}
         if not gold or len(gold) > 4 or len(sentences) < 5:
             continue
-        results = {k for k, label in enumerate(labels) if label.startswith(_RESULTS)}
+        results = {k for k, label in enumerate(labels) if label.startswith(RESULTS)}
         part = part_of(row["id"])
         about = {"origin": "titles", "part": part, "document": row["id"]}
         shown = {**row, "text": text}

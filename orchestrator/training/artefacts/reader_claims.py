@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.training.artefacts.gold import rows
-from orchestrator.training.artefacts.pruner_articles import ARTICLES, PROMPTS, _is_prose, _lower
-from orchestrator.training.artefacts.pruner_cases import CLAIMS, POOL, _fine, part_of
+from orchestrator.training.artefacts.pruner_articles import ARTICLES, PROMPTS, is_prose, lower
+from orchestrator.training.artefacts.pruner_cases import CLAIMS, POOL, fine_starts, part_of
 from orchestrator.training.artefacts.reader_cases import (
-    _CONCLUDES,
     BIOASQ,
+    CONCLUDES,
     PUBMEDQA,
     Lesson,
     unheaded,
@@ -100,7 +100,7 @@ def scifact(data: Path, pool: Sequence[Mapping[str, Any]], rng: random.Random) -
                 continue
             text, part = doc["text"], part_of(str(number))
             sentences = split(text)
-            starts = _fine(text, sentences)
+            starts = fine_starts(text, sentences)
             ends = [*starts[1:], len(text)]
             evidence = row["evidence"].get(str(number))
             marked: set[int] = set()
@@ -150,16 +150,16 @@ def trials(data: Path, rng: random.Random) -> Iterator[Lesson]:
     }
     for prompt in rows(data / PROMPTS):
         text = articles.get(prompt["pmcid"])
-        given = [a for a in prompt["annotations"] or () if _is_prose(a) and a["label"] in wordings]
+        given = [a for a in prompt["annotations"] or () if is_prose(a) and a["label"] in wordings]
         if text is None or not given:
             continue
         document = f"PMC{prompt['pmcid']}"
         part = part_of(document)
         filled = {
             label: words.format(
-                i=_lower(prompt["intervention"]),
-                c=_lower(prompt["comparator"]),
-                o=_lower(prompt["outcome"]),
+                i=lower(prompt["intervention"]),
+                c=lower(prompt["comparator"]),
+                o=lower(prompt["outcome"]),
             )
             for label, words in wordings.items()
         }
@@ -219,14 +219,16 @@ def abstracts(pool: Sequence[Mapping[str, Any]], rng: random.Random) -> Iterator
         if found is None:
             continue
         text, sentences, labels = found
-        ends = [k for k, label in enumerate(labels) if label.startswith(_CONCLUDES)]
+        ends = [k for k, label in enumerate(labels) if label.startswith(CONCLUDES)]
         told = [k for k, label in enumerate(labels) if label.startswith(("RESULT", "FINDING"))]
         if not ends or not told:
             continue
         part = part_of(row["id"])
         k = rng.choice(ends + told)
         own = sentences[k].of(text)
-        around = text[sentences[max(0, k - 1)].start : sentences[min(k + 1, len(sentences) - 1)].end]
+        around = text[
+            sentences[max(0, k - 1)].start : sentences[min(k + 1, len(sentences) - 1)].end
+        ]
         yield claim("own", part, row["id"], own, around, SUPPORTS)
         for changed in changes(own, rng)[:2]:
             yield claim("own", part, row["id"], changed, around, CONTRADICTS)

@@ -65,9 +65,7 @@ def _ends(lesson: Lesson, pair: Pair) -> tuple[int, int] | None:
         return None
     own = (pair.sentence >= 0) & (pair.starts < lesson.span[1]) & (pair.ends > lesson.span[0])
     places = np.flatnonzero(own)
-    return (
-        None if not len(places) else (pair.first + int(places[0]), pair.first + int(places[-1]))
-    )
+    return None if not len(places) else (pair.first + int(places[0]), pair.first + int(places[-1]))
 
 
 class ReaderModel(nn.Module):

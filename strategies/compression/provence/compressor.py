@@ -12,7 +12,7 @@ from posology.devices import find_device
 from posology.errors import ConfigurationError
 from posology.types import Compressed, Retrieval
 from strategies.compression.parts import Parts
-from strategies.compression.provence.judge import Judge, Judgement
+from strategies.compression.provence.judge import CheckpointJudge, Judge, Judgement
 from strategies.compression.results import checked, of_sentences, rounded_up, share_of
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class Provence:
     def __init__(self, judge: Judge, *, threshold: float = THRESHOLD) -> None:
         if not 0 <= threshold <= 1:
             raise ValueError(f"threshold must be from 0 to 1 (got {threshold})")
-        if not judge.checkpoint.prunes:
+        if not judge.prunes:
             raise ConfigurationError(
-                f"{judge.checkpoint.name} has no trained pruning head. Train it with `posology compressor train`."
+                f"{judge.name} has no trained pruning head. Train it with `posology compressor train`."
             )
         self._judge = judge
         self._threshold = threshold
@@ -112,14 +112,14 @@ class ProvenceReranker:
     """
 
     def __init__(self, judge: Judge) -> None:
-        if not judge.checkpoint.ranks:
-            raise ConfigurationError(f"{judge.checkpoint.name} has no trained ranking head")
+        if not judge.ranks:
+            raise ConfigurationError(f"{judge.name} has no trained ranking head")
         self._judge = judge
 
     @property
     def name(self) -> str:
         """Return the method and the model."""
-        return f"{NAME}:{self._judge.checkpoint.name}"
+        return f"{NAME}:{self._judge.name}"
 
     def __call__(self, retrieval: Retrieval) -> NDArray[np.float32]:
         """Return a score for each passage, shape ``(len(retrieval.passages),)``; higher is better."""
@@ -152,46 +152,41 @@ def likeliest(
 
 
 @lru_cache(maxsize=2)
-def judge(model: str) -> Judge:
+def judge(model: str | None) -> Judge:
     """Return the judge of a model, loaded once per process: pruner and re-ranker share it. Blocking.
 
-    It runs on the accelerator, if there is one.
+    A checkpoint runs on the accelerator, if there is one.
 
     Args:
-        model: a folder, or a Hugging Face name in the local cache.
+        model: a folder, or a Hugging Face name in the local cache; ``None``: the packaged cross-encoder.
 
     Raises:
         ModelUnavailable: its files cannot be loaded.
     """
+    if model is None:
+        from posology.reading.crossencoder import CrossEncoder
+        from strategies.compression.provence.packaged import PackagedJudge
+
+        return PackagedJudge(CrossEncoder.packaged())
     from strategies.compression.provence.checkpoint import load
 
     device = find_device()
-    return Judge(load(model, device=device), device=device)
+    return CheckpointJudge(load(model, device=device), device=device)
 
 
 def make(parts: Parts) -> Provence:
-    """Return the compressor with the model that ``parts`` names for :data:`NAME`.
+    """Return the compressor with the model that ``parts`` names for :data:`NAME`, else the packaged one.
 
     Raises:
-        ConfigurationError: no model is configured, or it cannot be loaded.
+        ConfigurationError: the model cannot be loaded, or does not prune.
     """
-    return Provence(judge(_named(parts)))
+    return Provence(judge(parts.models.get(NAME)))
 
 
 def make_reranker(parts: Parts) -> ProvenceReranker:
     """Return the re-ranker with the same model.
 
     Raises:
-        ConfigurationError: no model is configured, or it cannot be loaded.
+        ConfigurationError: the model cannot be loaded, or does not rank.
     """
-    return ProvenceReranker(judge(_named(parts)))
-
-
-def _named(parts: Parts) -> str:
-    if NAME not in parts.models:
-        raise ConfigurationError(
-            f"no model is configured for {NAME}. Set POSOLOGY_COMPRESSOR_MODEL={NAME}=MODEL, where MODEL is a folder of "
-            "`posology compressor train` or a Hugging Face name, e.g. naver/provence-reranker-debertav3-v1 "
-            "(non-commercial licence)."
-        )
-    return parts.models[NAME]
+    return ProvenceReranker(judge(parts.models.get(NAME)))

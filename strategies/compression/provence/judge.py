@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import string
 import threading
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,28 +59,31 @@ class Judgement:
         return total / np.maximum(np.bincount(at, minlength=sentences), 1)
 
 
-class Judge:
-    """Judges passages in one forward pass each, batched by length.
+class Judge(ABC):
+    """Judges passages, each in one reading with the question.
 
     The last judgements are cached: pruner and re-ranker share the pass of a passage. Thread-safe, one pass at a time.
 
     Args:
-        checkpoint: the model.
-        device: of the model.
-        tokens_a_pass: maximum tokens of one forward pass, padding included.
+        name: architecture and digest of the weights.
+        prunes: whether the token head is trained.
+        ranks: whether the ranking head is trained.
     """
 
-    def __init__(
-        self, checkpoint: Checkpoint, *, device: str = "cpu", tokens_a_pass: int = TOKENS_A_PASS
-    ) -> None:
-        self.checkpoint = checkpoint
-        self._reading = Reading.of(checkpoint)
-        self._device = device
-        self._tokens = tokens_a_pass
+    def __init__(self, *, name: str, prunes: bool, ranks: bool) -> None:
+        self.name = name
+        self.prunes = prunes
+        self.ranks = ranks
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, Judgement] = OrderedDict()
-        #: number of forward passes
-        self.passes = 0
+
+    @abstractmethod
+    def _judge(self, query: str, passages: Sequence[Retrieved]) -> list[Judgement]:
+        """Judge passages that are not cached."""
+
+    @abstractmethod
+    def _seconds(self, characters: int) -> float:
+        """Estimate the seconds for texts of this length, questions included, on two cores."""
 
     def __call__(self, query: str, passages: Sequence[Retrieved]) -> list[Judgement]:
         """Judge passages for a question. Blocking."""
@@ -100,8 +104,33 @@ class Judge:
     def seconds(self, query: str, passages: Sequence[Retrieved]) -> float:
         """Estimate the seconds for passages that are not cached, on two cores."""
         new = [one for one in passages if _key(query, one) not in self._known]
-        length = sum(len(one.passage.title) + len(one.passage.text) + len(query) for one in new)
-        return SECONDS * self.checkpoint.parameters * length / CHARACTERS
+        return self._seconds(
+            sum(len(one.passage.title) + len(one.passage.text) + len(query) for one in new)
+        )
+
+
+class CheckpointJudge(Judge):
+    """Judges by a checkpoint in torch, in one forward pass for each window, batched by length.
+
+    Args:
+        checkpoint: the model.
+        device: of the model.
+        tokens_a_pass: maximum tokens of one forward pass, padding included.
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, *, device: str = "cpu", tokens_a_pass: int = TOKENS_A_PASS
+    ) -> None:
+        super().__init__(name=checkpoint.name, prunes=checkpoint.prunes, ranks=checkpoint.ranks)
+        self.checkpoint = checkpoint
+        self._reading = Reading.of(checkpoint)
+        self._device = device
+        self._tokens = tokens_a_pass
+        #: number of forward passes
+        self.passes = 0
+
+    def _seconds(self, characters: int) -> float:
+        return SECONDS * self.checkpoint.parameters * characters / CHARACTERS
 
     def _judge(self, query: str, passages: Sequence[Retrieved]) -> list[Judgement]:
         if not passages:

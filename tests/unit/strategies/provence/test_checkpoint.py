@@ -13,11 +13,18 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from posology.errors import ConfigurationError, ModelUnavailable
+from posology.reading.crossencoder import CrossEncoder
 from posology.testing import save_tiny_reranker
 from strategies.compression.parts import Parts
-from strategies.compression.provence import Provence, ProvenceReranker, judge, make
+from strategies.compression.provence import (
+    Provence,
+    ProvenceReranker,
+    judge,
+    make,
+    make_reranker,
+)
 from strategies.compression.provence.checkpoint import Checkpoint, load
-from strategies.compression.provence.judge import Judge
+from strategies.compression.provence.judge import CheckpointJudge
 from tests.unit.strategies.provence.conftest import LONG, SHORT, retrieve
 
 RETRIEVAL = retrieve(LONG, SHORT, titles=("A trial",))
@@ -26,11 +33,13 @@ TRAP = "from pathlib import Path\n(Path(__file__).parent / 'sprung').write_text(
 
 
 def scores(checkpoint: Checkpoint) -> list[float]:
-    return [one.score for one in Judge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages)]
+    return [
+        one.score for one in CheckpointJudge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages)
+    ]
 
 
 def tokens(checkpoint: Checkpoint) -> np.ndarray:
-    judged = Judge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages)
+    judged = CheckpointJudge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages)
     return np.concatenate([one.kept for one in judged])
 
 
@@ -48,7 +57,7 @@ def test_a_reranker_keeps_its_scores_and_gets_a_fresh_head(reranker: Path) -> No
         expected = float(theirs(**pair).logits[0, 0])
     assert scores(checkpoint)[1] == pytest.approx(expected, abs=1e-5)
     with pytest.raises(ConfigurationError, match="posology compressor train"):
-        Provence(Judge(checkpoint))
+        Provence(CheckpointJudge(checkpoint))
 
 
 def test_fresh_heads_are_those_of_their_seed(reranker: Path) -> None:
@@ -128,8 +137,8 @@ def test_a_published_checkpoint_loads_and_its_code_is_never_run(
     assert (checkpoint.ranks, checkpoint.prunes) == (True, True)
     assert checkpoint.name.startswith("deberta-v2:")
     # it is asked in the words that it was trained with
-    judged = Judge(checkpoint)("Is aspirin (5 mg) safe?", RETRIEVAL.passages)
-    expected = Judge(load(str(pruner)))("is aspirin 5 mg safe", RETRIEVAL.passages)
+    judged = CheckpointJudge(checkpoint)("Is aspirin (5 mg) safe?", RETRIEVAL.passages)
+    expected = CheckpointJudge(load(str(pruner)))("is aspirin 5 mg safe", RETRIEVAL.passages)
     for one, other in zip(judged, expected, strict=True):
         assert one.score == pytest.approx(other.score, abs=1e-6)
         assert one.kept == pytest.approx(other.kept, abs=1e-6)
@@ -264,12 +273,15 @@ def test_an_encoder_alone_has_two_fresh_heads(tmp_path: Path) -> None:
     checkpoint = load(str(tmp_path / "bare"))
     assert (checkpoint.ranks, checkpoint.prunes) == (False, False)
     with pytest.raises(ConfigurationError, match="ranking head"):
-        ProvenceReranker(Judge(checkpoint))
+        ProvenceReranker(CheckpointJudge(checkpoint))
 
 
-def test_the_makers_share_one_model_and_want_a_name(pruner: Path) -> None:
+def test_the_makers_share_one_model(pruner: Path) -> None:
     made = make(Parts(models={"provence": str(pruner)}))
     assert made.name == "provence"
     assert judge(str(pruner)) is judge(str(pruner))
-    with pytest.raises(ConfigurationError, match="POSOLOGY_COMPRESSOR_MODEL=provence="):
-        make(Parts())
+
+
+def test_without_a_checkpoint_the_packaged_cross_encoder_judges() -> None:
+    assert make(Parts()).name == "provence"
+    assert make_reranker(Parts()).name == f"provence:{CrossEncoder.packaged().name}"

@@ -14,7 +14,7 @@ from posology.types import Retrieval
 from strategies.compression.provence import Provence, ProvenceReranker
 from strategies.compression.provence.checkpoint import load
 from strategies.compression.provence.compressor import kept, likeliest
-from strategies.compression.provence.judge import Judge, Judgement, plain
+from strategies.compression.provence.judge import CheckpointJudge, Judgement, plain
 from tests.unit.strategies.provence.conftest import LONG, SHORT, retrieve
 
 RETRIEVAL = retrieve(
@@ -23,8 +23,8 @@ RETRIEVAL = retrieve(
 
 
 @pytest.fixture
-def model(pruner: Path) -> Judge:
-    return Judge(load(str(pruner)))
+def model(pruner: Path) -> CheckpointJudge:
+    return CheckpointJudge(load(str(pruner)))
 
 
 def judgement(*sentences: list[float], heading: int = 0) -> Judgement:
@@ -70,7 +70,7 @@ def test_shares_are_kept_exactly_and_the_likeliest_first(
     assert all((b <= a).all() for a, b in zip(more, fewer, strict=True))
 
 
-def test_what_is_left_are_whole_sentences_in_their_order(model: Judge) -> None:
+def test_what_is_left_are_whole_sentences_in_their_order(model: CheckpointJudge) -> None:
     judged = model(RETRIEVAL.query.text, RETRIEVAL.passages)
     middle = float(np.median(np.concatenate([one.kept for one in judged])))
     found = Provence(model, threshold=middle)(RETRIEVAL, None)
@@ -93,12 +93,12 @@ def test_it_keeps_from_none_to_all_of_the_sentences(pruner: Path) -> None:
     for drop, share in ((1e3, 0.0), (-1e3, 1.0)):
         with torch.no_grad():
             bias.copy_(torch.tensor([drop, -drop]))
-        found = Provence(Judge(checkpoint))(RETRIEVAL, None)
+        found = Provence(CheckpointJudge(checkpoint))(RETRIEVAL, None)
         assert found.kept == share * found.sentences
         assert len(found.excerpts) == share * len(RETRIEVAL.passages)
 
 
-def test_a_lower_threshold_keeps_what_a_higher_one_does(model: Judge) -> None:
+def test_a_lower_threshold_keeps_what_a_higher_one_does(model: CheckpointJudge) -> None:
     counts = [Provence(model, threshold=t)(RETRIEVAL, None).kept for t in (0.0, 0.1, 0.5, 0.9, 1.0)]
     assert counts == sorted(counts, reverse=True)
     assert counts[-1] == 0
@@ -107,13 +107,13 @@ def test_a_lower_threshold_keeps_what_a_higher_one_does(model: Judge) -> None:
 
 
 @pytest.mark.parametrize("keep", [0.0, 0.1, 0.5, 1.0])
-def test_a_share_is_that_of_all_sentences(model: Judge, keep: float) -> None:
+def test_a_share_is_that_of_all_sentences(model: CheckpointJudge, keep: float) -> None:
     found = Provence(model)(RETRIEVAL, keep)
     assert found.kept == np.ceil(keep * found.sentences)
     assert Provence(model).expected_ratio(keep) == keep
 
 
-def test_shares_beyond_all_are_refused(model: Judge) -> None:
+def test_shares_beyond_all_are_refused(model: CheckpointJudge) -> None:
     for wrong in (-0.1, 1.1):
         with pytest.raises(ValueError, match="0 to 1"):
             Provence(model)(RETRIEVAL, wrong)
@@ -121,8 +121,8 @@ def test_shares_beyond_all_are_refused(model: Judge) -> None:
 
 def test_batches_judge_as_one_by_one_do(pruner: Path) -> None:
     checkpoint = load(str(pruner))
-    together = Judge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages)
-    alone = Judge(checkpoint, tokens_a_pass=1)
+    together = CheckpointJudge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages)
+    alone = CheckpointJudge(checkpoint, tokens_a_pass=1)
     apart = [alone("Is aspirin safe?", [one])[0] for one in RETRIEVAL.passages]
     assert alone.passes > len(apart)
     for a, b in zip(together, apart, strict=True):
@@ -130,11 +130,11 @@ def test_batches_judge_as_one_by_one_do(pruner: Path) -> None:
         assert a.kept == pytest.approx(b.kept, abs=1e-5)
         assert a.sentence.tolist() == b.sentence.tolist()
     # their order changes nothing
-    back = Judge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages[::-1])[::-1]
+    back = CheckpointJudge(checkpoint)("Is aspirin safe?", RETRIEVAL.passages[::-1])[::-1]
     assert [one.score for one in back] == pytest.approx([one.score for one in together], abs=1e-5)
 
 
-def test_pruning_and_ranking_share_one_pass(model: Judge) -> None:
+def test_pruning_and_ranking_share_one_pass(model: CheckpointJudge) -> None:
     scores = ProvenceReranker(model)(RETRIEVAL)
     passes = model.passes
     assert passes > 0
@@ -152,7 +152,7 @@ def test_pruning_and_ranking_share_one_pass(model: Judge) -> None:
     assert model.passes > passes
 
 
-def test_scores_are_one_a_passage_and_the_model_is_named(model: Judge) -> None:
+def test_scores_are_one_a_passage_and_the_model_is_named(model: CheckpointJudge) -> None:
     reranker = ProvenceReranker(model)
     scores = reranker(RETRIEVAL)
     assert scores.shape == (4,)
@@ -162,7 +162,7 @@ def test_scores_are_one_a_passage_and_the_model_is_named(model: Judge) -> None:
     assert reranker(replace(RETRIEVAL, passages=())).shape == (0,)
 
 
-def test_nothing_retrieved_leaves_nothing(model: Judge) -> None:
+def test_nothing_retrieved_leaves_nothing(model: CheckpointJudge) -> None:
     for keep in (None, 0.0, 0.3, 1.0):
         found = Provence(model)(replace(RETRIEVAL, passages=()), keep)
         assert (found.excerpts, found.kept, found.sentences) == ((), 0, 0)
@@ -171,16 +171,16 @@ def test_nothing_retrieved_leaves_nothing(model: Judge) -> None:
 @pytest.mark.parametrize(
     "text", ["", "   ", "\U0001f9ea \u200b", "x" * 3_000, "İstanbul'da 5 mg. ﬁne. ½ mg."]
 )
-def test_odd_passages_are_judged(model: Judge, text: str) -> None:
+def test_odd_passages_are_judged(model: CheckpointJudge, text: str) -> None:
     odd = retrieve(text, SHORT)
     found = Provence(model)(odd, None)
     assert found.sentences == sum(len(one.sentences) for one in odd.passages)
     assert np.isfinite(ProvenceReranker(model)(odd)).all()
 
 
-def test_threads_take_turns(model: Judge) -> None:
+def test_threads_take_turns(model: CheckpointJudge) -> None:
     expected = Provence(model)(RETRIEVAL, 0.5)
-    fresh, found = Judge(model.checkpoint), []
+    fresh, found = CheckpointJudge(model.checkpoint), []
 
     def prune(retrieval: Retrieval) -> None:
         found.append(Provence(fresh)(retrieval, 0.5))
@@ -194,7 +194,7 @@ def test_threads_take_turns(model: Judge) -> None:
     assert fresh.passes == model.passes
 
 
-def test_by_the_paper_half_of_an_abstract_is_left(model: Judge) -> None:
+def test_by_the_paper_half_of_an_abstract_is_left(model: CheckpointJudge) -> None:
     assert Provence(model).expected_ratio(None) == pytest.approx(0.51)
     assert 0.326 < Provence(model, threshold=0.3).expected_ratio(None) < 0.51
 

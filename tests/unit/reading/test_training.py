@@ -1,0 +1,129 @@
+"""Training of the cross-encoder on a few made-up lessons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from orchestrator.training.artefacts import reader
+from orchestrator.training.artefacts.reader import Recipe, taught, train
+from orchestrator.training.artefacts.reader_cases import Lesson, unheaded
+from orchestrator.training.artefacts.reader_claims import changes
+from orchestrator.training.artefacts.reader_model import Example, ReaderModel, example, loss
+from posology.errors import InputError
+from posology.text.sentences import split
+from tests.unit.reading.conftest import tiny
+
+WORDS = np.random.default_rng(0).normal(size=(30_522, 384)).astype(np.float32) / 20
+
+
+def lesson(n: int, *, gold: int | None = 1, stance: int | None = None) -> Lesson:
+    text = f"Group {n} was large. The dose was {n} mg. It did no harm."
+    span = text.index(f"{n} mg")
+    return Lesson(
+        origin="squad",
+        part="train",
+        document=str(n),
+        asked=f"Which dose had group {n}?",
+        text=text,
+        sentences=tuple(split(text)),
+        heading="A trial. ",
+        gold=frozenset() if gold is None else frozenset({gold}),
+        span=None if gold is None else (span, span + len(f"{n} mg")),
+        stance=stance,
+    )
+
+
+def examples() -> list[Example]:
+    found = [lesson(n) for n in range(12)] + [lesson(n, gold=None) for n in range(12, 18)]
+    return [example(one) for one in found + [lesson(n, stance=n % 3) for n in range(20, 26)]]
+
+
+def trained(folder: Path, given: Sequence[Example], recipe: Recipe) -> ReaderModel:
+    model = tiny()
+    train(model, given, WORDS, recipe, folder)
+    return model
+
+
+def test_a_lesson_has_labels_and_ends() -> None:
+    made = example(lesson(7))
+    assert set(made.labels.tolist()) == {-1, 0, 1}
+    assert made.ends is not None
+    first, last = (end - made.pair.first for end in made.ends)
+    assert made.lesson.text[made.pair.starts[first] : made.pair.ends[last]] == "7 mg"
+    assert (
+        example(replace(lesson(7), open=frozenset({0}))).labels[made.pair.sentence == 0] == -1
+    ).all()
+
+
+def test_training_lowers_the_loss_and_keeps_the_lower_layers(tmp_path: Path) -> None:
+    given = examples()
+    untrained = tiny()
+    before = {name: one.clone() for name, one in untrained.state_dict().items()}
+    model = trained(tmp_path, given, Recipe(epochs=25, save_every=1_000))
+    with torch.inference_mode():
+        assert float(loss(model, given, WORDS)) < 0.5 * float(loss(untrained, given, WORDS))
+    after = model.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert any("encoder.layer.2" in name for name in changed)
+    assert not any("embeddings" in name or "layer.0" in name for name in changed)
+
+
+def test_an_interrupted_training_ends_as_one_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, recipe = examples(), Recipe(epochs=6, save_every=2)
+    monkeypatch.setattr(reader, "STEP_TOKENS", 256)
+    (tmp_path / "whole").mkdir()
+    whole = trained(tmp_path / "whole", given, recipe)
+    calls = 0
+
+    def interrupted(model: ReaderModel, some: Sequence[Example], words: object) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 6:
+            raise KeyboardInterrupt
+        return loss(model, some, WORDS)
+
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "loss", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            trained(cut, given, recipe)
+    resumed = trained(cut, given, recipe)
+    for name, one in whole.state_dict().items():
+        assert torch.equal(one, resumed.state_dict()[name]), name
+    with pytest.raises(InputError, match="other lessons"):
+        trained(cut, given[1:], recipe)
+
+
+def test_only_training_documents_are_taught() -> None:
+    found = [lesson(1), replace(lesson(2), part="test"), replace(lesson(3), part="dev")]
+    assert {one.document for one in taught(found)} == {"1"}
+    assert len(taught([replace(lesson(1), origin="healthver", stance=0)])) == 3
+
+
+def test_headings_are_removed_and_remembered() -> None:
+    found = unheaded("BACKGROUND: A is old. METHODS: We saw B. RESULTS: C rose. CONCLUSIONS: D.")
+    assert found is not None
+    text, sentences, labels = found
+    assert text == "A is old. We saw B. C rose. D."
+    assert [s.of(text) for s in sentences] == ["A is old.", "We saw B.", "C rose.", "D."]
+    assert labels == ["BACKGROUND", "METHODS", "RESULTS", "CONCLUSIONS"]
+    assert unheaded("RESULTS: C rose.") is None
+
+
+def test_a_changed_claim_says_something_else() -> None:
+    import random
+
+    found = changes("Mortality was higher in 12 patients.", random.Random(0))
+    assert len(found) == 3
+    assert "Mortality was lower in 12 patients." in found
+    assert "Mortality was not higher in 12 patients." in found
+    assert all(one != "Mortality was higher in 12 patients." for one in found)
