@@ -1,7 +1,6 @@
-"""Measures the pruner on held-out documents: shares of gold sentences, its threshold, ranks of passages.
+"""Measures the pruner and Provence on held-out documents: shares of gold sentences, thresholds, ranks of passages.
 
-``python -m evals.pruner --data DIR --work DIR``. Encodes what :mod:`orchestrator.training.artefacts.pruner` has not encoded yet, a
-quarter to half an hour on two cores. Figures: ``strategies/compression/models/MODEL_CARD.md``.
+``python -m evals.pruner --data DIR --work DIR``. Encodes the passages of held-out questions first. Figures: ``strategies/compression/models/MODEL_CARD.md``.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from orchestrator.training.artefacts.gold import WORK
-from orchestrator.training.artefacts.pruner_corpora import coded, open_corpora
+from orchestrator.training.artefacts.pruner_corpora import Corpus, coded, open_corpora
 from orchestrator.training.artefacts.pruner_scores import SHARES, Recorded, observed, together
 from posology.index.embedders import load
+from posology.types import Retrieved
+from strategies.compression import provence
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.features import NAMES
 from strategies.compression.late.head import Head
@@ -24,16 +25,57 @@ from strategies.compression.late.head import Head
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: scores of the sentences and of the passages at some places of a case
 Scorer: TypeAlias = Callable[
-    ["NDArray[np.float32]", "NDArray[np.int64]"],
-    "tuple[NDArray[np.float32], NDArray[np.float32]]",
+    [Recorded, Sequence[int]], "tuple[NDArray[np.float32], NDArray[np.float32]]"
 ]
 
 
 def by(feature: str, of_passages: str) -> Scorer:
     """Scores sentences by one feature, and passages by another."""
     own, whole = NAMES.index(feature), NAMES.index(of_passages)
-    return lambda f, sizes: (f[:, own], f[np.cumsum(sizes) - sizes, whole])
+
+    def score(
+        record: Recorded, places: Sequence[int]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        features, sizes, _ = record.of(places)
+        return features[:, own], features[np.cumsum(sizes) - sizes, whole]
+
+    return score
+
+
+def by_head(head: Head) -> Scorer:
+    """Scores by the pruner."""
+
+    def score(
+        record: Recorded, places: Sequence[int]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        features, sizes, _ = record.of(places)
+        return head(features, sizes)
+
+    return score
+
+
+def by_provence(corpus: Corpus) -> Scorer:
+    """Scores by Provence with the packaged cross-encoder."""
+    judge = provence.judge(None)
+
+    def score(
+        record: Recorded, places: Sequence[int]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        numbers = [record.case.passages[i] for i in places]
+        shown = [
+            Retrieved(passage=corpus.texts.passages[n], sentences=corpus.texts.sentences[n])
+            for n in numbers
+        ]
+        judged = judge(record.case.question, shown)
+        means = [one.means(len(p.sentences)) for one, p in zip(judged, shown, strict=True)]
+        return (
+            np.concatenate(means).astype(np.float32),
+            np.array([one.score for one in judged], np.float32),
+        )
+
+    return score
 
 
 def table(name: str, records: Sequence[Recorded], scorer: Scorer, threshold: float | None) -> None:
@@ -41,8 +83,8 @@ def table(name: str, records: Sequence[Recorded], scorer: Scorer, threshold: flo
     scores, chars, gold, ranks = [], [], [], []
     emptied: dict[str, list[float]] = {"hard": [], "random": []}
     for record in records:
-        features, sizes, rows = record.of(record.main)
-        of_sentences, of_passages = scorer(features, sizes)
+        _, sizes, rows = record.of(record.main)
+        of_sentences, of_passages = scorer(record, record.main)
         scores.append(of_sentences)
         chars.append(record.chars[rows])
         gold.append(record.gold[rows])
@@ -53,8 +95,7 @@ def table(name: str, records: Sequence[Recorded], scorer: Scorer, threshold: flo
         ranks.append(1 / (1 + min(order.index(i) for i, k in enumerate(kinds) if k == "gold")))
         stranger = [i for i, k in enumerate(record.case.kinds) if k == "random"][-1:]
         if stranger:
-            features, sizes, _ = record.of(stranger)
-            emptied["random"].append(float(scorer(features, sizes)[0].max()))
+            emptied["random"].append(float(scorer(record, stranger)[0].max()))
     s, c, g = np.concatenate(scores), np.concatenate(chars), np.concatenate(gold)
     order = np.argsort(-s, kind="stable")
     at = int(np.searchsorted(np.cumsum(g[order]) / g.sum(), 0.9))
@@ -73,11 +114,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="evals.pruner", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--work", type=Path, default=WORK / "pruner")
+    parser.add_argument("--questions", type=int, help="maximum of each set")
     given = parser.parse_args()
     codec, head = LateCodec.packaged(), Head.packaged()
     print(f"codec {codec.name}, head {head.version}, threshold {head.threshold:.3f}")
     print("gold sentences kept in", " ".join(f"{s:.0%}" for s in SHARES), "of the characters")
-    for corpus in open_corpora(given.data, given.work, load(None)):
+    for corpus in open_corpora(given.data, given.work, load(None), given.questions, ("test",)):
         codes = coded(corpus.bank, codec)
         for origin in dict.fromkeys(case.origin for case in corpus.cases):
             cases = [c for c in corpus.cases if c.origin == origin and c.part == "test"]
@@ -87,7 +129,8 @@ def main() -> None:
             print(f"{origin}, {len(records)} questions")
             table("cosine", records, by("cosine", "cosine_passage"), None)
             table("maxsim", records, by("maxsim_idf", "coverage"), None)
-            table("pruner", records, head, head.threshold)
+            table("pruner", records, by_head(head), head.threshold)
+            table("provence", records, by_provence(corpus), provence.THRESHOLD)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from strategies.compression.late.codec import LateCodec
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+PARTS = ("train", "dev", "test")
 #: Encoded cases of CovidQA and Evidence Inference, by part.
 TAKEN = {
     "covid": {"train": 150, "dev": 40, "test": 47},
@@ -152,9 +153,18 @@ def open_corpora(
     work: Path,
     embedder: SentenceTransformerEmbedder,
     questions: int | None = None,
+    parts: Sequence[str] = PARTS,
 ) -> list[Corpus]:
-    """Return the corpora of SQuAD and of the literature; ``questions`` limits each set and part."""
-    texts, cases = _few(*squad(data, embedder), questions)
+    """Return the corpora of SQuAD and of the literature.
+
+    Args:
+        data: folder of the data sets.
+        work: folder of the cache of vectors.
+        embedder: of the vectors.
+        questions: maximum of each set and part; ``None``: all.
+        parts: to encode.
+    """
+    texts, cases = _few(*squad(data, embedder), questions, parts)
     found = [_corpus(texts, cases, embedder, work, "squad")]
     pool = Abstracts.load(data)
     texts = Texts()
@@ -162,8 +172,8 @@ def open_corpora(
     rng = random.Random(0)
     others = Texts()
     more = [*covid(data, others, embedder), *trials(data, pool, others)]
-    for origin, parts in TAKEN.items():
-        for part, n in parts.items():
+    for origin, taken in TAKEN.items():
+        for part, n in taken.items():
             of = [c for c in more if c.origin == origin and c.part == part]
             for case in rng.sample(of, min(n, len(of))):
                 first = case.passages[:3]
@@ -173,20 +183,22 @@ def open_corpora(
                 cases.append(
                     replace(case, passages=moved, gold=case.gold[:3], kinds=case.kinds[:3])
                 )
-    texts, cases = _few(texts, cases, questions)
+    texts, cases = _few(texts, cases, questions, parts)
     found.append(_corpus(texts, cases, embedder, work, "literature"))
     return found
 
 
-def _few(texts: Texts, cases: list[Case], questions: int | None) -> tuple[Texts, list[Case]]:
-    """Return the first cases of every set and part, with only their passages."""
-    if questions is None:
+def _few(
+    texts: Texts, cases: list[Case], questions: int | None, parts: Sequence[str]
+) -> tuple[Texts, list[Case]]:
+    """Return the first cases of every set and of some parts, with only their passages."""
+    if questions is None and set(parts) == set(PARTS):
         return texts, cases
     seen: Counter[tuple[str, str]] = Counter()
     kept, needed = [], Texts()
     for case in cases:
         seen[case.origin, case.part] += 1
-        if seen[case.origin, case.part] <= questions:
+        if case.part in parts and (questions is None or seen[case.origin, case.part] <= questions):
             own = [texts.passages[p] for p in case.passages]
             kept.append(replace(case, passages=tuple(needed.add(p.title, p.text) for p in own)))
     return needed, kept
