@@ -102,7 +102,7 @@ class Fields(BaseModel):
     )
     """Maximum predicted seconds of one compression; a question that needs more is refused. Default: 60."""
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
-    """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL` or `provence:MODEL`. Default: none."""
+    """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL`, `provence` or `provence:MODEL`. Default: none."""
     fold: Fold = Field(default=Fold.WORKS, alias="POSOLOGY_FOLD")
     """Records that count as one work: `works` (copies; a preprint and its article), `trials` (also the publications
     of one registered trial) or `off`. Default: `works`."""

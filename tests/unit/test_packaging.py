@@ -62,6 +62,9 @@ def test_models_are_packed_with_their_cards() -> None:
     models = files("strategies.compression") / "models"
     for name in ("late-codec.npz", "late-pruner.npz", "MODEL_CARD.md"):
         assert (models / name).is_file(), name
+    reading = files("posology.reading") / "models"
+    for name in ("reader.onnx", "MODEL_CARD.md"):
+        assert (reading / name).is_file(), name
     assert (files("strategies.compression.wording") / "data" / "drug_names.txt").is_file()
     assert (files("policies") / "models" / "preflight.json").is_file()
 
