@@ -275,7 +275,7 @@ def _no_longer(compressed: Compressed, retrieval: Retrieval) -> Compressed:
             excerpts.append(excerpt)
             continue
         kept += len(set(original.sentences) - set(excerpt.sentences))
-        excerpts.append(Excerpt(passage=original.passage, sentences=original.sentences))
+        excerpts.append(original.excerpt())
     return replace(compressed, excerpts=tuple(excerpts), kept=kept)
 
 

@@ -18,7 +18,7 @@ _BRACKETS = re.compile(r"\[(P\d+(?:[,;][^\[\]]*)?)\]|\((P\d+(?:\s*[,;]\s*P\d+)*)
 
 def whole(passages: Sequence[Retrieved]) -> tuple[Excerpt, ...]:
     """Return every passage with all of its sentences."""
-    return tuple(Excerpt(passage=p.passage, sentences=p.sentences) for p in passages)
+    return tuple(p.excerpt() for p in passages)
 
 
 def words(passages: Sequence[Retrieved]) -> int:

@@ -62,9 +62,7 @@ def ask_output(report: Report) -> AskOutput:
         request=report.request,
         outcome=report.outcome,
         decision=report.decision,
-        excerpts=[
-            Excerpt(passage=p.passage, sentences=p.sentences) for p in report.retrieval.passages
-        ],
+        excerpts=[one.excerpt() for one in report.retrieval.passages],
         retrieved=ranked(report.retrieval),
         index=report.retrieval.index_version,
         growth=report.retrieval.growth,

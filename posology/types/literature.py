@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -159,6 +161,21 @@ class Sentence:
         return text[self.start : self.end]
 
 
+class SentenceRole(StrEnum):
+    """What a sentence does in its text; an index stores each as its place in this order."""
+
+    #: known before the study, and why it matters
+    BACKGROUND = "background"
+    #: the question, objective or hypothesis
+    AIM = "aim"
+    #: design, participants, interventions, measurements, analysis
+    METHODS = "methods"
+    #: findings
+    RESULTS = "results"
+    #: what the findings mean
+    CONCLUSION = "conclusion"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excerpt:
     """The part of a passage that a model reads: the passage, and the sentences shown.
@@ -172,6 +189,8 @@ class Excerpt:
     #: a model's summary of the passage, labelled as such beside its sentences; a quote from it is verified
     #: only if the passage says the same; ``None``: no summary
     summary: str | None = None
+    #: one for each of :attr:`sentences`; ``None``: unknown. Make it with :meth:`Retrieved.excerpt`
+    roles: tuple[SentenceRole, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -302,6 +321,24 @@ class Retrieved:
     phrases: Phrases | None = None
     #: ``None``: the index was built without a codec
     tokens: TokenCodes | None = None
+    #: one for each sentence; ``None``: an index of an earlier version, or of an embedder without a head for roles
+    roles: tuple[SentenceRole, ...] | None = None
+
+    def excerpt(
+        self, sentences: Sequence[Sentence] | None = None, *, summary: str | None = None
+    ) -> Excerpt:
+        """Return an excerpt with the roles of its sentences.
+
+        Args:
+            sentences: the passage's, or parts of them, in order, none across two; ``None``: all.
+            summary: see :attr:`Excerpt.summary`.
+        """
+        shown = self.sentences if sentences is None else tuple(sentences)
+        roles = self.roles
+        if roles is not None and shown is not self.sentences:
+            starts = [sentence.start for sentence in self.sentences]
+            roles = tuple(roles[bisect_right(starts, span.start) - 1] for span in shown)
+        return Excerpt(passage=self.passage, sentences=shown, summary=summary, roles=roles)
 
 
 class SameAs(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -15,7 +16,6 @@ from posology.seams import Complete, Compressor, Rewriter
 from posology.types import (
     Call,
     Compressed,
-    Excerpt,
     Phrases,
     Retrieval,
     Retrieved,
@@ -228,9 +228,7 @@ class _Parted:
             if shown or summary is not None:
                 shown.sort(key=lambda span: span.start)
                 whole += len(set(shown).intersection(one.sentences))
-                excerpts.append(
-                    Excerpt(passage=one.passage, sentences=tuple(shown), summary=summary)
-                )
+                excerpts.append(one.excerpt(shown, summary=summary))
         done = Compressed(
             excerpts=tuple(excerpts),
             kept=whole,
@@ -289,6 +287,7 @@ def _cut(retrieved: Retrieved, rest: NDArray[np.bool_]) -> Retrieved:
         if retrieved.phrases is None
         else _phrases(retrieved.phrases, retrieved.sentences, rest, sentences),
         tokens=None if retrieved.tokens is None else _tokens(retrieved.tokens, rest),
+        roles=None if retrieved.roles is None else tuple(compress(retrieved.roles, rest)),
     )
 
 

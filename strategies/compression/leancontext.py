@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posology.types import Compressed, Excerpt, Retrieval
+from posology.types import Compressed, Retrieval
 from strategies.compression.reduction import Nothing, Reducer, SelfInformation
 from strategies.compression.results import rounded_up, share_of
 
@@ -83,7 +83,7 @@ class LeanContext:
             left.extend(spans)
             if left:
                 left.sort(key=lambda span: span.start)
-                excerpts.append(Excerpt(passage=retrieved.passage, sentences=tuple(left)))
+                excerpts.append(retrieved.excerpt(left))
             begin = end
         return Compressed(
             excerpts=tuple(excerpts), kept=kept, sentences=count, compressor=self.name

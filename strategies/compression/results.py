@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from posology.types import Compressed, Excerpt, Retrieval, Sentence
+from posology.types import Compressed, Retrieval, Sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +55,7 @@ def of_spans(
         count += len(retrieved.sentences)
         if left:
             kept += len(set(left).intersection(retrieved.sentences))
-            excerpts.append(Excerpt(passage=retrieved.passage, sentences=tuple(left)))
+            excerpts.append(retrieved.excerpt(left))
     return Compressed(excerpts=tuple(excerpts), kept=kept, sentences=count, compressor=compressor)
 
 

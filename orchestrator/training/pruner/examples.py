@@ -70,7 +70,7 @@ def chunk(retrieved: Retrieved, *, question: str, seed: int) -> Excerpt | None:
     weights = np.arange(1, most + 1) / (most * (most + 1) / 2)
     size = int(rng.choice(most, p=weights)) + 1
     first = int(rng.integers(len(retrieved.sentences) - size + 1))
-    return Excerpt(passage=retrieved.passage, sentences=retrieved.sentences[first : first + size])
+    return retrieved.excerpt(retrieved.sentences[first : first + size])
 
 
 def label_call(

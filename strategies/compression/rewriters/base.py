@@ -236,10 +236,8 @@ def _excerpt(retrieved: Retrieved, text: str) -> Excerpt:
             others.append(part.of(text))
         else:
             own.add(sentence)
-    return Excerpt(
-        passage=retrieved.passage,
-        sentences=tuple(s for s in retrieved.sentences if s in own),
-        summary=" ".join(others) or None,
+    return retrieved.excerpt(
+        [s for s in retrieved.sentences if s in own], summary=" ".join(others) or None
     )
 
 

@@ -79,14 +79,14 @@ class Summarization:
             ModelUnavailable: the model cannot be loaded.
         """
         if share_of(keep, 0.0) == 1:
-            return _compressed(retrieval, [_whole(one) for one in retrieval.passages])
+            return _compressed(retrieval, [one.excerpt() for one in retrieval.passages])
         written = self._summaries(self._nearest(keep), retrieval.passages)
         shown, dropped = [], 0
         for one in retrieval.passages:
             text = one.passage.text
             raw = written.get(text, "")
             if len(raw.split()) >= len(text.split()) or len(raw) >= len(text):
-                shown.append(_whole(one))
+                shown.append(one.excerpt())
                 continue
             found = check(raw, one.passage)
             dropped += found.dropped
@@ -207,10 +207,6 @@ def _compressed(retrieval: Retrieval, shown: Sequence[Excerpt], dropped: int = 0
         compressor=NAME,
         remarks=(remark,) if dropped else (),
     )
-
-
-def _whole(one: Retrieved) -> Excerpt:
-    return Excerpt(passage=one.passage, sentences=one.sentences)
 
 
 def _share(card: Card) -> float:
