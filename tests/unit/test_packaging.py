@@ -66,6 +66,8 @@ def test_models_are_packed_with_their_cards() -> None:
     for name in ("reader.onnx", "MODEL_CARD.md"):
         assert (reading / name).is_file(), name
     assert (files("strategies.compression.wording") / "data" / "drug_names.txt").is_file()
+    for name in ("sentence-roles.npz", "MODEL_CARD.md"):
+        assert (files("posology.text") / "data" / name).is_file(), name
     assert (files("policies") / "models" / "preflight.json").is_file()
 
 
