@@ -11,7 +11,16 @@ from posology.index.search import ann, filters
 from posology.index.search.ann import APPROXIMATE_FROM, EXACT_FROM, Built, Plan
 from posology.index.search.recall import Sample
 
-__all__ = ["APPROXIMATE_FROM", "EXACT_FROM", "KEEP", "compact", "prepare", "tune", "vector_index"]
+__all__ = [
+    "APPROXIMATE_FROM",
+    "EXACT_FROM",
+    "KEEP",
+    "compact",
+    "cover_ids",
+    "prepare",
+    "tune",
+    "vector_index",
+]
 
 #: age at which versions are removed. A reader takes up a new one within seconds; until the removal, the files before a
 #: compaction take as much space again
@@ -46,6 +55,11 @@ def prepare(table: Any) -> None:
     """
     _scalar(table, "id", "BTree", rows=0)
     _full_text(table, rows=0)
+
+
+def cover_ids(table: Any) -> None:
+    """Build the index of ids anew if it lacks many rows."""
+    _scalar(table, "id", "BTree", rows=int(table.count_rows()))
 
 
 def compact(table: Any) -> None:

@@ -18,6 +18,7 @@ from posology.index.sync.order import place
 from posology.index.tokens import fitting
 from posology.index.versions import KEEP_VERSIONS, Published, at, published
 from posology.index.view import View
+from posology.text.roles import head_of
 from posology.types import Growth, Ranking, Retrieved
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class IndexInfo:
     growth: str | None = None
     #: passages of the last write whose sentences and tokens are not encoded yet
     incomplete: int = 0
+    #: encoded passages of the last write without roles of sentences, although a head knows the embedder
+    without_roles: int = 0
 
 
 class Reader:
@@ -224,6 +227,7 @@ class Reader:
         view = self.view()
         known = self.versions()
         files = applied_files(self.connection, self.uri)
+        newest = self._view_of(self._open())
         with translated(self.uri):
             kind, found = vector_index(self._reading), built(self._reading)
         return IndexInfo(
@@ -248,7 +252,8 @@ class Reader:
             last_file=max((file.name for file in files), key=place, default=None),
             unfinished=unfinished(files),
             growth=None if view.growth is None else str(view.growth),
-            incomplete=self._view_of(self._open()).incomplete,
+            incomplete=newest.incomplete,
+            without_roles=0 if head_of(self.meta.embedder) is None else newest.roleless,
         )
 
     def warm(self) -> None:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from posology.corpus.items import NoticeKind
-from posology.index import phrases, tokens
+from posology.index import phrases, roles, tokens
 from posology.index.search import filters
 from posology.text.abbreviations import abbreviations
-from posology.types import Encoded, Pages, Passage, Phrases, Retrieved, Sentence
+from posology.types import Encoded, Pages, Passage, Phrases, Retrieved, Sentence, SentenceRole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,7 @@ STORED = (
     "id", "title", "document", "pmid", "journal", "year", "publication_types", "mesh",
     "retracted", "source", "concern", "doi", "pmcid", "published", "languages", "trials", "same_work",
     "parent", "section", "authors", "pages", "vector", "starts", "ends", "sentence_vectors",
-    "phrases", "tokens",
+    "phrases", "tokens", "roles",
 )  # fmt: skip
 
 #: fields of a passage that are columns of the same name; lists are tuples there
@@ -45,7 +45,7 @@ _AS_IS = (
     "published", "languages", "trials", "same_work", "parent", "section", "authors",
 )  # fmt: skip
 #: columns that indices of earlier versions lack; there, these fields have their defaults
-ADDED = ("authors", "pages")
+ADDED = ("authors", "pages", "roles")
 
 #: minimum number of letters and digits of two passages that are considered copies if all of them agree
 SHORTEST_COPY = 200
@@ -86,6 +86,8 @@ class Row:
     digest: str
     #: ``None`` where the index has no annotator
     phrases: Phrases | None = None
+    #: of the sentences; ``None``: unknown
+    roles: tuple[SentenceRole, ...] | None = None
 
 
 def digest(passage: Passage, vector: bytes = b"") -> str:
@@ -158,6 +160,8 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("sentence_vectors", pa.large_binary(), nullable=False),
         pa.field("phrases", pa.binary()),
         pa.field("tokens", pa.large_binary()),
+        # a byte a sentence
+        pa.field("roles", pa.binary()),
         pa.field(filters.COLUMN, strings),
         pa.field("digest", pa.string(), nullable=False),
         # the record's own marks; the columns without "own" include those of notices
@@ -231,6 +235,7 @@ def to_arrow(
         "sentence_vectors": [quantise(row.encoded.sentence_vectors).tobytes() for row in rows],
         "phrases": [None if r.phrases is None else phrases.encode(r.phrases) for r in rows],
         "tokens": [None if codes is None else tokens.encode(codes) for codes in coded],
+        "roles": [roles.encode(row.roles) for row in rows],
         filters.COLUMN: [filters.labels(p) for p in passages],
         "digest": [row.digest for row in rows],
         "own_retracted": [p.retracted for p in passages],
@@ -264,6 +269,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
     pages = plain.get("pages", [None] * table.num_rows)
     annotated = phrases.decode(column["phrases"])
     coded = tokens.decode(column["tokens"])
+    found_roles = plain.get("roles", [None] * table.num_rows)
     rows = []
     for i, blob in enumerate(column["sentence_vectors"]):
         starts, ends = plain["starts"][i], plain["ends"][i]
@@ -287,6 +293,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
                 sentence_vectors=np.frombuffer(blob.as_buffer(), np.int8).reshape(-1, dim),
                 phrases=annotated[i],
                 tokens=coded[i],
+                roles=roles.decode(found_roles[i]),
             )
         )
     return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 from posology.errors import IndexFault, IndexMismatch, IndexMissing
 from posology.index.connection import connect, open_table, translated
 from posology.index.locking.lock import WriteLock
-from posology.index.maintenance import APPROXIMATE_FROM, EXACT_FROM, compact, prepare, tune
+from posology.index.maintenance import (
+    APPROXIMATE_FROM,
+    EXACT_FROM,
+    compact,
+    cover_ids,
+    prepare,
+    tune,
+)
 from posology.index.manifest import refuse_unfinished
 from posology.index.places import Place
 from posology.index.reader import Reader
@@ -189,13 +196,34 @@ class Index(Reader):
         if not latest:
             return
         with self.staged(), translated(self.uri):
-            if lacking := missing(self._table.schema, self.meta):
-                # of an index that an earlier version made; no row is written anew
-                self._table.add_columns(lacking)
+            self._widen()
             noticed = self._noticed().known.of
             table = to_arrow(list(latest.values()), arrow_schema(self.meta), noticed)
             merge = self._table.merge_insert("id").when_matched_update_all()
             merge.when_not_matched_insert_all().execute(table)
+
+    def set_roles(self, roles: Mapping[str, bytes]) -> None:
+        """Write the roles of existing passages in one commit, and nothing else of them.
+
+        Args:
+            roles: by id, see :func:`posology.index.roles.encode`.
+
+        Raises:
+            IndexLocked: another process is writing.
+            IndexFault: nothing was written, e.g. because the disk is full.
+        """
+        import pyarrow as pa
+
+        if not roles:
+            return
+        with self.staged(), translated(self.uri):
+            self._widen()
+            # without a current index of the ids, LanceDB would write whole rows anew
+            cover_ids(self._table)
+            schema = arrow_schema(self.meta)
+            columns = {"id": list(roles), "roles": list(roles.values())}
+            written = pa.table(columns, schema=pa.schema(map(schema.field, columns)))
+            self._table.merge_insert("id").when_matched_update_all().execute(written)
 
     def delete(self, ids: Iterable[str], *, but: Iterable[str] = (), parts: bool = True) -> int:
         """Remove passages, and the parts of articles, with these ids; unknown ids are ignored.
@@ -364,6 +392,11 @@ class Index(Reader):
         if not published(self._table, self.uri):
             # the index was created, but its creator died before publishing: else readers would see each commit
             publish(self._table, self.uri)
+
+    def _widen(self) -> None:
+        """Add the columns that an index of an earlier version lacks; no row is written anew."""
+        if lacking := missing(self._table.schema, self.meta):
+            self._table.add_columns(lacking)
 
     def _noticed(self) -> Notices:
         if self._notices is None:

@@ -85,6 +85,19 @@ class View:
             return int(self._table.count_rows(INCOMPLETE))
 
     @cached_property
+    def lacking_roles(self) -> str:
+        """Predicate of the passages whose sentences have no roles, although they are encoded."""
+        with translated(self._uri):
+            there = "roles" in self._table.schema.names
+        return f"NOT ({INCOMPLETE})" + (" AND roles IS NULL" if there else "")
+
+    @cached_property
+    def roleless(self) -> int:
+        """Return the number of such passages."""
+        with translated(self._uri):
+            return int(self._table.count_rows(self.lacking_roles))
+
+    @cached_property
     def retracted(self) -> int:
         """Return the number of retracted passages."""
         with translated(self._uri):
@@ -249,10 +262,13 @@ class View:
             found: list[str] = query.to_arrow()["id"].to_pylist()
         return found
 
-    def scan(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yield these columns of all passages, in no order, :data:`SCANNED` at most at a time."""
+    def scan(
+        self, columns: Sequence[str], *, where: str | None = None, most: int = SCANNED
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield these columns of all passages that meet a condition, in no order, ``most`` at a time."""
         with translated(self._uri):
-            yield from self._table.search().select(list(columns)).to_batches(SCANNED)
+            query = self._table.search().select(list(columns))
+            yield from (query if where is None else query.where(where)).to_batches(most)
 
     def digests(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the digests of existing passages, by id."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from posology.corpus.items import Record
 from posology.errors import BadRecord
 from posology.index.build.vectors import GivenVectors
-from posology.index.schema import Row
+from posology.index.roles import roles_of
+from posology.index.schema import Row, quantise
 from posology.index.tokens import fitting
 from posology.text.sentences import split
 from posology.types import Encoded
@@ -117,6 +118,9 @@ class LocalRowBuilder(InProcess):
                 encoded=with_given(vectors, given, record),
                 digest=digest,
                 phrases=annotated,
+                roles=roles_of(
+                    self.embedder.name, record.passage, spans, quantise(vectors.sentence_vectors)
+                ),
             )
 
 

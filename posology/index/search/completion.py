@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from posology.index.roles import roles_of
 from posology.index.schema import quantise
 from posology.seams import Embedder, TokenCodec
 from posology.types import Passage, Retrieved
@@ -44,10 +45,12 @@ class Completion:
                 [one.passage for one in new], [one.sentences for one in new], self._codec()
             )
             for one, vectors in zip(new, encoded, strict=True):
+                quantised = quantise(vectors.sentence_vectors)
                 found[one.passage] = replace(
                     one,
-                    sentence_vectors=quantise(vectors.sentence_vectors),
+                    sentence_vectors=quantised,
                     tokens=vectors.tokens,
+                    roles=roles_of(self._embedder.name, one.passage, one.sentences, quantised),
                 )
         with self._lock:
             for passage, one in found.items():
@@ -58,6 +61,11 @@ class Completion:
         return tuple(
             one
             if (whole := found.get(one.passage)) is None
-            else replace(one, sentence_vectors=whole.sentence_vectors, tokens=whole.tokens)
+            else replace(
+                one,
+                sentence_vectors=whole.sentence_vectors,
+                tokens=whole.tokens,
+                roles=whole.roles,
+            )
             for one in passages
         )

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 #: row number, as LanceDB names it
 ROW = "_rowid"
 #: columns of a passage that are too large to hold
-LARGE = frozenset({"document", "vector", "starts", "ends", "sentence_vectors", "phrases", "tokens"})
+LARGE = frozenset(
+    {"document", "vector", "starts", "ends", "sentence_vectors", "phrases", "tokens", "roles"}
+)
 #: columns that are held; a table of an earlier version may lack some
 SMALL = tuple(name for name in dict.fromkeys((*STORED, *COLUMNS)) if name not in LARGE)
 #: reads before the small columns are held: a process that asks once or twice does not scan the table

@@ -150,6 +150,7 @@ class ShardRowBuilder:
                 encoded=with_given(_encoded(retrieved), given, record),
                 digest=name,
                 phrases=retrieved.phrases,
+                roles=retrieved.roles,
             )
 
     def refused(self) -> tuple[BadRecord, ...]:

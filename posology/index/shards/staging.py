@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from posology.index.connection import translated
-from posology.index.schema import FORMAT, STORED, Meta, Row, arrow_schema, from_arrow, to_arrow
+from posology.index.schema import FORMAT, Meta, Row, arrow_schema, from_arrow, stored, to_arrow
+from posology.text.roles import head_of
 from posology.types import Pages, Passage, Retrieved
 
 _PREFIX = "shard-"
@@ -55,7 +56,9 @@ def shard_name(keys: Iterable[bytes], meta: Meta, learned: str | None) -> str:
         learned: see :func:`learned_id`.
     """
     found = hashlib.blake2b(digest_size=16)
+    head = head_of(meta.embedder)
     recipe = [FORMAT, meta.splitter, meta.embedder, meta.dim, meta.annotator, meta.codec, learned]
+    recipe.append(None if head is None else head.name)
     found.update(json.dumps(recipe).encode())
     for one in keys:
         found.update(one)
@@ -112,7 +115,7 @@ class Staging:
     def rows(self, name: str) -> list[Retrieved] | None:
         """Return a shard's rows, in the order of the texts; ``None``: it is not encoded."""
         table = self._read(_rows(name))
-        return None if table is None else from_arrow(table.select(STORED))
+        return None if table is None else from_arrow(table.select(stored(table.schema)))
 
     def encoded(self, name: str) -> bool:
         """Return whether a shard's rows are there."""
