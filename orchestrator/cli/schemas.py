@@ -17,6 +17,7 @@ from orchestrator.cli.index.forms import (
     IngestOutput,
     ProspectOutput,
     SyncOutput,
+    UpgradeOutput,
     VersionsOutput,
 )
 from orchestrator.cli.models.forms import ModelCheck, ModelList, ModelOutput
@@ -58,6 +59,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "sync": SyncOutput,
         "prospect": ProspectOutput,
         "versions": VersionsOutput,
+        "upgrade": UpgradeOutput,
         "config": ConfigOutput,
         "doctor": DoctorOutput,
         "model": ModelOutput,

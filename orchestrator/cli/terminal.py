@@ -159,12 +159,15 @@ def show_index(console: Console, out: IndexOutput, *, everything: bool = True) -
         "place": out.uri,
         "first ingest": out.growth,
         "incomplete": f"{out.incomplete:,} passages" if out.incomplete else "",
+        "without roles": f"{out.without_roles:,} passages: posology index upgrade"
+        if out.without_roles
+        else "",
         "unfinished": ", ".join(out.unfinished),
     }
     if everything:
         told = {
             "passages", "retracted", "published", "articles", "first_year", "last_year", "sources", "bytes", "version",
-            "uri", "growth", "unfinished", "incomplete",
+            "uri", "growth", "unfinished", "incomplete", "without_roles",
         }  # fmt: skip
         rows |= {
             name.replace("_", " "): value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from textwrap import shorten
@@ -20,6 +21,7 @@ from posology.published.answers import (
     PassageOutput,
     Position,
     Ranked,
+    SentenceOutput,
     Source,
     Status,
     judged,
@@ -41,6 +43,7 @@ from posology.types import (
     Retrieval,
     Retrieved,
     Sentence,
+    SentenceRole,
     Side,
 )
 
@@ -221,7 +224,13 @@ def search_output(retrieval: Retrieval, *, mode: str, k: int, seconds: float) ->
         mode=mode,
         k=k,
         hits=tuple(
-            Found(**dict(one), snippet=snippet(passage, retrieval.query_vector))
+            Found(
+                **dict(one),
+                snippet=snippet(passage, retrieval.query_vector),
+                role=passage.roles[nearest(passage, retrieval.query_vector)]
+                if passage.roles
+                else None,
+            )
             for one, passage in zip(ranked(retrieval), retrieval.passages, strict=True)
         ),
         dense=retrieval.dense.ids,
@@ -243,26 +252,39 @@ def snippet(found: Retrieved, query: NDArray[np.float32]) -> str:
         found: the passage; without vectors of its sentences the first one is returned.
         query: shape ``(dim,)``.
     """
-    sentences, vectors = found.sentences, found.sentence_vectors
-    nearest = int((vectors @ query).argmax()) if 0 < len(vectors) == len(sentences) else 0
-    text = sentences[nearest].of(found.passage.text) if sentences else found.passage.text
+    sentences = found.sentences
+    text = found.passage.text
+    if sentences:
+        text = sentences[nearest(found, query)].of(text)
     return shorten(text, SNIPPET, placeholder=" …")
 
 
-def passage_output(found: Passage, *, index: str) -> PassageOutput:
-    """Return the published form of a passage, with its text.
+def nearest(found: Retrieved, query: NDArray[np.float32]) -> int:
+    """Return the place of the sentence that is nearest to a query; 0: there are no vectors of sentences."""
+    vectors = found.sentence_vectors
+    return int((vectors @ query).argmax()) if 0 < len(vectors) == len(found.sentences) else 0
+
+
+def passage_output(found: Retrieved, *, index: str) -> PassageOutput:
+    """Return the published form of a passage, with its text and sentences.
 
     Args:
         found: the passage.
         index: name and version of its index.
     """
+    passage = found.passage
+    roles = found.roles or [None] * len(found.sentences)
     return PassageOutput(
-        passage=source(found),
-        text=found.text,
-        mesh=found.mesh,
-        languages=found.languages,
-        same_work=found.same_work,
+        passage=source(passage),
+        text=passage.text,
+        mesh=passage.mesh,
+        languages=passage.languages,
+        same_work=passage.same_work,
         index=index,
+        sentences=tuple(
+            SentenceOutput(start=sentence.start, end=sentence.end, role=role)
+            for sentence, role in zip(found.sentences, roles, strict=True)
+        ),
     )
 
 
@@ -351,4 +373,12 @@ def _evidence(citation: Citation, excerpt: Excerpt) -> Evidence:
         context=excerpt.passage.text[start:end],
         page=first,
         last_page=last,
+        role=_role(citation, excerpt),
     )
+
+
+def _role(citation: Citation, excerpt: Excerpt) -> SentenceRole | None:
+    """Return the role of the sentence in which a quote begins."""
+    starts = [sentence.start for sentence in excerpt.sentences]
+    place = bisect_right(starts, citation.start) - 1
+    return None if excerpt.roles is None or place < 0 else excerpt.roles[place]

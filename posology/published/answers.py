@@ -7,7 +7,7 @@ from enum import StrEnum
 from posology.published.base import Dollars, Published
 from posology.published.calls import Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, StepOutput
-from posology.types import Form, Level, Resolution, SameAs
+from posology.types import Form, Level, Resolution, SameAs, SentenceRole
 
 
 class Status(StrEnum):
@@ -102,6 +102,17 @@ class Source(Published):
     """Its last page; null: unknown."""
 
 
+class SentenceOutput(Published):
+    """A sentence of a passage."""
+
+    start: int
+    """First code point in the passage's text."""
+    end: int
+    """Code point after the last one."""
+    role: SentenceRole | None
+    """Its role: background, aim, methods, results or conclusion; null: unknown to the index."""
+
+
 class PassageOutput(Published):
     """A passage in full: the output of `posology show --json`."""
 
@@ -117,6 +128,8 @@ class PassageOutput(Published):
     """Ids of other records of the same work, e.g. of the article of a preprint."""
     index: str
     """Name and version of the index."""
+    sentences: tuple[SentenceOutput, ...] = ()
+    """Its sentences, in order."""
 
 
 class Evidence(Published):
@@ -139,6 +152,9 @@ class Evidence(Published):
     PDF."""
     last_page: int | None = None
     """Page on which the quote ends; null: unknown."""
+    role: SentenceRole | None = None
+    """Role of the sentence in which the quote begins: background, aim, methods, results or conclusion; null: unknown to
+    the index."""
 
 
 class Position(Published):

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from posology.published.answers import FiltersOutput, Ranked
 from posology.published.base import Published
+from posology.types import SentenceRole
 
 
 class Found(Ranked):
@@ -15,6 +16,8 @@ class Found(Ranked):
 
     snippet: str = ""
     """The sentence of the passage that is nearest to the query in meaning, at most 300 characters."""
+    role: SentenceRole | None = None
+    """Role of that sentence: background, aim, methods, results or conclusion; null: unknown to the index."""
 
 
 class SearchOutput(Published):

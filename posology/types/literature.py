@@ -162,7 +162,7 @@ class Sentence:
 
 
 class SentenceRole(StrEnum):
-    """What a sentence does in its text; an index stores each as its place in this order."""
+    """Role of a sentence in its text; an index stores each as its place in this order."""
 
     #: known before the study, and why it matters
     BACKGROUND = "background"

@@ -159,7 +159,7 @@ async def passage(
     """Return a passage with its text and everything that the index stores about it. All tenants read one index."""
     index = await api.literature().index()
     found, name = await to_thread.run_sync(_fetch, index, passage, version)
-    return answered(passage_output(found.passage, index=name))
+    return answered(passage_output(found, index=name))
 
 
 @router.get(

@@ -14,7 +14,7 @@ from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
     from posology.index.view import View
-    from posology.types import Passage
+    from posology.types import Retrieved
 
 
 @grouped
@@ -44,8 +44,8 @@ def show(
         write_passage(passage_output(found, index=view.version), form)
 
 
-def _found(view: View, name: str) -> Passage:
+def _found(view: View, name: str) -> Retrieved:
     # the number alone is what people copy from PubMed
     if name.isdecimal() and not view.digests([name]):
         name = f"pmid:{name}"
-    return view.fetch([name])[0].passage
+    return view.fetch([name])[0]

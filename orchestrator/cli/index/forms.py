@@ -257,6 +257,21 @@ class IndexOutput(Published):
     """Size of the index's folder in bytes, all versions; null: object storage."""
     incomplete: int = 0
     """Passages that can be found, and whose sentences and tokens are not encoded yet: `ingest` completes them."""
+    without_roles: int = 0
+    """Passages of an earlier version whose sentences have no roles: `index upgrade` adds them."""
+
+
+class UpgradeOutput(Published):
+    """Output of ``posology index upgrade --json``."""
+
+    written: int
+    """Passages whose sentences got roles."""
+    left: int
+    """Encoded passages whose sentences have none: no trained head knows the index's embedder."""
+    version: str
+    """Name and version of the index after it, e.g. `index@18`."""
+    seconds: float
+    """Duration in seconds."""
 
 
 def ingest_output(report: IngestReport) -> IngestOutput:

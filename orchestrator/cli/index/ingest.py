@@ -1,4 +1,4 @@
-"""``posology ingest``, ``index info`` and ``index versions``."""
+"""``posology ingest``, ``index info``, ``index versions`` and ``index upgrade``."""
 
 from __future__ import annotations
 
@@ -110,6 +110,48 @@ def versions(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
             print_json(out)
         else:
             show_versions(Console(), out)
+
+
+@app.command("upgrade")
+def upgrade(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
+    """Add to an index of an earlier version the roles of its sentences: background, aim, methods, results, conclusion.
+
+    They are computed from stored vectors; nothing is encoded or bought. An interrupted upgrade resumes. Readers keep
+    answering from the version of before, and switch when it is complete.
+    """
+    from time import perf_counter
+
+    from orchestrator.cli.index.forms import UpgradeOutput
+    from orchestrator.service import index_place
+    from posology.index.store import Index
+    from posology.index.upgrade import upgrade as upgrade_index
+
+    with errors(as_json=as_json):
+        opened = Index.open(index_place(load_settings(), index))
+        began, done = perf_counter(), 0
+        with Console(stderr=True, quiet=as_json).status("Upgrading …") as status:
+
+            def step(written: int) -> None:
+                nonlocal done
+                done += written
+                status.update(f"Upgrading: {done:,} passages")
+
+            found = upgrade_index(opened, step=step)
+        out = UpgradeOutput(
+            written=found.written,
+            left=found.lacking,
+            version=opened.version,
+            seconds=perf_counter() - began,
+        )
+        if as_json:
+            print_json(out)
+        else:
+            none = f" {out.left:,} have none: they are known for vectors of the packaged embedder only."
+            left = none if out.left else ""
+            Console().print(
+                f"{out.version}: roles of sentences added to {out.written:,} passages.{left}",
+                highlight=False,
+            )
 
 
 @app.command("info")
