@@ -152,6 +152,12 @@ def test_index_info(cli: Cli) -> None:
     assert "passages" in cli("index", "info").stdout
 
 
+def test_an_upgrade_counts_passages_whose_embedder_has_no_roles(cli: Cli) -> None:
+    out = published(cli("index", "upgrade", "--json"), "upgrade")
+    assert (out["written"], out["left"]) == (0, 3)
+    assert "3 have none" in cli("index", "upgrade").stdout.replace("\n", " ")
+
+
 @pytest.mark.parametrize("mode", ["dense", "bm25", "fused", "dense>bm25", "bm25>dense"])
 def test_search_shows_every_ranking_and_no_retracted_passage(cli: Cli, mode: str) -> None:
     out = published(cli("search", "aspirin and stroke", "--mode", mode, "--json"), "search")
