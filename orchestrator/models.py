@@ -5,19 +5,38 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from orchestrator.settings.values import READ, ReaderMethod
 from posology.errors import PosologyError
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.options import Options
 from posology.seams import Embedder, Send
-from posology.text.tokens import wordpiece_counter
+from posology.text.tokens import wordpiece_counter, wordpieces
 from posology.types import TokenVectors
 
 if TYPE_CHECKING:
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReaderOptions:
+    """How the offline reader scores sentences."""
+
+    #: ``cross-encoder``, if its weights are installed, or ``late`` interaction
+    method: ReaderMethod = "cross-encoder"
+    #: maximum tokens of passages that the cross-encoder reads for a question
+    tokens: int = READ
+
+
+def reads() -> bool:
+    """Return whether the weights of the packaged cross-encoder are installed."""
+    from posology.reading.crossencoder import FILE, MODELS
+
+    return (MODELS / FILE).is_file()
 
 
 class Models:
@@ -67,11 +86,31 @@ class Models:
         """
         return self._load_packaged().token_vectors(texts)
 
-    def reader(self) -> Send:
-        """Return the offline reader, which counts tokens with the packaged encoder's tokenizer."""
+    def reader(self, reading: ReaderOptions | None = None) -> Send:
+        """Return the offline reader, which counts tokens with the packaged encoder's tokenizer.
+
+        Args:
+            reading: how it reads; ``None``: as by default.
+        """
         from posology.llm.offline.reader import ExtractiveReader
 
-        return ExtractiveReader(self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"))
+        options = reading or ReaderOptions()
+        file = PACKAGED[DEFAULT]() / "tokenizer.json"
+        count = wordpiece_counter(file)
+        if options.method == "late" or not reads():
+            return ExtractiveReader(self, count)
+        from posology.llm.offline.answering import AnswerScorer, KeptReadings
+        from posology.llm.offline.candidates import Candidates
+        from posology.reading.crossencoder import CrossEncoder
+
+        return ExtractiveReader(
+            self,
+            count,
+            answers=lambda: AnswerScorer(
+                KeptReadings(CrossEncoder.packaged()), Candidates(wordpieces(file), options.tokens)
+            ),
+            judge=CrossEncoder.packaged,
+        )
 
     def _load_packaged(self) -> SentenceTransformerEmbedder:
         with self._lock:

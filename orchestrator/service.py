@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
@@ -154,7 +155,8 @@ async def open_connections(
     settings: Settings, models: Models, meter: Meter | None = None
 ) -> AsyncIterator[Connections]:
     """Open connections to providers on first use, and close them in the end."""
-    connections = Connections(settings, offline=models.reader, meter=meter)
+    offline = partial(models.reader, settings.reading)
+    connections = Connections(settings, offline=offline, meter=meter)
     try:
         yield connections
     finally:

@@ -101,7 +101,8 @@ class Literature:
             if self._opened is None:
                 settings = self._settings()
                 models = Models(settings.embedder, settings.embedding)
-                connections = Connections(settings, offline=models.reader)
+                offline = partial(models.reader, settings.reading)
+                connections = Connections(settings, offline=offline)
                 service = await make_service(settings, models, connections)
                 self._opened = Opened(service=service, connections=connections)
             return self._opened

@@ -22,6 +22,7 @@ from posology.errors import ConfigurationError
 from posology.llm.providers.table import PROVIDERS
 
 if TYPE_CHECKING:
+    from orchestrator.models import ReaderOptions
     from posology.index.embedders.options import Options
 
 
@@ -131,6 +132,13 @@ class Settings(Fields):
             threads=self.embedder_threads,
             device=self.embedder_device,
         )
+
+    @property
+    def reading(self) -> ReaderOptions:
+        """Options of the offline reader."""
+        from orchestrator.models import ReaderOptions
+
+        return ReaderOptions(method=self.reader, tokens=self.reader_tokens)
 
     @property
     def kept_versions(self) -> timedelta:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Literal
 
 from pydantic_core import PydanticCustomError
 
@@ -14,6 +15,10 @@ DEFAULT_POLICY = "router"
 #: of the compressors that call no model, it keeps the most relevant text in the fewest tokens on unseen documents;
 #: see ``docs/concepts/compressors.md``
 DEFAULT_COMPRESSOR = "pruner"
+#: tokens of passages that the packaged cross-encoder reads for a question
+READ = 2_000
+#: methods of the offline reader
+ReaderMethod = Literal["cross-encoder", "late"]
 #: address of Redis for workers and the API without ``POSOLOGY_REDIS_URL``
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 #: bounds on output tokens of one call; no existing model writes more

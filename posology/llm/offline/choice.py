@@ -6,6 +6,7 @@ The figures behind the numbers: ``docs/concepts/offline-reader.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,13 @@ MARGIN = 0.03
 #: The same for the best sentence of another passage. It is wider, because what is nearly as close
 #: and stands elsewhere may contradict the best, and a reader that cannot judge must not hide it.
 MARGIN_ELSEWHERE = 0.10
+#: A question is refused if no window answers it with this probability by the packaged cross-encoder: the highest
+#: that keeps 90 % of the answerable questions of each dev set (``python -m evals.reader --dev``, decision 49).
+ANSWERS = 0.50
+#: Sentences whose probability is this much less than that of the best are not quoted: a choice, not fitted.
+LESS_PROBABLE = 0.20
+#: The same for the best sentence of another passage.
+LESS_PROBABLE_ELSEWHERE = 0.30
 #: Maximum number of quotes.
 MAX_QUOTES = 3
 #: Share of a call's ``max_tokens`` that is filled where passages are shortened: a bound is set above what is wanted,
@@ -30,23 +38,56 @@ MAX_QUOTES = 3
 FILLED = 0.5
 
 
-def choose(scored: list[Scored], *, judged: bool = False) -> list[Scored]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """Scores that sentences need to be quoted."""
+
+    #: a question whose best score is less is refused
+    threshold: float
+    margin: float
+    margin_elsewhere: float
+    #: least score of a second sentence of the same passage
+    least: float
+
+
+#: for scores of likeness
+LIKENESS = Rule(
+    threshold=THRESHOLD, margin=MARGIN, margin_elsewhere=MARGIN_ELSEWHERE, least=THRESHOLD
+)
+#: for probabilities of answering
+PROBABILITY = Rule(
+    threshold=ANSWERS, margin=LESS_PROBABLE, margin_elsewhere=LESS_PROBABLE_ELSEWHERE, least=0.0
+)
+
+
+def choose(
+    scored: Sequence[Scored],
+    rule: Rule = LIKENESS,
+    *,
+    best: float | None = None,
+    judged: bool = False,
+) -> list[Scored]:
     """Return the sentences to quote, best first; none if the best is below the threshold.
 
     Args:
         scored: best first.
+        rule: that they have to meet.
+        best: score that the threshold is for; ``None``: that of the best sentence.
         judged: they were chosen once before, in their passages: alone they score otherwise, so the
             threshold is not for them.
     """
-    least_of_all = -1.0 if judged else THRESHOLD
-    if not scored or scored[0].score < least_of_all:
+    if not scored:
         return []
-    best, chosen, quoted = scored[0].score, [scored[0]], {scored[0].excerpt}
+    top = scored[0].score
+    if not judged and (top if best is None else best) < rule.threshold:
+        return []
+    least_of_all = -1.0 if judged else rule.least
+    chosen, quoted = [scored[0]], {scored[0].excerpt}
     for one in scored[1:]:
         again = one.excerpt in quoted
         # the threshold tells whether there is an answer; once there is, what stands against it is
         # to be seen, too
-        least = max(least_of_all, best - MARGIN) if again else best - MARGIN_ELSEWHERE
+        least = max(least_of_all, top - rule.margin) if again else top - rule.margin_elsewhere
         if len(chosen) < MAX_QUOTES and one.score >= least:
             chosen.append(one)
             quoted.add(one.excerpt)
@@ -54,7 +95,7 @@ def choose(scored: list[Scored], *, judged: bool = False) -> list[Scored]:
 
 
 def fill(
-    scored: list[Scored], excerpts: Sequence[Excerpt], count: TokenCounter, tokens: int
+    scored: Sequence[Scored], excerpts: Sequence[Excerpt], count: TokenCounter, tokens: int
 ) -> list[Scored]:
     """Return the best sentences that fit :data:`FILLED` of so many tokens, at least one.
 
@@ -67,4 +108,4 @@ def fill(
     texts = (one.sentence.of(excerpts[one.excerpt].passage.text) for one in scored)
     sums = accumulate(map(count, texts))
     fit = sum(1 for _ in takewhile(lambda total: total <= FILLED * tokens, sums))
-    return scored[: max(1, fit)]
+    return list(scored[: max(1, fit)])

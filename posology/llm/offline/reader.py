@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,36 +16,56 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline.choice import choose, fill
+from posology.llm.offline.answering import AnswerScorer
+from posology.llm.offline.choice import LIKENESS, PROBABILITY, choose, fill
 from posology.llm.offline.contrast import contrast
-from posology.llm.offline.replies import REPLIES, Found
-from posology.llm.offline.scores import SentenceScorer
-from posology.seams import TokenCounter, TokenEncoder
+from posology.llm.offline.replies import REPLIES, Found, Scores
+from posology.llm.offline.scores import Scored, SentenceScorer
+from posology.llm.offline.verdict import SHOWN, Verdict, verdict
+from posology.seams import SupportJudge, TokenCounter, TokenEncoder
+from posology.text.languages import foreign
 from posology.types import Call, Completion, Finish, Stage, Usage
 
 NAME = "offline:extractive"
 #: version, incremented when the same call may get another reply
-VERSION = "1"
+VERSION = "2"
 
 
 class ExtractiveReader:
-    """A :class:`~posology.seams.Send` that quotes the sentences most like the question.
+    """A :class:`~posology.seams.Send` that quotes the sentences that answer the question best.
 
     It reads ``Call.query`` and ``Call.excerpts``, never the messages, so that nothing in a passage
-    can instruct it. A verdict (``choice``) is always ``None``: likeness to a question says nothing
-    of yes or no. It answers, extracts, and reduces what was extracted. Passages that it is to shorten for a
-    question it shortens to the sentences most like it, as many as half of ``Call.max_tokens`` has room for; it
+    can instruct it. A verdict (``choice``) is always ``None``: no language model gives one. A question in a language
+    that it does not read is refused. It answers, extracts, and reduces what was extracted. Passages that it is to shorten for a
+    question it shortens to the best sentences, as many as half of ``Call.max_tokens`` has room for; it
     writes nothing anew, so that it has no reply to other ways of shortening.
+
+    Args:
+        encoder: scores sentences by their likeness to the question, where there is no ``answers``.
+        count: of tokens.
+        answers: scores sentences by their probability of answering; called once, on first use; ``None``: likeness.
+        judge: assigns sentences to the sides of a conflict; called once; ``None``: their wording does.
 
     Raises:
         RequestRejected: another stage, or a schema that does not take the stage's reply.
         TruncatedReply: no quote fits ``Call.max_tokens``.
     """
 
-    def __init__(self, encoder: TokenEncoder, count: TokenCounter) -> None:
+    def __init__(
+        self,
+        encoder: TokenEncoder,
+        count: TokenCounter,
+        *,
+        answers: Callable[[], AnswerScorer] | None = None,
+        judge: Callable[[], SupportJudge] | None = None,
+    ) -> None:
         self._encoder = encoder
         self._count = count
+        self._make_answers = answers
+        self._make_judge = judge
         self._scorer: SentenceScorer | None = None
+        self._answers: AnswerScorer | None = None
+        self._judge: SupportJudge | None = None
         self._limiter = anyio.CapacityLimiter(1)
 
     async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:  # noqa: ARG002 - nothing is sent
@@ -63,29 +83,66 @@ class ExtractiveReader:
         return await anyio.to_thread.run_sync(self._complete, call, started, limiter=self._limiter)
 
     def _complete(self, call: Call, started: float) -> Completion:
-        if self._scorer is None:
-            self._scorer = SentenceScorer(self._encoder)
-        scored = self._scorer(call.query.text, call.excerpts)
-        reducing = call.stage is Stage.REDUCE
-        if call.stage is Stage.COMPRESS:
-            chosen = fill(scored, call.excerpts, self._count, call.max_tokens)
-        else:
-            chosen = choose(scored, judged=reducing)
-        found = Found(
-            call=call,
-            scored=scored,
-            chosen=chosen,
-            contrast=contrast(call, scored) if reducing else None,
-        )
+        self._load()
+        found = self._find(call)
         text, reply = self._fitting(found)
+        method = "" if self._answers is None else f"+{self._answers.name}"
         return Completion(
             text=text,
             usage=Usage(input=self._input(call), output=self._count(text)),
             finish=Finish.STOP,
-            served_model=f"{NAME}@{VERSION}",
+            served_model=f"{NAME}@{VERSION}{method}",
             parsed=_validated(call, reply),
             latency=time.perf_counter() - started,
         )
+
+    def _load(self) -> None:
+        """Load models on first use; one thread at a time."""
+        if self._make_answers is not None and self._answers is None:
+            self._answers = self._make_answers()
+        if self._make_answers is None and self._scorer is None:
+            self._scorer = SentenceScorer(self._encoder)
+        if self._make_judge is not None and self._judge is None:
+            self._judge = self._make_judge()
+
+    def _find(self, call: Call) -> Found:
+        scores = self._scores(call)
+        reducing = call.stage is Stage.REDUCE
+        language = foreign(call.query.text)
+        if call.stage is Stage.COMPRESS:
+            everything = [*scores.read, *scores.unread]
+            chosen = fill(everything, call.excerpts, self._count, call.max_tokens)
+        elif language is not None and not reducing:
+            chosen = []
+        else:
+            chosen = choose(scores.read, scores.rule, best=scores.best, judged=reducing)
+        return Found(
+            call=call,
+            scores=scores,
+            chosen=chosen,
+            contrast=contrast(call, scores.read, self._judge) if reducing else None,
+            verdict=self._verdict(call, chosen),
+            language=language,
+        )
+
+    def _scores(self, call: Call) -> Scores:
+        if self._answers is not None:
+            answering = self._answers(call.query.text, call.excerpts)
+            return Scores(
+                read=answering.read,
+                unread=answering.unread,
+                best=answering.probability,
+                rule=PROBABILITY,
+            )
+        assert self._scorer is not None
+        scored = self._scorer(call.query.text, call.excerpts)
+        return Scores(read=scored, best=scored[0].score if scored else -1.0, rule=LIKENESS)
+
+    def _verdict(self, call: Call, chosen: Sequence[Scored]) -> Verdict | None:
+        if not SHOWN or self._judge is None or call.stage not in (Stage.ANSWER, Stage.REDUCE):
+            return None
+        texts = [one.sentence.of(call.excerpts[one.excerpt].passage.text) for one in chosen]
+        return verdict(call.query.text, texts, self._judge)
 
     def _fitting(self, found: Found) -> tuple[str, dict[str, Any]]:
         """Return the reply with as many of the chosen quotes as ``max_tokens`` allows."""

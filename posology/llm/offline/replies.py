@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from posology.llm.offline.choice import THRESHOLD
+from posology.llm.offline.choice import PROBABILITY, Rule
 from posology.llm.offline.contrast import Contrast
 from posology.llm.offline.scores import Scored
+from posology.llm.offline.verdict import Verdict
 from posology.text.numbering import name, numbered
 from posology.types import Call, Passage, Stage
 
 NOTICE = "Quoted by an extractive reader; no language model judged this."
+#: how a verdict begins
+LEANS = "The passages lean"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scores:
+    """Scores of a call's sentences, and the rule that they are quoted by."""
+
+    #: best first
+    read: list[Scored]
+    #: sentences that were shown and not read
+    unread: list[Scored] = field(default_factory=list)
+    #: score that the rule's threshold is for
+    best: float
+    rule: Rule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,12 +38,15 @@ class Found:
     """Finding of a call."""
 
     call: Call
-    #: all sentences shown, best first
-    scored: list[Scored]
+    scores: Scores
     #: those to quote, or to leave of the passages, best first
     chosen: list[Scored]
-    #: of a ``REDUCE`` call, where sentences contradict each other by their wording
+    #: of a ``REDUCE`` call, where sentences contradict each other
     contrast: Contrast | None = None
+    #: of a yes-no question
+    verdict: Verdict | None = None
+    #: language of the question; ``None``: English
+    language: str | None = None
 
 
 def _answer(found: Found) -> dict[str, Any]:
@@ -39,7 +58,7 @@ def _answer(found: Found) -> dict[str, Any]:
         }
     return {
         "answerable": bool(found.chosen),
-        "answer": f"{_said(found)} ({NOTICE})",
+        "answer": " ".join([*_leaning(found), _said(found), f"({NOTICE})"]),
         "choice": None,
         "quotes": [_quote(found, one) for one in found.chosen],
     }
@@ -72,7 +91,9 @@ def _reduce(found: Found) -> dict[str, Any]:
     said = _said(replace(found, chosen=shown))
     return {
         "answerable": bool(shown),
-        "answer": " ".join([said, *([_contrasted(found, pair)] if pair else []), f"({NOTICE})"]),
+        "answer": " ".join(
+            [*_leaning(found), said, *([_contrasted(found, pair)] if pair else []), f"({NOTICE})"]
+        ),
         "choice": None,
         "evidence": list(dict.fromkeys(_finding(one) for one in shown)),
         "claims": claims,
@@ -97,6 +118,11 @@ def _contrasted(found: Found, pair: Contrast) -> str:
     one, other = (
         _passage(found, side[0]).id for side in (pair.speaking_for, pair.speaking_against)
     )
+    if pair.judged:
+        return (
+            f"By a small trained model, {one} and {other} contradict each other; whether they do, and on what, is for "
+            "a reader to judge."
+        )
     return (
         f"By their wording alone, {one} and {other} contradict each other; whether they do, and on "
         "what, is for a reader to judge."
@@ -110,7 +136,11 @@ def _claim(found: Found, pair: Contrast) -> dict[str, Any]:
         "opposing": list(dict.fromkeys(_finding(one) for one in pair.speaking_against)),
         # the reader has no view of who is right
         "resolution": "none",
-        "reason": "Grouped by wording alone: words of benefit against words of harm or denial.",
+        "reason": (
+            "Grouped by a small trained model of support."
+            if pair.judged
+            else "Grouped by wording alone: words of benefit against words of harm or denial."
+        ),
     }
 
 
@@ -132,12 +162,32 @@ REPLIES: Mapping[Stage, Callable[[Found], dict[str, Any]]] = MappingProxyType(
 def _said(found: Found) -> str:
     if found.chosen:
         return " ".join(f"“{_words(found, one)}” [{_source(found, one)}]" for one in found.chosen)
-    if found.scored:
+    if found.language is not None:
+        return f"The question seems to be in {found.language}, and this reader reads English only."
+    scores = found.scores
+    if scores.read and scores.rule is PROBABILITY:
+        return (
+            f"No passage answers the question: the best does with a probability of {scores.best:.2f}, below the "
+            f"{scores.rule.threshold:.2f} needed."
+        )
+    if scores.read:
         return (
             "No sentence of the passages is close enough to the question: the closest scores "
-            f"{found.scored[0].score:.2f} of the {THRESHOLD:.2f} needed."
+            f"{scores.best:.2f} of the {scores.rule.threshold:.2f} needed."
         )
     return "There is no text to look for an answer in."
+
+
+def _leaning(found: Found) -> list[str]:
+    """Return the verdict in words, as the first sentence of an answer."""
+    if found.verdict is None or not found.chosen:
+        return []
+    one = found.verdict
+    if one.choice == "maybe":
+        return [f"{LEANS} both ways, by a small trained model."]
+    return [
+        f"{LEANS} {one.choice}, with a probability of {one.probability:.2f} by a small trained model."
+    ]
 
 
 def _quote(found: Found, one: Scored) -> dict[str, str]:
@@ -164,6 +214,7 @@ def _statements(
     if not chosen:
         return [{"text": f"{_said(replace(found, chosen=[]))} ({NOTICE})", "sentences": []}]
     return [
+        *({"text": text, "sentences": []} for text in _leaning(found)),
         *({"text": f"“{_words(found, o)}”", "sentences": [_number(found, o)]} for o in chosen),
         *more,
         {"text": f"({NOTICE})", "sentences": []},

@@ -40,7 +40,7 @@ class Scored:
     #: position of the excerpt among those of the call, from 0
     excerpt: int
     sentence: Sentence
-    #: weighted mean cosine, -1 to 1
+    #: weighted mean cosine, -1 to 1; or by a cross-encoder, the probability that it answers
     score: float
 
 
@@ -49,7 +49,7 @@ class SentenceScorer:
 
     def __init__(self, encoder: TokenEncoder) -> None:
         self._encoder = encoder
-        self._weigh = TokenWeights(encoder)
+        self._weigh = TokenWeights.of(encoder)
 
     def __call__(self, question: str, excerpts: Sequence[Excerpt]) -> list[Scored]:
         """Score every shown sentence, best first; ties keep the order in which they are shown.

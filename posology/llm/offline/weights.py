@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from posology.seams import TokenEncoder
 
@@ -22,14 +22,22 @@ class TokenWeights:
     """Weights of vocabulary ids: ``log((N + 1) / (df + 1))``, in nats.
 
     An encoder of another vocabulary gets equal weights: the table says nothing of its ids.
+
+    Args:
+        probed: the vocabulary's ids of :data:`PROBE`.
     """
 
-    def __init__(self, encoder: TokenEncoder) -> None:
+    @classmethod
+    def of(cls, encoder: TokenEncoder) -> TokenWeights:
+        """Return the weights for an encoder's vocabulary."""
+        (tokens,) = encoder.token_vectors([PROBE])
+        return cls(tokens.ids)
+
+    def __init__(self, probed: ArrayLike) -> None:
         with np.load(TABLE) as table:
             df, documents, probe = table["df"], int(table["documents"]), table["probe"]
-        (tokens,) = encoder.token_vectors([PROBE])
         self._idf: NDArray[np.float32] | None = None
-        if np.array_equal(tokens.ids, probe):
+        if np.array_equal(probed, probe):
             self._idf = np.log((documents + 1) / (df.astype(np.float32) + 1)).astype(np.float32)
 
     def __call__(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -75,6 +75,10 @@ _VERB_FIRST = re.compile(
     r"(?:and |or |but )?(?:do|does|did|is|are|was|were|has|have|can|could|should|will|would|must)\b",
     re.IGNORECASE,
 )
+_ASKS = re.compile(
+    r"\s*(?:(?:in|for|on|at|by|with|to|of|from|about) )?(?:what|which|who|whom|whose|when|where|why|how)\b",
+    re.IGNORECASE,
+)
 
 
 class Stance(StrEnum):
@@ -105,6 +109,11 @@ def stance(sentence: str) -> Stance | None:
 def asks_for_a_side(question: str) -> bool:
     """Whether a question can be answered by yes or no: no other has two sides."""
     return any(_VERB_FIRST.match(part) for part in _PARTS.split(question))
+
+
+def is_question(text: str) -> bool:
+    """Whether a text asks something, rather than states it."""
+    return "?" in text or asks_for_a_side(text) or _ASKS.match(text) is not None
 
 
 def coverage(question: str, text: str) -> float:

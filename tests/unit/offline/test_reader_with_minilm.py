@@ -66,7 +66,7 @@ def test_another_subject_is_refused(
 def test_rare_pieces_weigh_more() -> None:
     encoder = load()
     (tokens,) = encoder.token_vectors(["the of warfarin"])
-    weights = TokenWeights(encoder)(tokens.ids)
+    weights = TokenWeights.of(encoder)(tokens.ids)
     assert weights[0] < 0.5
     assert weights[2:].min() > weights[:2].max()
 

@@ -1,0 +1,108 @@
+"""Scores of shown sentences by a cross-encoder that reads the question together with the text."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from posology.llm.offline.candidates import Candidates
+from posology.llm.offline.scores import Scored
+from posology.seams import PassageReader
+from posology.types import Excerpt, Reading, Sentence
+
+#: Readings that are kept: the windows of some hundred questions.
+KEPT = 1_024
+
+_Key: TypeAlias = tuple[str, str, str, str, tuple[Sentence, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answering:
+    """Sentences by their probability of answering."""
+
+    #: sentences that were read, best first; equal ones in the order of the windows
+    read: list[Scored]
+    #: the others, by the words that they share with the question, score 0
+    unread: list[Scored]
+    #: probability that the best window answers, 0 to 1; 0: nothing was read
+    probability: float
+
+
+class AnswerScorer:
+    """Scores sentences by a :class:`~posology.seams.PassageReader`, which reads only the best candidates.
+
+    Blocking, thread-safe.
+    """
+
+    def __init__(self, reader: PassageReader, candidates: Candidates) -> None:
+        self._reader = reader
+        self._candidates = candidates
+
+    @property
+    def name(self) -> str:
+        """Return the name of the reader."""
+        return self._reader.name
+
+    def __call__(self, question: str, excerpts: Sequence[Excerpt]) -> Answering:
+        """Score the shown sentences of excerpts."""
+        chosen = self._candidates(question, excerpts)
+        shown = [
+            Excerpt(passage=excerpts[one.excerpt].passage, sentences=one.sentences)
+            for one in chosen.read
+        ]
+        readings = self._reader.read(question, shown)
+        scored = [
+            Scored(excerpt=window.excerpt, sentence=sentence, score=float(probability))
+            for window, reading in zip(chosen.read, readings, strict=True)
+            for sentence, probability in zip(window.sentences, reading.sentences, strict=True)
+        ]
+        return Answering(
+            read=sorted(scored, key=lambda one: -one.score),
+            unread=[
+                Scored(excerpt=window.excerpt, sentence=sentence, score=0.0)
+                for window in chosen.unread
+                for sentence in window.sentences
+            ],
+            probability=max((one.answers for one in readings), default=0.0),
+        )
+
+
+class KeptReadings:
+    """A :class:`~posology.seams.PassageReader` that reads a text once for a question, up to :data:`KEPT` texts.
+
+    The calls of a ladder, and those of a question asked again, have most of their passages in common.
+    """
+
+    def __init__(self, reader: PassageReader) -> None:
+        self._reader = reader
+        self._kept: OrderedDict[_Key, Reading] = OrderedDict()
+        self._turn = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """Return the reader's own name."""
+        return self._reader.name
+
+    def read(self, question: str, excerpts: Sequence[Excerpt]) -> list[Reading]:
+        """Read what was not read before."""
+        keys = [_key(question, one) for one in excerpts]
+        with self._turn:
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+        new = {key: one for key, one in zip(keys, excerpts, strict=True) if key not in found}
+        if new:
+            found |= zip(new, self._reader.read(question, list(new.values())), strict=True)
+        with self._turn:
+            for key in keys:
+                self._kept[key] = found[key]
+                self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return [found[key] for key in keys]
+
+
+def _key(question: str, excerpt: Excerpt) -> _Key:
+    passage = excerpt.passage
+    return question, passage.id, passage.title, passage.text, excerpt.sentences
