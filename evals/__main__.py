@@ -33,6 +33,7 @@ EXPERIMENTS = (
     Experiment(name="estimates", data=False),
     Experiment(name="fuzz_corpus", data=False),
     Experiment(name="pdf", data=False),
+    Experiment(name="reader"),
     Experiment(name="sentences"),
     Experiment(name="encoding"),
     Experiment(name="conflicts"),

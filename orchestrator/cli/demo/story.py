@@ -61,6 +61,13 @@ class Asked:
         )
 
     @property
+    def right(self) -> bool:
+        """Return whether the answer quotes the gold answer, or the refusal is due."""
+        if self.question.unanswerable:
+            return self.refused
+        return not self.refused and self.quoted_gold
+
+    @property
     def refused(self) -> bool:
         """Return whether the question was refused."""
         return self.out.status is Status.REFUSED
@@ -225,6 +232,9 @@ def summary(asked: Sequence[Asked]) -> Table:
     table.add_column("count", justify="right")
     table.add_column("share", justify="right")
     rows = (
+        ("answered rightly: the gold words are quoted", [a.right and not a.refused for a in asked]),
+        ("refused rightly: no note answers", [a.right and a.refused for a in asked]),
+        ("wrong: another answer, or a refusal that is not due", [not a.right for a in asked]),
         ("answerable: a gold passage is cited", [a.cited_gold for a in answerable]),
         ("answerable: the gold words are quoted", [a.quoted_gold for a in answerable]),
         ("answerable: refused", [a.refused for a in answerable]),

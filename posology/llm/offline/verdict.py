@@ -32,7 +32,7 @@ class Leaning:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What sentences say to a yes-no question."""
+    """The answer of sentences to a yes-no question."""
 
     choice: Literal["yes", "no", "maybe"]
     #: 0 to 1; of ``maybe``, that the sentences take different sides
