@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.settings.values import READ, ReaderMethod
+from orchestrator.settings.values import ReaderOptions
 from posology.errors import PosologyError
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
@@ -20,16 +19,6 @@ from posology.types import TokenVectors
 
 if TYPE_CHECKING:
     from posology.index.embedders.sentence_transformer import SentenceTransformerEmbedder
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReaderOptions:
-    """How the offline reader scores sentences."""
-
-    #: ``cross-encoder``, if its weights are installed, or ``late`` interaction
-    method: ReaderMethod = "cross-encoder"
-    #: maximum tokens of passages that the cross-encoder reads for a question
-    tokens: int = READ
 
 
 def reads() -> bool:

@@ -17,12 +17,11 @@ from orchestrator.settings.credentials import Credentials, keys, read_credential
 from orchestrator.settings.fields import Fields
 from orchestrator.settings.sources import config_choice, environment_values, index_here, keys_of
 from orchestrator.settings.sources import variable as read_variable
-from orchestrator.settings.values import DEFAULT_REDIS, off
+from orchestrator.settings.values import DEFAULT_REDIS, ReaderOptions, off
 from posology.errors import ConfigurationError
 from posology.llm.providers.table import PROVIDERS
 
 if TYPE_CHECKING:
-    from orchestrator.models import ReaderOptions
     from posology.index.embedders.options import Options
 
 
@@ -136,8 +135,6 @@ class Settings(Fields):
     @property
     def reading(self) -> ReaderOptions:
         """Options of the offline reader."""
-        from orchestrator.models import ReaderOptions
-
         return ReaderOptions(method=self.reader, tokens=self.reader_tokens)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -23,6 +24,16 @@ ReaderMethod = Literal["cross-encoder", "late"]
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 #: bounds on output tokens of one call; no existing model writes more
 MIN_TOKENS, MAX_TOKENS = 64, 200_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReaderOptions:
+    """How the offline reader scores sentences."""
+
+    #: ``cross-encoder``, if its weights are installed, or ``late`` interaction
+    method: ReaderMethod = "cross-encoder"
+    #: maximum tokens of passages that the cross-encoder reads for a question
+    tokens: int = READ
 
 
 class Auth(StrEnum):

@@ -68,6 +68,11 @@ class ExtractiveReader:
         self._judge: SupportJudge | None = None
         self._limiter = anyio.CapacityLimiter(1)
 
+    @property
+    def crossed(self) -> bool:
+        """Return whether a cross-encoder scores sentences."""
+        return self._make_answers is not None
+
     async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:  # noqa: ARG002 - nothing is sent
         """Answer by quotes, or refuse."""
         started = time.perf_counter()
@@ -100,7 +105,7 @@ class ExtractiveReader:
         """Load models on first use; one thread at a time."""
         if self._make_answers is not None and self._answers is None:
             self._answers = self._make_answers()
-        if self._make_answers is None and self._scorer is None:
+        if not self.crossed and self._scorer is None:
             self._scorer = SentenceScorer(self._encoder)
         if self._make_judge is not None and self._judge is None:
             self._judge = self._make_judge()

@@ -104,6 +104,8 @@ def test_the_offline_readers_quotes_are_not_called_an_answer() -> None:
     assert "answered" not in text
     assert text.count("It did.") == 1
     assert not out.judged
+    leaning = answer(model="offline:extractive", answer="The passages lean yes. “It did.” [pmid:2]")
+    assert answer_text(leaning) == "The passages lean yes."
     assert "answered" in answer_as_text(answer())
 
 
