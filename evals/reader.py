@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -60,9 +60,7 @@ def answered(cases: Sequence[Case], method: Method) -> list[tuple[str, float]]:
     found = []
     for case in cases:
         scores = method.read(case.question, case.excerpts)
-        found.append(
-            (case.document, float(bool(choose(scores.read, scores.rule, best=scores.best))))
-        )
+        found.append((case.document, float(bool(choose(scores)))))
     return found
 
 
@@ -71,7 +69,7 @@ def finds(cases: Sequence[Case], method: Method) -> list[tuple[str, float]]:
     found = []
     for case in cases:
         scores = method.read(case.question, case.excerpts)
-        chosen = choose(scores.read, scores.rule, best=scores.best)
+        chosen = choose(scores)
         if chosen:
             section = case.sections[_number(case, 0, chosen[0].sentence.start)]
             found.append((case.document, float(section.upper().startswith(FINDS))))
@@ -324,7 +322,7 @@ def _verdict(case: Case, method: Method) -> tuple[str, str, str, str]:
     scores = method.read(case.question, case.excerpts)
     texts = [
         one.sentence.of(case.excerpts[one.excerpt].passage.text)
-        for one in choose(scores.read, replace(scores.rule, threshold=-1.0))
+        for one in choose(scores, judged=True)
     ]
     leaning = lean(case.question, texts, method.judge)
     said = "" if leaning is None else "yes" if leaning.yes >= leaning.no else "no"

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from evals.pooled import CachedEncoder
 from posology.hub import DEFAULT, PACKAGED
-from posology.llm.offline.answering import AnswerScorer
+from posology.llm.offline.answering import AnswerScorer, LikenessScorer
 from posology.llm.offline.candidates import Candidates
-from posology.llm.offline.choice import LIKENESS, PROBABILITY
-from posology.llm.offline.replies import Scores
-from posology.llm.offline.scores import SentenceScorer
+from posology.llm.offline.choice import Scores
 from posology.reading.crossencoder import CrossEncoder
 from posology.seams import SupportJudge, TokenEncoder
 from posology.text.tokens import wordpieces
@@ -31,26 +29,12 @@ class Method:
 
 def late(encoder: TokenEncoder, *, cached: bool = True) -> Method:
     """Return the reader by likeness; ``cached``: it encodes a text once in a run."""
-    scorer = SentenceScorer(CachedEncoder(encoder) if cached else encoder)
-
-    def read(question: str, excerpts: Sequence[Excerpt]) -> Scores:
-        scored = scorer(question, excerpts)
-        return Scores(read=scored, best=scored[0].score if scored else -1.0, rule=LIKENESS)
-
-    return Method(name="late", read=read)
+    return Method(name="late", read=LikenessScorer(CachedEncoder(encoder) if cached else encoder))
 
 
-def crossed(model: CrossEncoder, tokens: int, name: str = "cross-encoder") -> Method:
+def crossed(model: CrossEncoder, tokens: int) -> Method:
     """Return the reader by a cross-encoder that reads so many tokens."""
-    scorer = AnswerScorer(model, candidates(tokens))
-
-    def read(question: str, excerpts: Sequence[Excerpt]) -> Scores:
-        found = scorer(question, excerpts)
-        return Scores(
-            read=found.read, unread=found.unread, best=found.probability, rule=PROBABILITY
-        )
-
-    return Method(name=name, read=read, judge=model)
+    return Method(name="cross-encoder", read=AnswerScorer(model, candidates(tokens)), judge=model)
 
 
 def candidates(tokens: int) -> Candidates:

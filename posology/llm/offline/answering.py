@@ -1,16 +1,16 @@
-"""Scores of shown sentences by a cross-encoder that reads the question together with the text."""
+"""Scores of a call's sentences: by likeness to the question, or by a cross-encoder that reads both together."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from posology.llm.offline.candidates import Candidates
-from posology.llm.offline.scores import Scored
-from posology.seams import PassageReader
+from posology.llm.offline.choice import LIKENESS, PROBABILITY, Scores
+from posology.llm.offline.scores import Scored, SentenceScorer
+from posology.seams import PassageReader, TokenEncoder
 from posology.types import Excerpt, Reading, Sentence
 
 #: Readings that are kept: the windows of some hundred questions.
@@ -19,16 +19,18 @@ KEPT = 1_024
 _Key: TypeAlias = tuple[str, str, str, str, tuple[Sentence, ...]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answering:
-    """Sentences by their probability of answering."""
+class LikenessScorer:
+    """Scores sentences by their likeness to the question. Blocking; as thread-safe as its encoder."""
 
-    #: sentences that were read, best first; equal ones in the order of the windows
-    read: list[Scored]
-    #: the others, by the words that they share with the question, score 0
-    unread: list[Scored]
-    #: probability that the best window answers, 0 to 1; 0: nothing was read
-    probability: float
+    name = "late"
+
+    def __init__(self, encoder: TokenEncoder) -> None:
+        self._scorer = SentenceScorer(encoder)
+
+    def __call__(self, question: str, excerpts: Sequence[Excerpt]) -> Scores:
+        """Score the shown sentences of excerpts."""
+        scored = self._scorer(question, excerpts)
+        return Scores(read=scored, best=scored[0].score if scored else -1.0, rule=LIKENESS)
 
 
 class AnswerScorer:
@@ -46,7 +48,7 @@ class AnswerScorer:
         """Return the name of the reader."""
         return self._reader.name
 
-    def __call__(self, question: str, excerpts: Sequence[Excerpt]) -> Answering:
+    def __call__(self, question: str, excerpts: Sequence[Excerpt]) -> Scores:
         """Score the shown sentences of excerpts."""
         chosen = self._candidates(question, excerpts)
         shown = [
@@ -59,14 +61,15 @@ class AnswerScorer:
             for window, reading in zip(chosen.read, readings, strict=True)
             for sentence, probability in zip(window.sentences, reading.sentences, strict=True)
         ]
-        return Answering(
+        return Scores(
             read=sorted(scored, key=lambda one: -one.score),
             unread=[
                 Scored(excerpt=window.excerpt, sentence=sentence, score=0.0)
                 for window in chosen.unread
                 for sentence in window.sentences
             ],
-            probability=max((one.answers for one in readings), default=0.0),
+            best=max((one.answers for one in readings), default=0.0),
+            rule=PROBABILITY,
         )
 
 

@@ -6,7 +6,7 @@ The figures behind the numbers: ``docs/concepts/offline-reader.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
@@ -60,28 +60,31 @@ PROBABILITY = Rule(
 )
 
 
-def choose(
-    scored: Sequence[Scored],
-    rule: Rule = LIKENESS,
-    *,
-    best: float | None = None,
-    judged: bool = False,
-) -> list[Scored]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scores:
+    """Scores of a call's sentences, and the rule that they are quoted by."""
+
+    #: best first
+    read: list[Scored]
+    #: sentences that were shown and not read
+    unread: list[Scored] = field(default_factory=list)
+    #: score that the rule's threshold is for
+    best: float
+    rule: Rule
+
+
+def choose(scores: Scores, *, judged: bool = False) -> list[Scored]:
     """Return the sentences to quote, best first; none if the best is below the threshold.
 
     Args:
-        scored: best first.
-        rule: that they have to meet.
-        best: score that the threshold is for; ``None``: that of the best sentence.
+        scores: of a call's sentences.
         judged: they were chosen once before, in their passages: alone they score otherwise, so the
             threshold is not for them.
     """
-    if not scored:
+    scored, rule = scores.read, scores.rule
+    if not scored or (not judged and scores.best < rule.threshold):
         return []
-    top = scored[0].score
-    if not judged and (top if best is None else best) < rule.threshold:
-        return []
-    least_of_all = -1.0 if judged else rule.least
+    top, least_of_all = scored[0].score, -1.0 if judged else rule.least
     chosen, quoted = [scored[0]], {scored[0].excerpt}
     for one in scored[1:]:
         again = one.excerpt in quoted

@@ -16,11 +16,11 @@ import anyio.to_thread
 from pydantic import ValidationError
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline.answering import AnswerScorer
-from posology.llm.offline.choice import LIKENESS, PROBABILITY, choose, fill
+from posology.llm.offline.answering import AnswerScorer, LikenessScorer
+from posology.llm.offline.choice import Scores, choose, fill
 from posology.llm.offline.contrast import contrast
-from posology.llm.offline.replies import REPLIES, Found, Scores
-from posology.llm.offline.scores import Scored, SentenceScorer
+from posology.llm.offline.replies import REPLIES, Found
+from posology.llm.offline.scores import Scored
 from posology.llm.offline.verdict import SHOWN, Verdict, verdict
 from posology.seams import SupportJudge, TokenCounter, TokenEncoder
 from posology.text.languages import foreign
@@ -43,8 +43,8 @@ class ExtractiveReader:
     Args:
         encoder: scores sentences by their likeness to the question, where there is no ``answers``.
         count: of tokens.
-        answers: scores sentences by their probability of answering; called once, on first use; ``None``: likeness.
-        judge: assigns sentences to the sides of a conflict; called once; ``None``: their wording does.
+        answers: loads what scores sentences by their probability of answering, on first use; ``None``: likeness.
+        judge: loads what assigns sentences to the sides of a conflict; ``None``: their wording does.
 
     Raises:
         RequestRejected: another stage, or a schema that does not take the stage's reply.
@@ -63,8 +63,7 @@ class ExtractiveReader:
         self._count = count
         self._make_answers = answers
         self._make_judge = judge
-        self._scorer: SentenceScorer | None = None
-        self._answers: AnswerScorer | None = None
+        self._scorer: LikenessScorer | AnswerScorer | None = None
         self._judge: SupportJudge | None = None
         self._limiter = anyio.CapacityLimiter(1)
 
@@ -88,30 +87,22 @@ class ExtractiveReader:
         return await anyio.to_thread.run_sync(self._complete, call, started, limiter=self._limiter)
 
     def _complete(self, call: Call, started: float) -> Completion:
-        self._load()
-        found = self._find(call)
+        if self._scorer is None:
+            self._judge = None if self._make_judge is None else self._make_judge()
+            make = self._make_answers
+            self._scorer = LikenessScorer(self._encoder) if make is None else make()
+        found = self._find(call, self._scorer(call.query.text, call.excerpts))
         text, reply = self._fitting(found)
-        method = "" if self._answers is None else f"+{self._answers.name}"
         return Completion(
             text=text,
             usage=Usage(input=self._input(call), output=self._count(text)),
             finish=Finish.STOP,
-            served_model=f"{NAME}@{VERSION}{method}",
+            served_model=f"{NAME}@{VERSION}+{self._scorer.name}",
             parsed=_validated(call, reply),
             latency=time.perf_counter() - started,
         )
 
-    def _load(self) -> None:
-        """Load models on first use; one thread at a time."""
-        if self._make_answers is not None and self._answers is None:
-            self._answers = self._make_answers()
-        if not self.crossed and self._scorer is None:
-            self._scorer = SentenceScorer(self._encoder)
-        if self._make_judge is not None and self._judge is None:
-            self._judge = self._make_judge()
-
-    def _find(self, call: Call) -> Found:
-        scores = self._scores(call)
+    def _find(self, call: Call, scores: Scores) -> Found:
         reducing = call.stage is Stage.REDUCE
         language = foreign(call.query.text)
         if call.stage is Stage.COMPRESS:
@@ -120,7 +111,7 @@ class ExtractiveReader:
         elif language is not None and not reducing:
             chosen = []
         else:
-            chosen = choose(scores.read, scores.rule, best=scores.best, judged=reducing)
+            chosen = choose(scores, judged=reducing)
         return Found(
             call=call,
             scores=scores,
@@ -129,19 +120,6 @@ class ExtractiveReader:
             verdict=self._verdict(call, chosen),
             language=language,
         )
-
-    def _scores(self, call: Call) -> Scores:
-        if self._answers is not None:
-            answering = self._answers(call.query.text, call.excerpts)
-            return Scores(
-                read=answering.read,
-                unread=answering.unread,
-                best=answering.probability,
-                rule=PROBABILITY,
-            )
-        assert self._scorer is not None
-        scored = self._scorer(call.query.text, call.excerpts)
-        return Scores(read=scored, best=scored[0].score if scored else -1.0, rule=LIKENESS)
 
     def _verdict(self, call: Call, chosen: Sequence[Scored]) -> Verdict | None:
         if not SHOWN or self._judge is None or call.stage not in (Stage.ANSWER, Stage.REDUCE):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from posology.llm.offline.choice import PROBABILITY, Rule
+from posology.llm.offline.choice import PROBABILITY, Scores
 from posology.llm.offline.contrast import Contrast
 from posology.llm.offline.scores import Scored
 from posology.llm.offline.verdict import Verdict
@@ -18,19 +18,6 @@ from posology.types import Call, Passage, Stage
 NOTICE = "Quoted by an extractive reader; no language model judged this."
 #: how a verdict begins
 LEANS = "The passages lean"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scores:
-    """Scores of a call's sentences, and the rule that they are quoted by."""
-
-    #: best first
-    read: list[Scored]
-    #: sentences that were shown and not read
-    unread: list[Scored] = field(default_factory=list)
-    #: score that the rule's threshold is for
-    best: float
-    rule: Rule
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,15 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from posology.errors import RequestRejected, TruncatedReply
-from posology.llm.offline.choice import MARGIN, MARGIN_ELSEWHERE, MAX_QUOTES, THRESHOLD, choose
+from posology.llm.offline.choice import (
+    LIKENESS,
+    MARGIN,
+    MARGIN_ELSEWHERE,
+    MAX_QUOTES,
+    THRESHOLD,
+    Scores,
+    choose,
+)
 from posology.llm.offline.reader import ExtractiveReader
 from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.text.sentences import split
@@ -243,8 +251,12 @@ async def test_fewer_quotes_where_fewer_fit(reader: ExtractiveReader) -> None:
     assert len(reply_of(await reader(tight)).quotes) == MAX_QUOTES - 1
 
 
-def _scored(*scores: float) -> list[Scored]:
-    return [Scored(excerpt=0, sentence=Sentence(start=0, end=1), score=s) for s in scores]
+def likeness(scored: list[Scored]) -> Scores:
+    return Scores(read=scored, best=scored[0].score if scored else -1.0, rule=LIKENESS)
+
+
+def _scored(*scores: float) -> Scores:
+    return likeness([Scored(excerpt=0, sentence=Sentence(start=0, end=1), score=s) for s in scores])
 
 
 def test_quotes_are_near_the_best_and_above_the_threshold() -> None:
@@ -253,7 +265,7 @@ def test_quotes_are_near_the_best_and_above_the_threshold() -> None:
     assert len(choose(_scored(best, THRESHOLD - 0.001))) == 1
     assert len(choose(_scored(0.99, 0.99 - 2 * MARGIN))) == 1
     assert choose(_scored(THRESHOLD - 0.001)) == []
-    assert choose([]) == []
+    assert choose(_scored()) == []
 
 
 def test_what_may_contradict_is_quoted_beside_the_best() -> None:
@@ -262,13 +274,16 @@ def test_what_may_contradict_is_quoted_beside_the_best() -> None:
 
     near, far = 0.95 - MARGIN_ELSEWHERE + 0.01, 0.95 - MARGIN_ELSEWHERE - 0.01
     assert near < 0.95 - MARGIN
-    assert [s.excerpt for s in choose([one(0, 0.95), one(0, near), one(1, near)])] == [0, 1]
-    assert [s.excerpt for s in choose([one(0, 0.95), one(1, far)])] == [0]
+    assert [s.excerpt for s in choose(likeness([one(0, 0.95), one(0, near), one(1, near)]))] == [
+        0,
+        1,
+    ]
+    assert [s.excerpt for s in choose(likeness([one(0, 0.95), one(1, far)]))] == [0]
     # also where it would not have been an answer by itself
-    assert len(choose([one(0, THRESHOLD + 0.01), one(1, THRESHOLD - 0.01)])) == 2
-    assert choose([one(0, THRESHOLD - 0.01), one(1, THRESHOLD - 0.01)]) == []
+    assert len(choose(likeness([one(0, THRESHOLD + 0.01), one(1, THRESHOLD - 0.01)]))) == 2
+    assert choose(likeness([one(0, THRESHOLD - 0.01), one(1, THRESHOLD - 0.01)])) == []
     # the second of another passage is held to the narrow margin again
-    assert len(choose([one(0, 0.95), one(1, near), one(1, near)])) == 2
+    assert len(choose(likeness([one(0, 0.95), one(1, near), one(1, near)]))) == 2
 
 
 def test_ties_keep_the_shown_order() -> None:
