@@ -75,31 +75,30 @@ class Models:
         """
         return self._load_packaged().token_vectors(texts)
 
-    def reader(self, reading: ReaderOptions | None = None) -> Send:
-        """Return the offline reader, which counts tokens with the packaged encoder's tokenizer.
-
-        Args:
-            reading: how it reads; ``None``: as by default.
-        """
-        from posology.llm.offline.reader import ExtractiveReader
-
-        options = reading or ReaderOptions()
-        file = PACKAGED[DEFAULT]() / "tokenizer.json"
-        count = wordpiece_counter(file)
+    def offline(self, options: ReaderOptions) -> Send:
+        """Return the offline reader; without the cross-encoder's weights, the one by likeness."""
         if options.method == "late" or not reads():
-            return ExtractiveReader(self, count)
+            return self.reader()
         from posology.llm.offline.answering import AnswerScorer, KeptReadings
         from posology.llm.offline.candidates import Candidates
+        from posology.llm.offline.reader import ExtractiveReader
         from posology.reading.crossencoder import CrossEncoder
 
+        file = PACKAGED[DEFAULT]() / "tokenizer.json"
+
+        def answers() -> AnswerScorer:
+            candidates = Candidates(wordpieces(file), options.tokens)
+            return AnswerScorer(KeptReadings(CrossEncoder.packaged()), candidates)
+
         return ExtractiveReader(
-            self,
-            count,
-            answers=lambda: AnswerScorer(
-                KeptReadings(CrossEncoder.packaged()), Candidates(wordpieces(file), options.tokens)
-            ),
-            judge=CrossEncoder.packaged,
+            self, wordpiece_counter(file), answers=answers, judge=CrossEncoder.packaged
         )
+
+    def reader(self) -> Send:
+        """Return the offline reader by likeness, which counts tokens with the packaged encoder's tokenizer."""
+        from posology.llm.offline.reader import ExtractiveReader
+
+        return ExtractiveReader(self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"))
 
     def _load_packaged(self) -> SentenceTransformerEmbedder:
         with self._lock:

@@ -155,7 +155,7 @@ async def open_connections(
     settings: Settings, models: Models, meter: Meter | None = None
 ) -> AsyncIterator[Connections]:
     """Open connections to providers on first use, and close them in the end."""
-    offline = partial(models.reader, settings.reading)
+    offline = partial(models.offline, settings.reading)
     connections = Connections(settings, offline=offline, meter=meter)
     try:
         yield connections

@@ -101,7 +101,7 @@ class Literature:
             if self._opened is None:
                 settings = self._settings()
                 models = Models(settings.embedder, settings.embedding)
-                offline = partial(models.reader, settings.reading)
+                offline = partial(models.offline, settings.reading)
                 connections = Connections(settings, offline=offline)
                 service = await make_service(settings, models, connections)
                 self._opened = Opened(service=service, connections=connections)

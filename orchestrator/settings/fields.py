@@ -105,18 +105,18 @@ class Fields(BaseModel):
     """Maximum predicted seconds of one compression; a question that needs more is refused. Default: 60."""
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
     """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL`, `provence` or `provence:MODEL`. Default: none."""
-    reader: ReaderMethod = Field(default="cross-encoder", alias="POSOLOGY_READER")
-    """Method of the offline reader: `cross-encoder`, a small trained model that reads the question with the text, or
-    `late`, likeness of words in context, which answers more often beside the point. Default: cross-encoder."""
-    reader_tokens: int = Field(default=READ, ge=1, le=1_000_000, alias="POSOLOGY_READER_TOKENS")
-    """Maximum tokens of passages that the cross-encoder reads in one call, the text with the question's rarest words first;
-    more find more in long texts and take longer. Default: 2000."""
     fold: Fold = Field(default=Fold.WORKS, alias="POSOLOGY_FOLD")
     """Records that count as one work: `works` (copies; a preprint and its article), `trials` (also the publications
     of one registered trial) or `off`. Default: `works`."""
     expand: str | None = Field(default=None, alias="POSOLOGY_EXPAND")
     """Query expansion: `abbreviations`, `mesh:FILE` with NLM's descriptors, or both separated by a comma.
     Default: none, which found more (decision 0025)."""
+    reader: ReaderMethod = Field(default="cross-encoder", alias="POSOLOGY_READER")
+    """Method of the offline reader: `cross-encoder`, a small trained model that reads the question with the text, or
+    `late`, likeness of words in context, which answers more often beside the point. Default: cross-encoder."""
+    reader_tokens: int = Field(default=READ, ge=1, le=1_000_000, alias="POSOLOGY_READER_TOKENS")
+    """Maximum tokens of passages that the cross-encoder reads in one call, the text with the question's rarest words first;
+    more find more in long texts and take longer. Default: 2000."""
     memory: str | None = Field(default=None, alias="POSOLOGY_MEMORY")
     """File that stores compressor results permanently. Default: `memory.sqlite` in the folder of `POSOLOGY_HOME`."""
     machine_dollars_per_hour: Annotated[Decimal | None, BeforeValidator(off)] = Field(

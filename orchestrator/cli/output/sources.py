@@ -40,11 +40,12 @@ def cited(out: AskOutput) -> tuple[Cited, ...]:
 def answer_text(out: AskOutput) -> str:
     """Return the answer or the reason of the refusal, with the numbers of sources in brackets.
 
-    The offline reader's answer only repeats the quotes; its own words before them, if any, are returned.
+    It is empty if the answer only repeats the quotes, as the offline reader's does.
     """
     if out.answer is None:
         return out.refusal or ""
     if not out.judged and out.evidence:
+        # before its quotes it says what they lean to, if anything
         return out.answer.partition("“")[0].strip()
     numbers = {one.source.id: str(one.number) for one in cited(out)}
 

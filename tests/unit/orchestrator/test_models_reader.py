@@ -29,5 +29,5 @@ def test_the_cross_encoder_reads_where_its_weights_are(
     settings = Settings.model_validate({"POSOLOGY_READER": method, "POSOLOGY_READER_TOKENS": 7})
     assert settings.reading == ReaderOptions(method=settings.reader, tokens=7)
     # nothing is loaded before the first call
-    reader = Models(None).reader(settings.reading)
+    reader = Models(None).offline(settings.reading)
     assert reader.crossed is crossed  # type: ignore[attr-defined]
