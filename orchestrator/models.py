@@ -14,7 +14,7 @@ from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.options import Options
 from posology.seams import Embedder, Send
-from posology.text.tokens import wordpiece_counter, wordpieces
+from posology.text.tokens import wordpiece_counter
 from posology.types import TokenVectors
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Models:
         from posology.llm.offline.candidates import Candidates
         from posology.llm.offline.reader import ExtractiveReader
         from posology.reading.crossencoder import CrossEncoder
+        from posology.text.tokens import wordpieces
 
         file = PACKAGED[DEFAULT]() / "tokenizer.json"
 
