@@ -68,7 +68,7 @@ class Candidates:
         asked = set(self._pieces([question])[0])
         order = np.array(sorted(asked), dtype=np.int64)
         known = np.minimum(self._weigh(order), np.float32(MAX_WEIGHT)).tolist()
-        weights = dict(zip(order.tolist(), known, strict=True))
+        weights: dict[int, float] = dict(zip(order.tolist(), known, strict=True))
         total = sum(weights.values()) or 1.0
 
         def share(ids: frozenset[int]) -> float:
