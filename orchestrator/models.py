@@ -13,7 +13,7 @@ from posology.errors import PosologyError
 from posology.hub import DEFAULT, PACKAGED
 from posology.index.embedders import load as load_embedder
 from posology.index.embedders.options import Options
-from posology.seams import Embedder, Send
+from posology.seams import Embedder, Send, SupportJudge
 from posology.text.tokens import wordpiece_counter
 from posology.types import TokenVectors
 
@@ -100,6 +100,12 @@ class Models:
         from posology.llm.offline.reader import ExtractiveReader
 
         return ExtractiveReader(self, wordpiece_counter(PACKAGED[DEFAULT]() / "tokenizer.json"))
+
+    def judge(self) -> SupportJudge | None:
+        """Return the packaged judge of support; ``None``: its weights are not installed. Blocking."""
+        from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
+
+        return CrossEncoder.packaged() if (MODELS / FILE).is_file() else None
 
     def _load_packaged(self) -> SentenceTransformerEmbedder:
         with self._lock:

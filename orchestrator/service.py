@@ -19,6 +19,7 @@ from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Estimator, make_estimator
 from orchestrator.question.pipeline import Pipeline, Report
 from orchestrator.question.request import Request
+from orchestrator.question.supporting import SupportCheck
 from orchestrator.retrieval import make_retriever
 from orchestrator.settings import Settings
 from posology.errors import ConfigurationError, PolicyMismatch
@@ -197,6 +198,7 @@ async def make_service(
         compressors=compressors,
         estimator=estimator,
         seconds=settings.compression_seconds,
+        support=SupportCheck(models.judge),
     )
     return Service(
         settings=settings,

@@ -2,7 +2,8 @@
 
 A wrong number is not a copying slip: it names a sentence that exists and says something else. So the sentences that a
 claim names must have its numbers with comparison and unit, its drugs and its names with digits, and negate what it
-negates; and each of them must share words with the claim. No model is asked. Figures: ``python -m evals.quotes``.
+negates; and each of them must share words with the claim (:mod:`strategies.support.rules`). No model is asked. Figures:
+``python -m evals.quotes``.
 """
 
 from __future__ import annotations
@@ -12,16 +13,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from posology.text.numbering import Place, places, sentence_of
-from posology.text.quotes import Claimed, Dropped, DropReason, Span, Verified, locate
-from posology.types import Citation, Excerpt
+from posology.text.quotes import Claimed, Dropped, DropReason, Verified
+from posology.types import Citation, Excerpt, Statement
 from prompts.answer import Said
 from prompts.lengths import STATEMENT_SENTENCES
-from strategies.compression.checked import drugs, negates_alike, stems, terms
-from strategies.compression.wording.figures import figures, names
-from strategies.evidence import remarks
-
-#: content words that a sentence shares with its claim, at least; of a claim with fewer, all
-LEAST_SHARED = 2
+from strategies.support.rules import around_of, guarded, touches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +45,7 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
             dropped.append(_dropped(name, DropReason.UNKNOWN_SENTENCE))
         found |= dict.fromkeys(one for one in cited if one is not None)
     found = dict.fromkeys(islice(found, most))
-    kept = tuple(one for one in found if _touches(claim.text, one.quote))
+    kept = tuple(one for one in found if touches(claim.text, one.quote))
     if not _bears_out(claim.text, kept, excerpts):
         kept = ()
     dropped += [
@@ -57,7 +53,8 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
         for one in found
         if one not in kept
     ]
-    return Verified(citations=kept, dropped=tuple(dropped))
+    refused = tuple(one for one in found if one not in kept)
+    return Verified(citations=kept, dropped=tuple(dropped), refused=refused)
 
 
 def joined(found: Iterable[Verified]) -> Verified:
@@ -76,19 +73,8 @@ class Stated:
     #: the statements as one text, each with the ids of its passages in brackets
     text: str
     verified: Verified
-    #: number of statements that name sentences of which none bears them out
-    unsupported: int
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Remarks on what was dropped."""
-        if not self.unsupported:
-            return remarks(self.verified)
-        said = "1 statement" if self.unsupported == 1 else f"{self.unsupported} statements"
-        return (
-            *remarks(self.verified),
-            f"{said} of the answer: no sentence that was named says so.",
-        )
+    #: the statements in that text
+    statements: tuple[Statement, ...]
 
 
 def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
@@ -100,11 +86,21 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
     """
     claims = [Claim(text=one.text.strip(), names=one.sentences) for one in statements]
     found = [(one, cite(one, excerpts)) for one in claims if one.text]
-    return Stated(
-        text=" ".join(_labelled(claim.text, verified.citations) for claim, verified in found),
-        verified=joined(verified for _, verified in found),
-        unsupported=sum(bool(v.dropped) and not v.citations for _, v in found),
-    )
+    verified = joined(one for _, one in found)
+    places = {citation: place for place, citation in enumerate(verified.citations)}
+    text, told = "", []
+    for claim, one in found:
+        start = len(text) + bool(text)
+        text = f"{text} {_labelled(claim.text, one.citations)}".lstrip()
+        told.append(
+            Statement(
+                start=start,
+                end=len(text),
+                citations=tuple(places[citation] for citation in one.citations),
+                refused=one.refused,
+            )
+        )
+    return Stated(text=text, verified=verified, statements=tuple(told))
 
 
 def _labelled(text: str, citations: Sequence[Citation]) -> str:
@@ -129,37 +125,12 @@ def _at(place: Place, excerpts: Sequence[Excerpt]) -> Citation | None:
     )
 
 
-def _touches(claim: str, sentence: str) -> bool:
-    """Return whether a sentence is on the subject of a claim: it shares words, or a number."""
-    wanted = stems(claim)
-    if len(wanted & stems(sentence)) >= min(LEAST_SHARED, len(wanted)):
-        return True
-    return any(one.says(other) for one in figures(claim) for other in figures(sentence))
-
-
 def _bears_out(claim: str, citations: Sequence[Citation], excerpts: Sequence[Excerpt]) -> bool:
-    """Return whether sentences together state what a claim states.
-
-    Sentences that name no drug have their subject in an earlier one, so that the drug may stand anywhere in their
-    passages; likewise names with digits.
-    """
-    if not citations:
-        return False
-    if any(isinstance(locate(claim, one.quote), Span) for one in citations):
-        return True
-    text = "\n\n".join(one.quote for one in citations)
-    known = figures(text)
-    if not all(any(stated.says(one) for one in known) for stated in figures(claim)):
-        return False
+    """Return whether sentences together state what a claim states."""
+    quotes = [one.quote for one in citations]
     cited = {one.passage_id for one in citations}
-    around = "\n".join(
-        f"{one.passage.title}\n{one.passage.text}" for one in excerpts if one.passage.id in cited
-    )
-    if not drugs(claim) <= terms(text if drugs(text) else around):
-        return False
-    if not names(claim) <= names(text if names(text) else around):
-        return False
-    return negates_alike(claim, text, text)
+    around = around_of(one.passage for one in excerpts if one.passage.id in cited)
+    return bool(quotes) and not any(guarded(claim, quotes, around))
 
 
 def _dropped(quote: str, reason: DropReason, passage_id: str | None = None) -> Dropped:

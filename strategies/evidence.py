@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from posology.text.quotes import Claimed, Verified, verify
-from posology.types import Dose, Excerpt, Retrieved, Task
+from posology.types import Dose, Excerpt, QuoteFault, Retrieved, Task
 from prompts.answer import Quote
 from prompts.fence import position
 
@@ -78,17 +78,25 @@ def name_sources(text: str, excerpts: Sequence[Excerpt]) -> str:
 
 
 def remarks(verified: Verified) -> tuple[str, ...]:
-    """Return remarks on quotes that were dropped or attributed to another passage."""
+    """Return remarks on quotes that were dropped, and on those that are not in the passage that was named."""
     notes = []
     if verified.dropped:
         reasons = Counter(dropped.reason for dropped in verified.dropped)
         counts = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in reasons.items())
         notes.append(f"Quotes that did not pass the check were dropped: {counts}.")
-    if verified.reattributed:
+    astray = [one for one in verified.faulty if one.fault is QuoteFault.MISATTRIBUTED]
+    if astray:
+        where = ", ".join(dict.fromkeys(name for one in astray for name in one.passages))
         notes.append(
-            f"{verified.reattributed} of the quotes stand in another passage than the model said."
+            f"{_quotes(len(astray))} in another passage than the model named (misattributed): {where}."
         )
+    if invented := len(verified.faulty) - len(astray):
+        notes.append(f"{_quotes(invented)} in none of the passages (invented).")
     return tuple(notes)
+
+
+def _quotes(count: int) -> str:
+    return "1 quote is" if count == 1 else f"{count} quotes are"
 
 
 def _source(quote: Quote, excerpts: Sequence[Excerpt]) -> str:

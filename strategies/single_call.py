@@ -138,10 +138,10 @@ def conclude(
         return _refuse(name_sources(answer, excerpts), reply, strategy)
     if isinstance(reply, CitedReply):
         stated = state(reply.statements, excerpts)
-        text, verified, notes = stated.text, stated.verified, stated.remarks
+        text, verified, statements = stated.text, stated.verified, stated.statements
     else:
-        verified = check(reply.quotes, excerpts)
-        text, notes = name_sources(answer, excerpts), remarks(verified)
+        verified, statements = check(reply.quotes, excerpts), ()
+        text = name_sources(answer, excerpts)
     choice = reply.choice if reply.choice in query.choices else None
     # an answer of 'no' can sound like a refusal: the wording decides only without quotes and verdict
     if not verified.citations and choice is None and is_refusal(answer):
@@ -152,7 +152,9 @@ def conclude(
         citations=verified.citations,
         dropped_quotes=len(verified.dropped),
         strategy=strategy,
-        notes=(*_notes(query, choice), *notes),
+        notes=(*_notes(query, choice), *remarks(verified)),
+        statements=statements,
+        faulty_quotes=verified.faulty,
     )
 
 

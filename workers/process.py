@@ -18,6 +18,7 @@ from orchestrator.jobs.store import open_store
 from orchestrator.logs.events import note
 from orchestrator.models import Models
 from orchestrator.question.pipeline import Pipeline
+from orchestrator.question.supporting import SupportCheck
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
 from posology.errors import PosologyError
@@ -72,7 +73,8 @@ class Process:
         self._work = WorkStore(
             store, worker=keys.worker(os.getpid()), lease=settings.lease * _CLAIMED
         )
-        self.runner = Runner(self._work, self._connections, self._pipeline)
+        support = SupportCheck(self._models.judge)
+        self.runner = Runner(self._work, self._connections, self._pipeline, support=support)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -25,6 +25,7 @@ from orchestrator.question.machine import (
     escalated,
 )
 from orchestrator.question.request import Request, check_awaited
+from orchestrator.question.supporting import SupportCheck
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import VersionGone
 from posology.index.search.retriever import Retriever
@@ -34,6 +35,7 @@ from posology.llm.models.families import tier_of
 from posology.seams import Complete, Journal, Strategy
 from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval
 from strategies import Choose, make, takes_compressor
+from strategies.evidence import whole
 
 if TYPE_CHECKING:
     from orchestrator.question.estimates.costs import Estimator
@@ -80,6 +82,7 @@ class Pipeline:
         compressors: returns compressors; ``None``: those without configuration, the pruner by default.
         estimator: knows prices, for the savings of compressing; ``None``: they are unknown.
         seconds: predicted seconds of a compression, above which it is refused; ``None``: no limit.
+        support: checks the sentences of answers; ``None``: by rules alone.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Pipeline:
         compressors: Choose | None = None,
         estimator: Estimator | None = None,
         seconds: float | None = None,
+        support: SupportCheck | None = None,
     ) -> None:
         self._retriever = retriever
         self._decider = decider
@@ -98,6 +102,7 @@ class Pipeline:
         self._compressors = compressors or Compressors(DEFAULT_COMPRESSOR)
         self._estimator = estimator
         self._seconds = seconds
+        self._support = support or SupportCheck()
 
     def spend(self, journal: Journal, tenant: str) -> Spend:
         """Return what pays for the vectors of questions.
@@ -243,7 +248,7 @@ class Pipeline:
         return await self.report(state, account, time.perf_counter() - started)
 
     async def report(self, state: Concluded, account: Account, seconds: float) -> Report:
-        """Return the report of a question.
+        """Return the report of a question, its answer checked for support.
 
         Args:
             state: its outcome.
@@ -251,15 +256,19 @@ class Pipeline:
             seconds: from question to outcome.
         """
         prepared = state.prepared
+        started = time.perf_counter()
+        passages = whole(prepared.retrieval.passages)
+        outcome = await self._support(state.outcome, prepared.request, passages)
+        seconds += time.perf_counter() - started
         return Report(
             request=prepared.request,
-            outcome=state.outcome,
+            outcome=outcome,
             decision=prepared.decision,
             retrieval=prepared.retrieval,
             account=account,
             retrieval_seconds=prepared.retrieval_seconds,
             seconds=seconds,
-            spared=await self.savings(prepared, state.outcome),
+            spared=await self.savings(prepared, outcome),
         )
 
     async def savings(self, prepared: Prepared, outcome: Outcome) -> Savings | None:

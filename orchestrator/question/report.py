@@ -17,6 +17,7 @@ from posology.published.answers import (
     CoverageOutput,
     Disagreement,
     Evidence,
+    FaultyQuoteOutput,
     FiltersOutput,
     PassageOutput,
     Position,
@@ -24,6 +25,7 @@ from posology.published.answers import (
     SentenceOutput,
     Source,
     Status,
+    SupportOutput,
     judged,
 )
 from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending, UsageOutput
@@ -45,6 +47,7 @@ from posology.types import (
     Sentence,
     SentenceRole,
     Side,
+    Support,
 )
 
 if TYPE_CHECKING:
@@ -131,6 +134,8 @@ def answer_output(
         refusal=reason,
         evidence=evidence(answer.citations, by_id) if answer else (),
         dropped_quotes=answer.dropped_quotes if answer else 0,
+        faulty_quotes=tuple(map(FaultyQuoteOutput.of, answer.faulty_quotes)) if answer else (),
+        support=_support(answer.support) if answer and answer.support else None,
         notes=notes if growth is None else (str(growth), *notes),
         conflicts=tuple(_disagreement(c, by_id) for c in answer.conflicts) if answer else (),
         coverage=None if outcome.coverage is None else CoverageOutput.of(outcome.coverage),
@@ -145,6 +150,26 @@ def answer_output(
         filters=filters(request.filters),
         retrieval_seconds=retrieval_seconds,
         seconds=seconds,
+    )
+
+
+def _support(found: Support) -> SupportOutput:
+    return SupportOutput(
+        judge=found.judge,
+        sentences=tuple(
+            SentenceOutput(
+                start=one.start,
+                end=one.end,
+                backing=one.backing,
+                probability=one.probability,
+                evidence=one.citations,
+                failed=one.failed,
+                disagrees=one.disagrees,
+            )
+            for one in found.sentences
+        ),
+        unsupported=found.unsupported,
+        removed=found.removed,
     )
 
 

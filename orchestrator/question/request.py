@@ -30,7 +30,17 @@ from posology.llm.models.families import check_lane, lane_or_standard, tier_of
 from posology.llm.models.names import model_forms, parse
 from posology.published.base import Described, dollars_text
 from posology.query import make_query
-from posology.types import QUOTE_FORMS, Filters, Form, Lane, Mode, Query, QuoteForm
+from posology.types import (
+    QUOTE_FORMS,
+    SUPPORT_MODES,
+    Filters,
+    Form,
+    Lane,
+    Mode,
+    Query,
+    QuoteForm,
+    SupportMode,
+)
 from strategies import STRATEGIES, takes_compressor
 
 #: seconds
@@ -82,6 +92,8 @@ class Request:
     tier: Lane = "standard"
     #: how a model names its evidence
     quotes: QuoteForm = "sentences"
+    #: what follows if quotes do not support a sentence of the answer
+    support: SupportMode = "mark"
     #: ``None``: the policy decides
     strategy: str | None = None
     #: share of sentences to keep, for the strategy compressed; ``None``: the compressor's own
@@ -249,6 +261,9 @@ class AskRequest(_Sent):
     quotes: QuoteForm | None = None
     """How a model names its evidence: sentences (by their numbers; the words are shown from the source) or copied (word for
     word, more tokens). Default: POSOLOGY_QUOTES, else sentences."""
+    support: SupportMode | None = None
+    """Treatment of sentences that their quotes do not support: mark, drop (left out of the answer), or off (no check).
+    Default: POSOLOGY_SUPPORT, else mark."""
     strategy: Text | None = None
     """Strategy: direct, compressed or briefcontext. Default: the policy decides."""
     keep: float | None = Field(default=None, ge=0, le=1)
@@ -298,6 +313,7 @@ class AskRequest(_Sent):
             self.policy or settings.policy,
             tier,
             self.quotes or settings.quotes,
+            self.support or settings.support,
         )
 
     def _request(
@@ -308,6 +324,7 @@ class AskRequest(_Sent):
         policy: str | None,
         tier: Lane,
         quotes: QuoteForm | None,
+        support: SupportMode | None,
     ) -> Request:
         self._check_strategy()
         _check_compressor(self.compressor, "compressor")
@@ -324,6 +341,7 @@ class AskRequest(_Sent):
             effort=effort,
             tier=tier,
             quotes=quotes or QUOTE_FORMS[0],
+            support=support or SUPPORT_MODES[0],
             strategy=self.strategy,
             keep=self.keep,
             compressor=self.compressor,
@@ -409,6 +427,7 @@ class JobRequest(AskRequest):
                 "tier": request.tier,
                 "deadline_seconds": seconds,
                 "quotes": request.quotes,
+                "support": request.support,
                 "policy": request.policy,
             }
         )
@@ -429,6 +448,7 @@ class JobRequest(AskRequest):
             self.policy,
             self.tier or "standard",
             self.quotes,
+            self.support,
         )
 
 

@@ -33,7 +33,7 @@ from orchestrator.settings.values import (
     off,
 )
 from posology.index.search.folding import Fold
-from posology.types import QuoteForm
+from posology.types import QuoteForm, SupportMode
 
 
 class Fields(BaseModel):
@@ -169,6 +169,9 @@ class Fields(BaseModel):
     quotes: QuoteForm = Field(default="sentences", alias="POSOLOGY_QUOTES")
     """How a model names its evidence: `sentences`, by their numbers, whose words are shown from the source; or `copied`,
     word for word, which costs more tokens. Default: sentences."""
+    support: SupportMode = Field(default="mark", alias="POSOLOGY_SUPPORT")
+    """Treatment of sentences of an answer that their quotes do not support: `mark`, `drop` (left out of the answer), or
+    `off` (no check). Default: mark."""
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
     Default: false."""

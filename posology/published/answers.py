@@ -7,7 +7,16 @@ from enum import StrEnum
 from posology.published.base import Dollars, Published
 from posology.published.calls import Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, StepOutput
-from posology.types import Form, Level, Resolution, SameAs, SentenceRole
+from posology.types import (
+    Backing,
+    Form,
+    Level,
+    QuoteFault,
+    Resolution,
+    Rule,
+    SameAs,
+    SentenceRole,
+)
 
 
 class Status(StrEnum):
@@ -157,6 +166,52 @@ class Evidence(Published):
     the index."""
 
 
+class SentenceOutput(Published):
+    """Support of one sentence of an answer by the quotes behind it."""
+
+    start: int
+    """First code point of the sentence in `answer`."""
+    end: int
+    """Code point after its last one."""
+    backing: Backing
+    """What its quotes say of it: supported, unclear, unsupported or contradicted."""
+    probability: float | None
+    """Probability that its quotes support it, 0 to 1; null: not judged, or it repeats a quote word for word."""
+    evidence: tuple[int, ...]
+    """Places of its quotes in `evidence`, from 0."""
+    failed: tuple[Rule, ...]
+    """Rules that it fails beside its quotes, e.g. `number`: a number that they lack."""
+    disagrees: bool
+    """Whether rules and judge disagree: the judge supports what fails a rule, or contradicts what passes all."""
+
+
+class SupportOutput(Published):
+    """Support of every sentence of an answer."""
+
+    judge: str | None
+    """Model that judged; null: none was asked, so that rules alone decided. They find changed numbers, units, drugs, names,
+    negations, directions and populations, but not every quote that says something else."""
+    sentences: tuple[SentenceOutput, ...]
+    """Sentences in the order of the answer."""
+    unsupported: int
+    """Number of shown sentences that their quotes do not support, or contradict."""
+    removed: int
+    """Number of such sentences that were left out of the answer."""
+
+
+class FaultyQuoteOutput(Published):
+    """A quote of the model that is not in the passage that it named."""
+
+    fault: QuoteFault
+    """`misattributed`: in other passages; `invented`: in none of those shown."""
+    quote: str
+    """The quote as the model wrote it."""
+    named: str | None
+    """Id of the passage that the model named; null: none of those shown."""
+    passages: tuple[str, ...]
+    """Ids of the passages that contain it; if it is one alone, the quote is cited from there."""
+
+
 class Position(Published):
     """One source on one side of a contradiction."""
 
@@ -265,6 +320,10 @@ class AskOutput(Published):
     """Verified quotes."""
     dropped_quotes: int
     """Number of the model's quotes that failed the check."""
+    faulty_quotes: tuple[FaultyQuoteOutput, ...] = ()
+    """Quotes that are not in the passage that the model named, with where they are."""
+    support: SupportOutput | None = None
+    """Support of every sentence by its quotes; null: refused, or not checked."""
     notes: tuple[str, ...]
     """Remarks for the reader, e.g. that the text is truncated."""
     conflicts: tuple[Disagreement, ...]

@@ -4,6 +4,7 @@ from posology.testing.model import ScriptedModel
 from posology.testing.models.codec import TruncatingCodec
 from posology.testing.models.embedder import HashEmbedder
 from posology.testing.models.encoder import save_tiny_encoder
+from posology.testing.models.judge import ScriptedJudge
 from posology.testing.models.reranker import save_tiny_reranker
 from posology.testing.models.summarizer import save_tiny_summarizer
 from posology.testing.prices import FlatPrices, by_bytes
@@ -38,6 +39,7 @@ __all__ = [
     "NoSuchModel",
     "Recorded",
     "Reply",
+    "ScriptedJudge",
     "ScriptedModel",
     "Status",
     "Step",

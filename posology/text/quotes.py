@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import islice
 
 from posology.text._edges import cuts_token, drops_comparison, drops_negation, sentence_at
-from posology.types import Citation
+from posology.types import Citation, FaultyQuote, QuoteFault
 
 #: A quote of fewer words and numbers than this is no evidence, unless it is a whole sentence.
 MIN_TOKENS = 3
@@ -98,8 +98,19 @@ class Verified:
     #: in the order claimed, each span once
     citations: tuple[Citation, ...] = ()
     dropped: tuple[Dropped, ...] = ()
-    #: number of citations from another passage than the model named
-    reattributed: int = 0
+    #: quotes that are not in the passage that the model named, cited from another or dropped
+    faulty: tuple[FaultyQuote, ...] = ()
+    #: sentences that a claim names and that do not bear it out
+    refused: tuple[Citation, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Attributed:
+    """The place of a quote."""
+
+    found: Citation | DropReason
+    #: passages that contain it, beside the named one; ``None``: they were not looked at, or hold a part of it
+    elsewhere: tuple[str, ...] | None = None
 
 
 def locate(quote: str, text: str) -> Span | DropReason:
@@ -142,29 +153,45 @@ def verify(claimed: Sequence[Claimed], texts: Mapping[str, str]) -> Verified:
     """
     citations: dict[tuple[str, int, int], Citation] = {}
     dropped: list[Dropped] = []
-    reattributed = 0
+    faulty: dict[FaultyQuote, None] = {}
     for claim in claimed:
-        found = _attribute(claim, texts)
+        place = _attribute(claim, texts)
+        if (fault := _fault(claim, place, texts)) is not None:
+            faulty[fault] = None
+        found = place.found
         if isinstance(found, DropReason):
             dropped.append(Dropped(claimed=claim, reason=found))
             continue
-        key = (found.passage_id, found.start, found.end)
-        if key not in citations:
-            citations[key] = found
-            reattributed += claim.passage_id not in {None, found.passage_id}
+        citations.setdefault((found.passage_id, found.start, found.end), found)
     return Verified(
-        citations=tuple(citations.values()), dropped=tuple(dropped), reattributed=reattributed
+        citations=tuple(citations.values()),
+        dropped=tuple(dropped),
+        faulty=tuple(faulty),
     )
 
 
-def _attribute(claim: Claimed, texts: Mapping[str, str]) -> Citation | DropReason:
+def _fault(claim: Claimed, place: _Attributed, texts: Mapping[str, str]) -> FaultyQuote | None:
+    """Return the fault of a quote that is not in its passage; ``None``: it has none, or the reason tells more."""
+    if place.elsewhere is None or (claim.passage_id is None and place.elsewhere):
+        return None
+    if not _TOKEN.search(claim.quote):
+        return None
+    return FaultyQuote(
+        fault=QuoteFault.MISATTRIBUTED if place.elsewhere else QuoteFault.INVENTED,
+        quote=claim.quote,
+        named=claim.passage_id if claim.passage_id in texts else None,
+        passages=place.elsewhere,
+    )
+
+
+def _attribute(claim: Claimed, texts: Mapping[str, str]) -> _Attributed:
     named = claim.passage_id
     if named is not None and named in texts:
         found = locate(claim.quote, texts[named])
         if isinstance(found, Span):
-            return _cite(named, found, texts)
+            return _Attributed(found=_cite(named, found, texts))
         if found is not DropReason.NOT_FOUND:
-            return found
+            return _Attributed(found=found)
     reasons: list[DropReason] = []
     places: list[tuple[str, Span]] = []
     for passage_id, text in texts.items():
@@ -175,12 +202,15 @@ def _attribute(claim: Claimed, texts: Mapping[str, str]) -> Citation | DropReaso
             places.append((passage_id, found))
         elif found is not DropReason.NOT_FOUND:
             reasons.append(found)
+    elsewhere = None if reasons and not places else tuple(passage_id for passage_id, _ in places)
     if places and (named is None or len(places) == 1):
         passage_id, span = places[0]
-        return _cite(passage_id, span, texts)
+        return _Attributed(found=_cite(passage_id, span, texts), elsewhere=elsewhere)
     if named is not None:
-        return DropReason.NOT_FOUND if named in texts else DropReason.UNKNOWN_PASSAGE
-    return reasons[0] if reasons else DropReason.NOT_FOUND
+        reason = DropReason.NOT_FOUND if named in texts else DropReason.UNKNOWN_PASSAGE
+    else:
+        reason = reasons[0] if reasons else DropReason.NOT_FOUND
+    return _Attributed(found=reason, elsewhere=elsewhere)
 
 
 def _cite(passage_id: str, span: Span, texts: Mapping[str, str]) -> Citation:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from posology.types.calls import QuoteForm, Tier, Usage
 from posology.types.compression import Compression
 from posology.types.literature import Query, Retrieval
+from posology.types.support import Support
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,6 +19,42 @@ class Citation:
     start: int
     end: int
     quote: str
+
+
+class QuoteFault(StrEnum):
+    """A fault of a quote that a model copied."""
+
+    #: it stands in other passages than the one that the model named
+    MISATTRIBUTED = "misattributed"
+    #: it stands in none of the passages
+    INVENTED = "invented"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FaultyQuote:
+    """A quote that is not in the passage that the model named."""
+
+    fault: QuoteFault
+    #: as the model wrote it
+    quote: str
+    #: passage that the model named, as far as it is one of those shown; ``None``: none of them
+    named: str | None
+    #: passages that contain it, in the order shown; empty if it is invented. One alone is cited in the named one's place
+    passages: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statement:
+    """A sentence of an answer, and the quotes that the model put behind it."""
+
+    #: first code point in the answer's text
+    start: int
+    #: one past the last code point
+    end: int
+    #: places of its quotes among the answer's citations, from 0
+    citations: tuple[int, ...]
+    #: sentences that it names and that failed a rule, so that they are no citations
+    refused: tuple[Citation, ...] = ()
 
 
 class Level(StrEnum):
@@ -130,6 +167,12 @@ class Answer:
     shown: float | None = None
     #: compression in all steps of a ladder together; ``None``: nothing was compressed
     compression: Compression | None = None
+    #: its statements in order; empty: the reply does not say which quote stands behind which sentence
+    statements: tuple[Statement, ...] = ()
+    #: quotes that are not in the passage that the model named
+    faulty_quotes: tuple[FaultyQuote, ...] = ()
+    #: support of each sentence; ``None``: not checked
+    support: Support | None = None
 
     @property
     def supported(self) -> bool:

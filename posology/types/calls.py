@@ -35,6 +35,11 @@ QuoteForm = Literal["sentences", "copied"]
 #: the forms of quotes, the default first
 QUOTE_FORMS: Final[tuple[QuoteForm, ...]] = ("sentences", "copied")
 
+#: What follows if quotes do not support a sentence of an answer: it is marked, or it is removed. ``off``: no check
+SupportMode = Literal["mark", "drop", "off"]
+#: the modes, the default first
+SUPPORT_MODES: Final[tuple[SupportMode, ...]] = ("mark", "drop", "off")
+
 
 #: how a provider is asked to serve a call. ``flex`` and ``batch`` cost less and take longer
 Tier = Literal["standard", "flex", "batch"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from posology.types.answers import Citation
+from posology.types.answers import Citation, FaultyQuote
 from posology.types.calls import QuoteForm
 from posology.types.literature import Excerpt, Query
 
@@ -77,6 +77,8 @@ class Extraction:
     dropped_findings: int = 0
     #: remarks that a reader must see
     notes: tuple[str, ...] = ()
+    #: quotes that are not in the passage that the model named
+    faulty_quotes: tuple[FaultyQuote, ...] = ()
 
     @property
     def empty(self) -> bool:

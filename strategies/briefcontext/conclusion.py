@@ -16,12 +16,14 @@ from posology.types import (
     Query,
     Refusal,
     Resolution,
+    Statement,
 )
 from prompts.fence import position
 from prompts.reduce import LETTER, CitedReduce, Claim, ReduceReply, Sourced
 from strategies.briefcontext.conflicts import judge, oppose, union
 from strategies.briefcontext.findings import NAME, Reading, quoted
 from strategies.citing import state
+from strategies.evidence import remarks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +44,7 @@ class _Rested:
     #: number of sentences that it names and that do not bear it out
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    statements: tuple[Statement, ...] = ()
 
 
 def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Refusal:
@@ -81,6 +84,8 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
         ),
         conflicts=judged.conflicts,
         coverage=read.coverage,
+        statements=rested.statements,
+        faulty_quotes=read.faulty_quotes,
     )
 
 
@@ -100,7 +105,8 @@ def _rested(reply: ReduceReply | CitedReduce, answer: str, read: Reading) -> _Re
         citations=stated.verified.citations,
         passages=tuple(passage for passage in passages if passage.id in cited),
         dropped=len(stated.verified.dropped),
-        notes=stated.remarks,
+        notes=remarks(stated.verified),
+        statements=stated.statements,
     )
 
 

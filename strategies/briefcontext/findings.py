@@ -13,6 +13,7 @@ from posology.types import (
     Excerpt,
     Extraction,
     Failure,
+    FaultyQuote,
     Partition,
     Reduction,
     Refusal,
@@ -53,6 +54,8 @@ class Reading:
     #: reason → number of partitions that could not be read
     failures: dict[Failure, int]
     dropped_quotes: int
+    #: quotes that are not in the passage that the model named
+    faulty_quotes: tuple[FaultyQuote, ...]
     notes: tuple[str, ...]
 
     @property
@@ -90,6 +93,7 @@ def gather(asked: Reduction) -> Reading:
         coverage=coverage,
         failures=dict(Counter(failure for _, failure in failed)),
         dropped_quotes=sum(e.dropped_quotes for _, e in pairs),
+        faulty_quotes=tuple(one for _, e in pairs for one in e.faulty_quotes),
         notes=(
             *_unread_notes(failed),
             *_dropped_notes([e for _, e in pairs]),

@@ -314,5 +314,6 @@ def _extraction(part: Partition, completion: Completion) -> Extraction:
         ),
         dropped_quotes=sum(len(found.dropped) for _, found in checked),
         dropped_findings=len(checked) - len(kept),
+        faulty_quotes=tuple(dict.fromkeys(one for _, found in checked for one in found.faulty)),
         notes=tuple(dict.fromkeys(note for _, found in checked for note in remarks(found))),
     )

@@ -29,6 +29,7 @@ from orchestrator.question.report import (
     spending,
 )
 from orchestrator.question.request import JobRequest
+from orchestrator.question.supporting import SupportCheck
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import (
     DeadlineExceeded,
@@ -85,6 +86,7 @@ class Runner:
         connections: connections to models.
         pipeline: opens the index and returns its pipeline; called for each ``answer`` unit.
         keep: seconds before a job that this worker cannot do is requeued, so that it does not take all jobs.
+        support: checks the sentences of answers that are reduced here; ``None``: by rules alone.
     """
 
     def __init__(
@@ -94,10 +96,12 @@ class Runner:
         pipeline: Callable[[], Awaitable[Pipeline]],
         *,
         keep: float = 2.0,
+        support: SupportCheck | None = None,
     ) -> None:
         self._work = work
         self._pipeline = pipeline
         self._keep = keep
+        self._support = support or SupportCheck()
         self._claimed: dict[ClaimedUnit, anyio.CancelScope] = {}
         self._spending = Spending(work, connections, claimed=lambda: len(self._claimed))
         #: units in work, including claims under way and units that are being requeued
@@ -373,11 +377,12 @@ class Runner:
         assert claimed.decision is not None
         assert claimed.draft is not None
         draft = DRAFT.validate_json(claimed.draft)
+        excerpts = [excerpt for part in partitions for excerpt in part.excerpts]
         out = answer_output(
             request=request,
-            outcome=reduced(outcome, draft.rungs),
+            outcome=await self._support(reduced(outcome, draft.rungs), request, excerpts),
             decision=DECISION.validate_json(claimed.decision),
-            excerpts=[excerpt for part in partitions for excerpt in part.excerpts],
+            excerpts=excerpts,
             retrieved=draft.retrieved,
             index=draft.index,
             growth=draft.growth,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import quote
 
-from posology.published.answers import AskOutput, Evidence, Source, Status
+from posology.published.answers import AskOutput, Evidence, SentenceOutput, Source, Status
 from posology.text.names import byline
+from posology.types import Backing
 
 #: characters of a DOI that a link keeps
 _DOI = "/:;()._-"
@@ -40,6 +41,7 @@ def cited(out: AskOutput) -> tuple[Cited, ...]:
 def answer_text(out: AskOutput) -> str:
     """Return the answer or the reason of the refusal, with the numbers of sources in brackets.
 
+    A sentence that its quotes do not support, or not clearly, is marked behind its end.
     It is empty if the answer only repeats the quotes, as the offline reader's does.
     """
     if out.answer is None:
@@ -55,7 +57,25 @@ def answer_text(out: AskOutput) -> str:
             return found[0]
         return f"[{', '.join(numbers.get(item, item) for item in items)}]"
 
-    return _BRACKETS.sub(bracket, out.answer)
+    text, end = "", 0
+    for one in out.support.sentences if out.support else ():
+        text += out.answer[end : one.end] + mark(one)
+        end = one.end
+    return _BRACKETS.sub(bracket, text + out.answer[end:])
+
+
+def mark(one: SentenceOutput) -> str:
+    """Return the mark behind a sentence that its quotes do not clearly support; empty: they do."""
+    why = f": {', '.join(one.failed)}" if one.failed else ""
+    match one.backing:
+        case Backing.SUPPORTED:
+            return ""
+        case Backing.UNCLEAR:
+            return f" (support unclear{why})"
+        case Backing.UNSUPPORTED:
+            return f" (not supported by its quotes{why})"
+        case Backing.CONTRADICTED:
+            return f" (contradicted by its quotes{why})"
 
 
 def outcome(out: AskOutput) -> str:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from posology.text import Claimed, DropReason, Span, locate, split, verify
 from posology.text.quotes import EQUIVALENT, MIN_TOKENS
+from posology.types import QuoteFault
 from tests.support.growth import TIMES, growth
 
 WORDS = st.lists(
@@ -334,7 +335,11 @@ def test_a_quote_of_exactly_one_other_passage_is_reattributed() -> None:
         TEXTS,
     )
     assert [c.passage_id for c in verified.citations] == ["a", "a"]
-    assert (verified.reattributed, verified.dropped) == (2, ())
+    assert verified.dropped == ()
+    assert [(one.fault, one.named, one.passages) for one in verified.faulty] == [
+        (QuoteFault.MISATTRIBUTED, "b", ("a",)),
+        (QuoteFault.MISATTRIBUTED, None, ("a",)),
+    ]
 
 
 def test_a_quote_of_several_other_passages_is_not_reattributed() -> None:
@@ -348,6 +353,29 @@ def test_a_quote_of_several_other_passages_is_not_reattributed() -> None:
         (claims[0], DropReason.NOT_FOUND),
         (claims[1], DropReason.UNKNOWN_PASSAGE),
     ]
+    assert [(one.fault, one.passages) for one in verified.faulty] == [
+        (QuoteFault.MISATTRIBUTED, ("b", "c"))
+    ] * 2
+
+
+def test_a_quote_of_no_passage_is_invented() -> None:
+    claims = [
+        Claimed(passage_id="a", quote="Ibuprofen cures everything at once"),
+        Claimed(passage_id=None, quote="Ibuprofen cures everything at once"),
+        Claimed(passage_id="a", quote="…"),
+    ]
+    verified = verify(claims, TEXTS)
+    assert [(one.fault, one.named, one.passages) for one in verified.faulty] == [
+        (QuoteFault.INVENTED, "a", ()),
+        (QuoteFault.INVENTED, None, ()),
+    ]
+
+
+def test_a_quote_that_cuts_a_word_elsewhere_is_neither_misattributed_nor_invented() -> None:
+    texts = {"a": "Nothing of it.", "b": "It did not reduce pain in adults."}
+    verified = verify([Claimed(passage_id="a", quote="reduce pain in adults")], texts)
+    assert (verified.citations, verified.faulty) == ((), ())
+    assert verified.dropped[0].reason is DropReason.NOT_FOUND
 
 
 def test_a_quote_without_passage_is_looked_for_in_all() -> None:
@@ -360,7 +388,7 @@ def test_a_quote_without_passage_is_looked_for_in_all() -> None:
         TEXTS,
     )
     assert [c.passage_id for c in verified.citations] == ["b"]
-    assert verified.reattributed == 0
+    assert [one.fault for one in verified.faulty] == [QuoteFault.INVENTED]
     assert [d.reason for d in verified.dropped] == [
         DropReason.DROPS_NEGATION,
         DropReason.NOT_FOUND,
@@ -384,7 +412,7 @@ def test_the_same_span_is_cited_once() -> None:
         TEXTS,
     )
     assert len(verified.citations) == 1
-    assert verified.reattributed == 0
+    assert [one.passages for one in verified.faulty] == [("a",)]
 
 
 @pytest.mark.parametrize("mark", ["<", "…", "—"])

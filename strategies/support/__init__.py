@@ -1,0 +1,1 @@
+"""Support of every sentence of an answer by the quotes behind it."""

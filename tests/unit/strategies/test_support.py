@@ -1,0 +1,290 @@
+"""Every sentence of an answer is checked beside its quotes: by rules, and by a judge where there is one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from posology.testing import ScriptedJudge
+from posology.text.sentences import split
+from posology.types import (
+    Answer,
+    Backing,
+    Citation,
+    Excerpt,
+    Passage,
+    Refusal,
+    Rule,
+    Statement,
+    Support,
+    SupportMode,
+)
+from prompts.answer import Said
+from strategies.citing import state
+from strategies.support.check import applied, checked, neighbourhood, statements
+from strategies.support.rules import failures
+
+TRIAL = Passage(
+    id="n:1",
+    title="Aspirin in women after stroke",
+    text=(
+        "Stroke is common. Aspirin 300 mg lowered mortality by 20% in the first week. It did not prevent pneumonia. "
+        "Costs were not measured."
+    ),
+)
+EXCERPTS = {TRIAL.id: Excerpt(passage=TRIAL, sentences=split(TRIAL.text))}
+QUESTION = "Does aspirin help after stroke?"
+
+
+def said(*told: tuple[str, list[str]]) -> Answer:
+    """Return the answer to a reply that names sentences."""
+    stated = state(
+        [Said(text=text, sentences=names) for text, names in told], tuple(EXCERPTS.values())
+    )
+    return Answer(
+        text=stated.text,
+        choice=None,
+        citations=stated.verified.citations,
+        dropped_quotes=len(stated.verified.dropped),
+        strategy="direct",
+        statements=stated.statements,
+    )
+
+
+def judged(answer: Answer, supports: float = 0.9, contradicts: float = 0.0) -> Support:
+    judge = ScriptedJudge(lambda *_: (supports, contradicts))
+    found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
+    assert found is not None
+    return found
+
+
+def by_rules(answer: Answer) -> Support:
+    found = checked(answer, EXCERPTS, QUESTION, lambda: None).support
+    assert found is not None
+    return found
+
+
+LOWERED = ("Mortality fell with aspirin.", ["1.2"])
+
+
+@pytest.mark.parametrize(
+    ("supports", "contradicts", "backing", "disagrees"),
+    [
+        (0.9, 0.05, Backing.SUPPORTED, False),
+        (0.4, 0.1, Backing.UNCLEAR, False),
+        (0.1, 0.2, Backing.UNSUPPORTED, False),
+        # no rule objects
+        (0.1, 0.8, Backing.CONTRADICTED, True),
+    ],
+)
+def test_the_judge_decides_where_no_rule_objects(
+    supports: float, contradicts: float, backing: Backing, disagrees: bool
+) -> None:
+    (one,) = judged(said(LOWERED), supports, contradicts).sentences
+    assert (one.backing, one.disagrees, one.citations, one.failed) == (backing, disagrees, (0,), ())
+    assert one.probability == pytest.approx(supports, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("supports", "contradicts", "backing", "disagrees"),
+    [
+        (0.9, 0.05, Backing.UNCLEAR, True),
+        (0.4, 0.1, Backing.UNSUPPORTED, False),
+        (0.1, 0.8, Backing.CONTRADICTED, False),
+    ],
+)
+def test_a_sentence_that_fails_a_rule_is_never_called_supported(
+    supports: float, contradicts: float, backing: Backing, disagrees: bool
+) -> None:
+    answer = said(
+        ("Aspirin raised mortality by 20%.", ["1.2"]), ("Aspirin cut mortality by 50%.", ["1.2"])
+    )
+    raised, cut = judged(answer, supports, contradicts).sentences
+    assert (raised.backing, raised.disagrees) == (backing, disagrees)
+    assert raised.failed == (Rule.DIRECTION,)
+    # the guard refused the sentence that it names, which is judged all the same
+    assert (cut.backing, cut.disagrees) == (backing, disagrees)
+    assert (cut.failed, cut.citations) == ((Rule.NUMBER,), ())
+
+
+def test_without_a_judge_rules_decide_and_the_record_says_so() -> None:
+    answer = said(LOWERED, ("Aspirin raised mortality by 20%.", ["1.2"]), ("It is cheap.", []))
+    found = by_rules(answer)
+    assert found.judge is None
+    assert [one.backing for one in found.sentences] == [
+        Backing.SUPPORTED,
+        Backing.UNSUPPORTED,
+        Backing.UNSUPPORTED,
+    ]
+    assert {one.probability for one in found.sentences} == {None}
+    assert found.unsupported == 2
+
+
+def test_a_sentence_that_repeats_its_quote_is_not_judged() -> None:
+    judge = ScriptedJudge(lambda *_: (0.0, 1.0))
+    answer = said(("It did not prevent pneumonia.", ["1.3"]), LOWERED)
+    found = checked(answer, EXCERPTS, QUESTION, lambda: judge).support
+    assert found is not None
+    assert [one.backing for one in found.sentences] == [Backing.SUPPORTED, Backing.CONTRADICTED]
+    assert found.judge == "scripted"
+    assert [claim for claim, _ in judge.pairs] == ["Mortality fell with aspirin."]
+
+
+def test_no_judge_is_loaded_where_there_is_nothing_to_judge() -> None:
+    def load() -> ScriptedJudge:
+        raise AssertionError
+
+    answer = said(("It did not prevent pneumonia.", ["1.3"]), ("It is cheap.", []))
+    found = checked(answer, EXCERPTS, QUESTION, load).support
+    assert found is not None
+    assert found.judge is None
+
+
+def test_a_sentence_is_judged_beside_each_quote_with_its_neighbours_and_beside_all() -> None:
+    judge = ScriptedJudge(
+        lambda _, text: (0.9 if "\n" not in text and "Stroke" not in text else 0.1, 0.0)
+    )
+    answer = said(("Aspirin lowered mortality and did not prevent pneumonia.", ["1.2", "1.3"]))
+    checked(answer, EXCERPTS, QUESTION, lambda: judge)
+    second = Citation(passage_id="n:1", start=18, end=75, quote="")
+    assert neighbourhood(second, EXCERPTS["n:1"]).startswith("Stroke is common.")
+    texts = [text for _, text in judge.pairs]
+    assert texts[0] == TRIAL.text[: TRIAL.text.index(" Costs")]
+    assert texts[1] == TRIAL.text[TRIAL.text.index("Aspirin") :]
+    assert texts[2] == TRIAL.text[TRIAL.text.index("Aspirin") : TRIAL.text.index(" Costs")]
+
+
+def test_a_verdict_of_one_word_is_judged_together_with_its_question() -> None:
+    judge = ScriptedJudge(lambda *_: (0.9, 0.0))
+    answer = said(("Yes.", ["1.2"]))
+    checked(answer, EXCERPTS, QUESTION, lambda: judge)
+    assert {claim for claim, _ in judge.pairs} == {"Does aspirin help after stroke? Yes."}
+
+
+def copied(text: str) -> Answer:
+    """Return an answer of a reply that copies quotes, without statements."""
+    other = Passage(id="n:2", text="Warfarin raised the risk of bleeding.")
+    EXCERPTS[other.id] = Excerpt(passage=other, sentences=split(other.text))
+    return Answer(
+        text=text,
+        choice=None,
+        citations=(
+            Citation(passage_id="n:1", start=18, end=75, quote=TRIAL.text[18:75]),
+            Citation(passage_id="n:2", start=0, end=len(other.text), quote=other.text),
+        ),
+        dropped_quotes=0,
+        strategy="direct",
+    )
+
+
+def test_behind_a_sentence_of_an_answer_with_copied_quotes_stand_those_of_the_passages_it_names() -> (
+    None
+):
+    text = "Mortality fell [n:1]. So aspirin helps. Bleeding rose [n:2, 2015]. That is all."
+    found = statements(copied(text))
+    assert [(text[one.start : one.end], one.citations) for one in found] == [
+        ("Mortality fell [n:1].", (0,)),
+        ("So aspirin helps.", (1,)),
+        ("Bleeding rose [n:2, 2015].", (1,)),
+        ("That is all.", (0, 1)),
+    ]
+
+
+def test_the_judge_reads_a_sentence_without_the_ids_of_its_passages() -> None:
+    judge = ScriptedJudge(lambda *_: (0.9, 0.0))
+    checked(copied("Mortality fell with aspirin [n:1]."), EXCERPTS, QUESTION, lambda: judge)
+    assert judge.pairs[0][0] == "Mortality fell with aspirin."
+
+
+def marked(answer: Answer, mode: SupportMode) -> Answer | Refusal:
+    return applied(checked(answer, EXCERPTS, QUESTION, lambda: None), mode)
+
+
+MIXED = (
+    LOWERED,
+    ("Aspirin raised mortality.", ["1.2"]),
+    ("It did not prevent pneumonia.", ["1.3"]),
+)
+
+
+def test_mark_counts_what_is_not_supported() -> None:
+    found = marked(said(*MIXED), "mark")
+    assert isinstance(found, Answer)
+    assert found.text == said(*MIXED).text
+    assert found.notes[-1] == "1 of 3 sentences is not supported by its quotes."
+
+
+def test_drop_leaves_out_what_is_not_supported() -> None:
+    found = marked(said(*MIXED), "drop")
+    assert isinstance(found, Answer)
+    assert found.support is not None
+    assert found.text == "Mortality fell with aspirin [n:1]. It did not prevent pneumonia [n:1]."
+    assert [found.text[one.start : one.end] for one in found.support.sentences] == [
+        "Mortality fell with aspirin [n:1].",
+        "It did not prevent pneumonia [n:1].",
+    ]
+    assert (found.support.unsupported, found.support.removed) == (0, 1)
+    assert found.notes[-1] == "1 of 3 sentences is left out: the quotes do not support it."
+    assert [one.citations for one in found.statements] == [(0,), (1,)]
+
+
+def test_drop_never_leaves_an_empty_answer() -> None:
+    found = marked(said(("Aspirin raised mortality.", ["1.2"])), "drop")
+    assert isinstance(found, Refusal)
+    assert found.reason == "No sentence of the model's answer is supported by its quotes."
+
+
+def test_an_answer_in_another_language_is_not_checked() -> None:
+    found = checked(
+        said(("Die Sterblichkeit wurde durch Aspirin nicht gesenkt und ist hoch.", ["1.2"])),
+        EXCERPTS,
+        QUESTION,
+        lambda: None,
+    )
+    assert found.support is None
+    assert "German" in found.notes[-1]
+
+
+QUOTE = (
+    "Metformin 500 mg increased survival of women with type 2 diabetes, and pain was not reduced."
+)
+AROUND = f"Metformin and survival\n{QUOTE}"
+
+
+@pytest.mark.parametrize(
+    ("claim", "failed"),
+    [
+        ("Metformin increased survival.", ()),
+        ("Metformin 500 mg enhanced the survival of women.", ()),
+        ("Metformin 850 mg increased survival.", (Rule.NUMBER,)),
+        ("Metformin 500 g increased survival.", (Rule.NUMBER,)),
+        ("Survival increased with 500 mg of glipizide.", (Rule.DRUG,)),
+        ("Metformin did not increase survival of women with diabetes.", (Rule.NEGATION,)),
+        ("Metformin decreased survival.", (Rule.DIRECTION,)),
+        ("Metformin increased survival of men.", (Rule.POPULATION,)),
+        ("Metformin increased survival in type 1 diabetes.", (Rule.NUMBER, Rule.POPULATION)),
+        ("Helmets protect elephants.", (Rule.SUBJECT,)),
+        # the quotes name no species, so that the rule has nothing to compare
+        ("Metformin increased survival of mice.", ()),
+    ],
+)
+def test_rules(claim: str, failed: tuple[Rule, ...]) -> None:
+    assert failures(claim, [QUOTE], AROUND) == failed
+
+
+def test_a_population_may_stand_anywhere_in_the_passage_if_the_quote_names_none() -> None:
+    quotes = ["Survival was longer with metformin."]
+    around = f"A trial in children\n{quotes[0]}"
+    assert failures("Metformin prolonged the survival of children.", quotes, around) == ()
+    assert failures("Metformin prolonged the survival of adults.", quotes, around) == (
+        Rule.POPULATION,
+    )
+
+
+@given(st.text(max_size=120), st.sampled_from([[], ["1.1"], ["1.2", "1.3"], ["9.9"]]))
+def test_offsets_of_statements_are_those_of_the_text(text: str, names: list[str]) -> None:
+    answer = said((text, names), ("Costs were not measured.", ["1.4"]), (text, names))
+    assert all(0 <= one.start < one.end <= len(answer.text) for one in answer.statements)
+    assert " ".join(answer.text[one.start : one.end] for one in answer.statements) == answer.text
+    assert all(isinstance(one, Statement) for one in statements(answer))
