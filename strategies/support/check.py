@@ -1,8 +1,9 @@
 """Check of an answer: does each of its sentences say what the quotes behind it say?
 
-Rules and a judge look at each sentence beside its quotes and their neighbouring sentences. A sentence that a rule fails is
-never called supported; where the judge supports it all the same, it is unclear, and the disagreement is recorded. What a
-sentence names and a guard refused (:mod:`strategies.citing`) is judged, too, so that a rule that is wrong is seen.
+Rules and a judge look at each sentence beside its quotes and their neighbouring sentences. A sentence that fails one of
+:data:`VETOES` is never called supported: where the judge supports it all the same, it is unclear. Other rules give way to
+the judge. Each disagreement is recorded. What a sentence names and a guard refused (:mod:`strategies.citing`) is judged, too,
+so that a rule that is wrong is seen; without a citation it stays unclear. Without a judge, every rule counts.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ UNSUPPORTED = 0.3
 _FULL = 2
 _BRACKETS = re.compile(r"\s*\[([^\[\]]*)\]")
 _STANCES = list(Stance)
-_STAND = (Backing.SUPPORTED, Backing.UNCLEAR)
+#: Rules that a judge does not outvote. Quotes that people call supporting seldom fail these; other words for the same thing,
+#: names and negations fail often enough for the judge to decide (decision 47).
+VETOES = frozenset({Rule.NUMBER, Rule.DRUG, Rule.DIRECTION, Rule.POPULATION})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -214,15 +217,18 @@ def neighbourhood(citation: Citation, excerpt: Excerpt) -> str:
 
 def _judged(case: _Case, rows: NDArray[Any] | None) -> SentenceSupport:
     """Return the support of a sentence from the rules that it fails and the judge's probabilities."""
-    objected = bool(case.failed) or not case.place.citations
+    refused = not case.place.citations
+    objected = bool(case.failed) or refused
     probability, disagrees = None, False
     if rows is None:
         backing = Backing.UNSUPPORTED if objected else Backing.SUPPORTED
     else:
         probability, backing = _verdict(rows)
         disagrees = backing is (Backing.SUPPORTED if objected else Backing.CONTRADICTED)
-        if objected and backing in _STAND:
-            backing = Backing.UNCLEAR if disagrees else Backing.UNSUPPORTED
+        if backing is Backing.UNCLEAR and objected:
+            backing = Backing.UNSUPPORTED
+        if backing is Backing.SUPPORTED and (refused or not VETOES.isdisjoint(case.failed)):
+            backing = Backing.UNCLEAR
     return SentenceSupport(
         start=case.place.start,
         end=case.place.end,

@@ -94,7 +94,7 @@ def test_the_judge_decides_where_no_rule_objects(
         (0.1, 0.8, Backing.CONTRADICTED, False),
     ],
 )
-def test_a_sentence_that_fails_a_rule_is_never_called_supported(
+def test_a_sentence_with_another_number_or_direction_is_never_called_supported(
     supports: float, contradicts: float, backing: Backing, disagrees: bool
 ) -> None:
     answer = said(
@@ -106,6 +106,26 @@ def test_a_sentence_that_fails_a_rule_is_never_called_supported(
     # the guard refused the sentence that it names, which is judged all the same
     assert (cut.backing, cut.disagrees) == (backing, disagrees)
     assert (cut.failed, cut.citations) == ((Rule.NUMBER,), ())
+
+
+@pytest.mark.parametrize(
+    ("supports", "backing", "disagrees"),
+    [(0.9, Backing.SUPPORTED, True), (0.4, Backing.UNSUPPORTED, False)],
+)
+def test_other_words_than_the_quotes_are_left_to_the_judge(
+    supports: float, backing: Backing, disagrees: bool
+) -> None:
+    citation = Citation(passage_id="n:1", start=18, end=75, quote=TRIAL.text[18:75])
+    answer = Answer(
+        text="It saves lives.",
+        choice=None,
+        citations=(citation,),
+        dropped_quotes=0,
+        strategy="direct",
+    )
+    (one,) = judged(answer, supports).sentences
+    assert one.failed == (Rule.SUBJECT,)
+    assert (one.backing, one.disagrees) == (backing, disagrees)
 
 
 def test_without_a_judge_rules_decide_and_the_record_says_so() -> None:
