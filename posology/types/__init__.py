@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from posology.types.answers import (
     Answer,
+    Backing,
     Citation,
     Conflict,
     Coverage,
@@ -19,10 +20,13 @@ from posology.types.answers import (
     QuoteFault,
     Refusal,
     Resolution,
+    Rule,
     Rung,
+    SentenceSupport,
     Side,
     Statement,
     Step,
+    Support,
     Task,
 )
 from posology.types.calls import (
@@ -80,7 +84,6 @@ from posology.types.literature import (
 from posology.types.money import Balance, Grouping, Limits, Reservation, Scope, Taken
 from posology.types.pages import Pages
 from posology.types.partitions import Extract, Extraction, Failure, Finding, Partition, Reduction
-from posology.types.support import Backing, Rule, SentenceSupport, Support
 
 __all__ = [
     "DECLINE",
