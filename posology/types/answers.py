@@ -57,7 +57,7 @@ class Statement:
 
 
 class Backing(StrEnum):
-    """What the quotes behind a sentence say of it."""
+    """Verdict of the quotes behind a sentence on it."""
 
     SUPPORTED = "supported"
     #: neither clearly supported nor clearly not, or rules and judge disagree

@@ -46,9 +46,9 @@ UNSUPPORTED = 0.3
 _FULL = 2
 _BRACKETS = re.compile(r"\s*\[([^\[\]]*)\]")
 _STANCES = list(Stance)
-#: Rules that a judge does not outvote. Quotes that people call supporting seldom fail these; other words for the same thing,
-#: names and negations fail often enough for the judge to decide (decision 47).
-VETOES = frozenset({Rule.NUMBER, Rule.DRUG, Rule.DIRECTION, Rule.POPULATION})
+#: Rules that a judge does not outvote. Quotes that people call supporting often fail the others, which compare words and names
+#: (decision 47).
+VETOES = frozenset({Rule.NUMBER, Rule.DRUG, Rule.NEGATION, Rule.DIRECTION, Rule.POPULATION})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
