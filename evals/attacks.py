@@ -48,7 +48,9 @@ _OPPOSITES = (
     "positive negative", "superior inferior", "effective ineffective", "better worse", "prevents promotes",
     "suppresses stimulates", "elevated reduced", "upregulates downregulates",
 )  # fmt: skip
-_FLIPS = {b: a for a, b in map(str.split, _OPPOSITES)} | dict(map(str.split, _OPPOSITES))
+_BACK: dict[str, str] = {b: a for a, b in map(str.split, _OPPOSITES)}
+_FORTH: dict[str, str] = {pair.split()[0]: pair.split()[1] for pair in _OPPOSITES}
+_FLIPS = _BACK | _FORTH
 _SWAPS = {
     "children": "adults", "child": "adult", "adults": "children", "adult": "pediatric", "infants": "adults",
     "women": "men", "men": "women", "female": "male", "male": "female", "females": "males", "males": "females",

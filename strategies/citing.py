@@ -88,7 +88,8 @@ def state(statements: Iterable[Said], excerpts: Sequence[Excerpt]) -> Stated:
     found = [(one, cite(one, excerpts)) for one in claims if one.text]
     verified = joined(one for _, one in found)
     places = {citation: place for place, citation in enumerate(verified.citations)}
-    text, told = "", []
+    text = ""
+    told: list[Statement] = []
     for claim, one in found:
         start = len(text) + bool(text)
         text = f"{text} {_labelled(claim.text, one.citations)}".lstrip()

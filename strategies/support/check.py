@@ -87,9 +87,8 @@ def checked(
     cases = [_case(one, answer, excerpts) for one in statements(answer)]
     pairs = [_pairs(case, question, excerpts) for case in cases]
     asked = judge() if any(pairs) else None
-    if asked is None:
-        rows = [None] * len(cases)
-    else:
+    rows: list[NDArray[Any] | None] = [None] * len(cases)
+    if asked is not None:
         found = asked.judge([pair for some in pairs for pair in some])
         ends = list(accumulate(map(len, pairs)))
         rows = [
@@ -126,7 +125,8 @@ def applied(answer: Answer, mode: SupportMode) -> Answer | Refusal:
             shown=answer.shown,
             compression=answer.compression,
         )
-    text, kept, end = "", [], 0
+    text, end = "", 0
+    kept: list[SentenceSupport] = []
     for sentence in support.sentences:
         between = answer.text[end : sentence.start] if text else ""
         end = sentence.end
@@ -219,7 +219,8 @@ def _judged(case: _Case, rows: NDArray[Any] | None) -> SentenceSupport:
     """Return the support of a sentence from the rules that it fails and the judge's probabilities."""
     refused = not case.place.citations
     objected = bool(case.failed) or refused
-    probability, disagrees = None, False
+    probability: float | None = None
+    disagrees = False
     if rows is None:
         backing = Backing.UNSUPPORTED if objected else Backing.SUPPORTED
     else:
