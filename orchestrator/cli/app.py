@@ -86,7 +86,7 @@ SECTIONS = (
             ),
             Entry(
                 name="index",
-                help="Inspect an index.",
+                help="Inspect an index, and flag its passages by files of notices.",
                 target="orchestrator.cli.index.ingest:app",
             ),
         ),

@@ -15,6 +15,7 @@ from orchestrator.cli.common import errors
 from orchestrator.cli.index.forms import (
     IndexOutput,
     IngestOutput,
+    NoticesOutput,
     ProspectOutput,
     SyncOutput,
     UpgradeOutput,
@@ -58,6 +59,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "index": IndexOutput,
         "sync": SyncOutput,
         "prospect": ProspectOutput,
+        "notices": NoticesOutput,
         "versions": VersionsOutput,
         "upgrade": UpgradeOutput,
         "config": ConfigOutput,

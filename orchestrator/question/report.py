@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from posology.published.answers import (
     Evidence,
     FaultyQuoteOutput,
     FiltersOutput,
+    FlagOutput,
     PassageOutput,
     Position,
     Ranked,
@@ -27,6 +28,7 @@ from posology.published.answers import (
     Status,
     SupportOutput,
     judged,
+    standing,
 )
 from posology.published.calls import AttemptOutput, ErrorBody, ErrorOutput, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, StepOutput
@@ -49,6 +51,7 @@ from posology.types import (
     Side,
     Support,
 )
+from posology.types.flags import OWN
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,6 +127,8 @@ def answer_output(
                 "choose a model that reads the language."
             )
         notes = (*notes, language_remark(language))
+    quoted = evidence(answer.citations, by_id) if answer else ()
+    notes = (*notes, *standings(one.passage for one in quoted))
     return AskOutput(
         status=status(outcome),
         question=request.query.text,
@@ -132,7 +137,7 @@ def answer_output(
         answer=answer.text if answer else None,
         choice=answer.choice if answer else None,
         refusal=reason,
-        evidence=evidence(answer.citations, by_id) if answer else (),
+        evidence=quoted,
         dropped_quotes=answer.dropped_quotes if answer else 0,
         faulty_quotes=tuple(map(FaultyQuoteOutput.of, answer.faulty_quotes)) if answer else (),
         support=_support(answer.support) if answer and answer.support else None,
@@ -354,7 +359,14 @@ def ranked(retrieval: Retrieval) -> tuple[Ranked, ...]:
 
 def source(passage: Passage) -> Source:
     """A passage, without its text."""
-    return Source(**{name: getattr(passage, name) for name in Source.model_fields})
+    fields = {name: getattr(passage, name) for name in Source.model_fields}
+    return Source(**fields | {"flags": tuple(map(FlagOutput.of, passage.flags))})
+
+
+def standings(passages: Iterable[Source]) -> tuple[str, ...]:
+    """Return remarks on passages of whose standing others than their own records have spoken, each once."""
+    told = {one.id: one.flags for one in passages if any(f.source != OWN for f in one.flags)}
+    return tuple(f"Standing of {name}: {standing(flags)}." for name, flags in told.items())
 
 
 def context(citation: Citation, sentences: Sequence[Sentence]) -> tuple[int, int]:

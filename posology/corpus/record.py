@@ -78,12 +78,15 @@ def _pmid(value: object) -> object:
 
 
 # Notices of retraction name passages by their identifiers: one that is written another way would not be reached.
-def _doi(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
+def plain_doi(text: str) -> str | None:
+    """Return a DOI in lower case, without the resolver; ``None``: it is empty."""
+    text = text.strip()
     begun = _DOI_BEFORE.match(text)
     return text[begun.end() if begun else 0 :].lower() or None
+
+
+def _doi(value: object) -> object:
+    return plain_doi(value) if isinstance(value, str) else value
 
 
 def _pmcid(value: object) -> object:

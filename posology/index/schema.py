@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.corpus.items import NoticeKind
 from posology.index import phrases, roles, tokens
 from posology.index.search import filters
 from posology.text.abbreviations import abbreviations
-from posology.types import Encoded, Pages, Passage, Phrases, Retrieved, Sentence, SentenceRole
+from posology.types import (
+    Encoded,
+    Flag,
+    FlagKind,
+    Pages,
+    Passage,
+    Phrases,
+    Retrieved,
+    Sentence,
+    SentenceRole,
+)
+from posology.types.flags import OWN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +45,7 @@ TABLE = "passages"
 STORED = (
     "id", "title", "document", "pmid", "journal", "year", "publication_types", "mesh",
     "retracted", "source", "concern", "doi", "pmcid", "published", "languages", "trials", "same_work",
-    "parent", "section", "authors", "pages", "vector", "starts", "ends", "sentence_vectors",
+    "parent", "section", "authors", "pages", "flags", "vector", "starts", "ends", "sentence_vectors",
     "phrases", "tokens", "roles",
 )  # fmt: skip
 
@@ -45,7 +55,10 @@ _AS_IS = (
     "published", "languages", "trials", "same_work", "parent", "section", "authors",
 )  # fmt: skip
 #: columns that indices of earlier versions lack; there, these fields have their defaults
-ADDED = ("authors", "pages", "roles")
+ADDED = ("authors", "pages", "flags", "roles")
+
+#: fields of a flag
+_FLAG = ("kind", "source", "by", "date")
 
 #: minimum number of letters and digits of two passages that are considered copies if all of them agree
 SHORTEST_COPY = 200
@@ -94,11 +107,12 @@ def digest(passage: Passage, vector: bytes = b"") -> str:
     """Return the identity of a row's input: equal digests mean equal rows.
 
     Args:
-        passage: every field counts, those of :data:`ADDED` if they are set: others keep the digests that earlier
-            versions stored.
+        passage: every field of the record counts, those of :data:`ADDED` if they are set: others keep the digests that
+            earlier versions stored.
         vector: the given vector; empty when the embedder computes it.
     """
     fields = asdict(passage)
+    del fields["flags"]
     known = {name: value for name, value in fields.items() if value or name not in ADDED}
     content = json.dumps(known, ensure_ascii=False, sort_keys=True)
     return hashlib.blake2b(content.encode() + b"\0" + vector, digest_size=16).hexdigest()
@@ -154,6 +168,7 @@ def arrow_schema(meta: Meta) -> pa.Schema:
         pa.field("authors", strings),
         # see `Pages.flat`
         pa.field("pages", pa.list_(pa.int32())),
+        pa.field("flags", pa.list_(pa.struct([(name, pa.string()) for name in _FLAG]))),
         pa.field("vector", pa.list_(pa.float32(), meta.dim), nullable=False),
         pa.field("starts", pa.list_(pa.int32())),
         pa.field("ends", pa.list_(pa.int32())),
@@ -195,14 +210,14 @@ def read_meta(schema: pa.Schema) -> Meta | None:
 def to_arrow(
     rows: Sequence[Row],
     schema: pa.Schema,
-    noticed: Callable[[Passage], frozenset[NoticeKind]] = lambda _: frozenset(),
+    flagged: Callable[[Passage], tuple[Flag, ...]] | None = None,
 ) -> pa.Table:
     """Return rows as a table.
 
     Args:
         rows: passages with their own marks.
         schema: see :func:`arrow_schema`.
-        noticed: returns the notices of a passage.
+        flagged: returns the flags of a passage; ``None``: :func:`own_flags`.
 
     Raises:
         ValueError: phrases or token codes of a passage cannot be stored.
@@ -214,20 +229,13 @@ def to_arrow(
     passages = [row.passage for row in rows]
     dim = schema.field("vector").type.list_size
     vectors = np.concatenate([row.encoded.vector for row in rows]).astype(np.float32, copy=False)
-    kinds = [noticed(passage) for passage in passages]
+    flags = [(flagged or own_flags)(passage) for passage in passages]
     columns: dict[str, Any] = {
         "id": [p.id for p in passages],
         "title": [p.title for p in passages],
         "document": [f"{p.title}\n{p.text}" for p in passages],
         **{name: [getattr(p, name) for p in passages] for name in _AS_IS},
-        "retracted": [
-            p.retracted or NoticeKind.RETRACTION in found
-            for p, found in zip(passages, kinds, strict=True)
-        ],
-        "concern": [
-            p.concern or NoticeKind.CONCERN in found
-            for p, found in zip(passages, kinds, strict=True)
-        ],
+        **marks(flags),
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors), dim),
         "pages": [None if p.pages is None else p.pages.flat for p in passages],
         "starts": [[s.start for s in row.sentences] for row in rows],
@@ -245,6 +253,30 @@ def to_arrow(
         "longs": [[pair.long.casefold() for pair in pairs] for pairs in defined],
     }
     return pa.table(columns, schema=schema)
+
+
+def own_flags(passage: Passage) -> tuple[Flag, ...]:
+    """Return the flags of a passage's own marks of retraction and concern."""
+    marks = (
+        (FlagKind.RETRACTION, passage.retracted),
+        (FlagKind.CONCERN, passage.concern),
+    )
+    return tuple(Flag(kind=kind, source=OWN, by=passage.id) for kind, holds in marks if holds)
+
+
+def marks(flags: Sequence[tuple[Flag, ...]]) -> dict[str, list[Any]]:
+    """Return the columns that are derived from the flags of passages."""
+    kinds = [{flag.kind for flag in some} for some in flags]
+    return {
+        "retracted": [FlagKind.RETRACTION in found for found in kinds],
+        "concern": [FlagKind.CONCERN in found for found in kinds],
+        "flags": [[asdict(flag) for flag in some] or None for some in flags],
+    }
+
+
+def read_flags(column: Sequence[Mapping[str, str | None]] | None) -> tuple[Flag, ...]:
+    """Return the flags in a row's column ``flags``."""
+    return tuple(Flag(**one | {"kind": FlagKind(one["kind"])}) for one in column or ())  # type: ignore[arg-type, operator]  # Arrow's types are wider
 
 
 def quantise(vectors: NDArray[np.float32]) -> NDArray[np.int8]:
@@ -266,10 +298,11 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
         if name not in ("vector", "sentence_vectors", "phrases", "tokens")
     }
     given = {name: plain[name] for name in _AS_IS if name in plain}
-    pages = plain.get("pages", [None] * table.num_rows)
+    nothing = [None] * table.num_rows
+    pages, flags = plain.get("pages", nothing), plain.get("flags", nothing)
     annotated = phrases.decode(column["phrases"])
     coded = tokens.decode(column["tokens"])
-    found_roles = plain.get("roles", [None] * table.num_rows)
+    found_roles = plain.get("roles", nothing)
     rows = []
     for i, blob in enumerate(column["sentence_vectors"]):
         starts, ends = plain["starts"][i], plain["ends"][i]
@@ -278,6 +311,7 @@ def from_arrow(table: pa.Table) -> list[Retrieved]:
             text=plain["document"][i][len(plain["title"][i]) + 1 :],
             title=plain["title"][i],
             pages=Pages.read(pages[i]),
+            flags=read_flags(flags[i]),
             **{
                 name: _value(values[i])
                 for name, values in given.items()

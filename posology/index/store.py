@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +34,7 @@ from posology.index.schema import (
     to_arrow,
 )
 from posology.index.sync.notices import (
+    Known,
     Notices,
     NoticesBySource,
     Settled,
@@ -41,6 +42,7 @@ from posology.index.sync.notices import (
     quoted,
     settle,
 )
+from posology.index.sync.reports import Report, ReportsBySource
 from posology.index.tokens import fitting
 from posology.index.versions import expire, publish, published
 from posology.index.view import View
@@ -197,8 +199,8 @@ class Index(Reader):
             return
         with self.staged(), translated(self.uri):
             self._widen()
-            noticed = self._noticed().known.of
-            table = to_arrow(list(latest.values()), arrow_schema(self.meta), noticed)
+            flagged = self._noticed().known.flags
+            table = to_arrow(list(latest.values()), arrow_schema(self.meta), flagged)
             merge = self._table.merge_insert("id").when_matched_update_all()
             merge.when_not_matched_insert_all().execute(table)
 
@@ -271,10 +273,44 @@ class Index(Reader):
                 return 0
             then = notices.known.after(news)
             # rows first: after a crash in between the notices are unchanged, and this is repeated
-            targets = notices.known.differing(then)
-            marked = mark(self._table, targets, then) if targets else 0
+            marked = self._mark(notices.known, then)
             notices.keep(news)
         return marked
+
+    def report(self, source: str, reports: Collection[Report]) -> int | None:
+        """Store the reports of a file in place of all earlier ones of its source, and flag the passages that they fit.
+
+        No passage is encoded again. Everything is published as one version; the same reports once more change nothing.
+
+        Args:
+            source: name of the source, e.g. ``retraction-watch``.
+            reports: those of the whole file.
+
+        Returns:
+            The number of passages whose flags changed; ``None``: the index has these reports already.
+
+        Raises:
+            IndexLocked: another process is writing.
+            IndexUnfinished: a sync was interrupted.
+        """
+        with self.staged(), translated(self.uri):
+            notices = self._noticed()
+            then = notices.known.reported(source, frozenset(reports))
+            if then.reports == notices.known.reports:
+                return None
+            # rows first, as in `warn`
+            marked = self._mark(notices.known, then)
+            notices.report(source, frozenset(reports))
+            if marked:
+                self.finish()
+        return marked
+
+    def _mark(self, before: Known, then: Known) -> int:
+        targets = before.differing(then)
+        if not targets:
+            return 0
+        self._widen()
+        return mark(self._table, targets, then)
 
     def newest(self) -> View:
         """Return the last write, published or not."""
@@ -285,6 +321,12 @@ class Index(Reader):
         """Return all notices, of the last write."""
         with self.lock:
             return self._noticed().known.by_source
+
+    @property
+    def reports(self) -> ReportsBySource:
+        """Return the reports of all files of notices, by source, of the last write."""
+        with self.lock:
+            return self._noticed().known.reports
 
     def correct(self, notices: NoticesBySource) -> None:
         """Replace all notices; rows are marked accordingly when they are written or settled.
@@ -305,6 +347,7 @@ class Index(Reader):
             IndexLocked: another process is writing.
         """
         with self.staged(), translated(self.uri):
+            self._widen()
             return settle(self._table, self.newest(), holds, self._noticed().known)
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from posology.published.base import Dollars, Published
@@ -9,6 +10,7 @@ from posology.published.calls import Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, StepOutput
 from posology.types import (
     Backing,
+    FlagKind,
     Form,
     Level,
     QuoteFault,
@@ -70,6 +72,49 @@ class FiltersOutput(Published):
     """Language codes, one of which must match; empty: all."""
 
 
+class FlagOutput(Published):
+    """A statement of one source about the standing of an article. Sources may disagree."""
+
+    kind: FlagKind
+    """Kind: retraction, concern (an expression of it), correction or reinstatement (undoes the source's own earlier
+    retraction)."""
+    source: str
+    """Source: `record` (the article's own record), `notice` (another record of the literature) or the name of a file of
+    notices, e.g. `retraction-watch`."""
+    by: str | None
+    """Id of the record, or of the published notice; null: unknown."""
+    date: str | None
+    """Date of the statement, ISO 8601; null: unknown."""
+
+    @property
+    def origin(self) -> str:
+        """Return source and date in words, e.g. ``retraction-watch 2020-05-01``."""
+        match self.source:
+            case "record":
+                said = "own record"
+            case "notice":
+                said = f"notice {self.by}" if self.by else "notice"
+            case named:
+                said = named
+        return f"{said} {self.date}" if self.date else said
+
+
+_WORDS = {
+    FlagKind.RETRACTION: "RETRACTED",
+    FlagKind.CONCERN: "EXPRESSION OF CONCERN",
+    FlagKind.CORRECTION: "CORRECTED",
+    FlagKind.REINSTATEMENT: "REINSTATED",
+}
+
+
+def standing(flags: Iterable[FlagOutput]) -> str:
+    """Return flags in words, by kind, with their sources: ``RETRACTED (own record; retraction-watch 2020-05-01)``."""
+    said: dict[FlagKind, list[str]] = {}
+    for flag in sorted(flags, key=lambda flag: list(FlagKind).index(flag.kind)):
+        said.setdefault(flag.kind, []).append(flag.origin)
+    return ", ".join(f"{_WORDS[kind]} ({'; '.join(some)})" for kind, some in said.items())
+
+
 class Source(Published):
     """A passage, without its text."""
 
@@ -109,6 +154,9 @@ class Source(Published):
     """First page of the passage in its file, counted from 1 as viewers do; null: unknown, as of all formats but PDF."""
     last_page: int | None = None
     """Its last page; null: unknown."""
+    flags: tuple[FlagOutput, ...] = ()
+    """Statements about the article's standing, of every source. Empty: none is known, or the index is of an earlier
+    version and `retracted` and `concern` say all."""
 
 
 class SentenceOutput(Published):

@@ -54,6 +54,7 @@ from posology.types.calls import (
 )
 from posology.types.compression import Compressed, Compression, Saving
 from posology.types.decisions import DECLINE, Decision, Dose, Offer, Situation
+from posology.types.flags import Flag, FlagKind
 from posology.types.jobs import TRANSITIONS, BatchState, JobState
 from posology.types.literature import (
     MODES,
@@ -117,6 +118,8 @@ __all__ = [
     "Filters",
     "Finding",
     "Finish",
+    "Flag",
+    "FlagKind",
     "Folded",
     "Form",
     "Grouping",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from posology.types.flags import Flag
 from posology.types.pages import Pages
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Passage:
     authors: tuple[str, ...] = ()
     #: where the pages of its file begin in :attr:`text`; ``None``: unknown, as of all formats but PDF
     pages: Pages | None = None
+    #: statements of all sources about the article's standing; set by the index, and no part of the record's content
+    flags: tuple[Flag, ...] = ()
 
     @property
     def page(self) -> int | None:

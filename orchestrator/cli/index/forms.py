@@ -8,9 +8,15 @@ from pydantic import Field
 
 from posology.errors import BadFile, BadRecord
 from posology.published.base import Dollars, Published
+from posology.types import FlagKind
 
 if TYPE_CHECKING:
+    from orchestrator.ingest.notices import NoticesReport
     from posology.index.build.report import IngestReport
+
+_SAME = (
+    "source", "unidentified", "bad", "withdrawn", "changed", "known", "index", "seconds",
+)  # fmt: skip
 
 
 class BadItem(Published):
@@ -62,6 +68,37 @@ class IngestOutput(Published):
     """Files and folders in the given folders that were not read, with the reason."""
     spent_usd: Dollars | None = None
     """Cost of bought vectors in dollars, unknown costs at their bounds; null: no vectors were bought."""
+
+
+class NoticesOutput(Published):
+    """Output of ``posology index notices --json``."""
+
+    source: str
+    """Name of the source."""
+    retractions: int
+    """Rows that state a retraction."""
+    concerns: int
+    """Rows that state an expression of concern."""
+    corrections: int
+    """Rows that state a correction."""
+    reinstatements: int
+    """Rows that state a reinstatement."""
+    unidentified: int
+    """Rows among these that name neither a PMID nor a DOI, and so fit no passage."""
+    bad: int
+    """Invalid rows, which were skipped."""
+    bad_records: tuple[BadItem, ...]
+    """The first invalid rows, with the reason."""
+    withdrawn: int
+    """Earlier reports of the source that the file no longer holds."""
+    changed: int
+    """Passages whose flags changed."""
+    known: bool
+    """Whether the index had these reports already, so that nothing was written."""
+    index: str
+    """Name and version of the published index."""
+    seconds: float
+    """Duration in seconds."""
 
 
 class FileOutput(Published):
@@ -296,3 +333,16 @@ def ingest_output(report: IngestReport) -> IngestOutput:
 def _bad(item: BadRecord | BadFile) -> BadItem:
     record = item.record if isinstance(item, BadRecord) else None
     return BadItem(path=item.path, line=item.line, record=record, reason=item.reason)
+
+
+def notices_output(report: NoticesReport) -> NoticesOutput:
+    """Return the published form of a report on a file of notices."""
+    fields = {name: getattr(report, name) for name in _SAME}
+    return NoticesOutput(
+        **fields,
+        retractions=report.kinds.get(FlagKind.RETRACTION, 0),
+        concerns=report.kinds.get(FlagKind.CONCERN, 0),
+        corrections=report.kinds.get(FlagKind.CORRECTION, 0),
+        reinstatements=report.kinds.get(FlagKind.REINSTATEMENT, 0),
+        bad_records=tuple(map(BadItem.of, report.bad_records)),
+    )

@@ -1,4 +1,4 @@
-"""``posology ingest``, ``index info``, ``index versions`` and ``index upgrade``."""
+"""``posology ingest``, ``index info``, ``index notices``, ``index versions`` and ``index upgrade``."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from rich.console import Console
 
 from orchestrator.cli.common import IndexOption, JsonOption, errors, print_json, tell_preparing
 from orchestrator.cli.ending import SOME_BAD
+from orchestrator.cli.index.notices import notices
 from orchestrator.cli.index.options import ColumnOptions, TargetOptions
 from orchestrator.cli.index.payment import confirm_ingest
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.purchases import DryRunOption, YesOption
 from orchestrator.settings import load_settings
 
-app = typer.Typer(help="Inspect an index.")
+app = typer.Typer(help="Inspect an index, and flag its passages by files of notices.")
+app.command("notices")(notices)
 
 
 @grouped

@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import quote
 
-from posology.published.answers import AskOutput, Evidence, SentenceOutput, Source, Status
+from posology.published.answers import (
+    AskOutput,
+    Evidence,
+    SentenceOutput,
+    Source,
+    Status,
+    standing,
+)
 from posology.text.names import byline
 from posology.types import Backing
+from posology.types.flags import OWN
 
 #: characters of a DOI that a link keeps
 _DOI = "/:;()._-"
@@ -128,7 +136,12 @@ def facts(source: Source, *, paged: bool = True) -> str:
 
 
 def warning(source: Source) -> str:
-    """Return the notice that a reader must see; empty: none."""
+    """Return the standing that a reader must see, with the sources that state it; empty: nothing is stated.
+
+    Who states it is left out where the article's own record alone does.
+    """
+    if any(flag.source != OWN for flag in source.flags):
+        return standing(source.flags)
     if source.retracted:
         return "RETRACTED"
     return "EXPRESSION OF CONCERN" if source.concern else ""

@@ -57,7 +57,7 @@ def _entries(path: Path, *, columns: Columns) -> Iterator[Entry]:
         except TooLong as error:
             raise Unreadable(f"header: {error}: not a table") from None
         if header is not None:
-            yield from _rows(lines, delimiter, header)
+            yield from rows(lines, delimiter, header)
 
 
 def _header(lines: Lines, columns: Columns) -> tuple[str, Header | None]:
@@ -118,7 +118,8 @@ def _names(header: Header) -> str:
     return f"{names}, …" if len(header.names) > _NAMED else names
 
 
-def _rows(lines: Lines, delimiter: str, header: Header) -> Iterator[Entry]:
+def rows(lines: Lines, delimiter: str, header: Header) -> Iterator[Entry]:
+    """Yield the rows below a table's header, with their line numbers; a torn row has a reason instead of values."""
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     width = len(header.names)
     #: whether a record was torn, so that what follows may be the rest of it

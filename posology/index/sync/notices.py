@@ -1,4 +1,6 @@
-"""Notices of retraction and of concern, stored beside the passages, and the marks of the rows that they fit.
+"""Notices of retraction and of concern, stored beside the passages, and the flags of the rows that they fit.
+
+Reports of files (:mod:`posology.index.sync.reports`) set flags in the same way.
 
 A notice may be read before its passage, after it, or between two revisions of it. So it is stored, and holds for every
 row that fits its target, whenever that row is written.
@@ -15,8 +17,11 @@ from typing import Any, TypeAlias
 from posology.corpus.items import NoticeKind
 from posology.index.connection import translated
 from posology.index.maintenance import compact
+from posology.index.schema import marks, own_flags, read_flags
+from posology.index.sync.reports import Report, Reports, ReportsBySource
 from posology.index.view import View
-from posology.types import Passage
+from posology.types import Flag, FlagKind, Passage
+from posology.types.flags import NOTICE
 
 _TABLE = "notices"
 #: columns of a passage that a target may name, by the prefix before its colon
@@ -30,11 +35,9 @@ MOST_ROWS = 10_000_000
 NAMED = 10_000
 #: columns that a row's marks are derived from
 MARKED = (
-    "id", "parent", "retracted", "concern", "own_retracted", "own_concern", *_COLUMNS.values(),
+    "id", "parent", "retracted", "concern", "flags", "own_retracted", "own_concern", *_COLUMNS.values(),
 )  # fmt: skip
-_NOTHING: frozenset[NoticeKind] = frozenset()
-#: whether a passage is marked as retracted, and as of concern
-Flags: TypeAlias = tuple[bool, bool]
+_NOTHING: frozenset[Flag] = frozenset()
 
 #: kinds of notices, by source, then by target
 NoticesBySource: TypeAlias = Mapping[str, Mapping[str, AbstractSet[NoticeKind]]]
@@ -51,41 +54,82 @@ class Settled:
 
 
 class Known:
-    """All notices, looked up by the passages that they fit."""
+    """All notices and reports, looked up by the passages that they fit.
 
-    def __init__(self, notices: NoticesBySource) -> None:
+    Args:
+        notices: by source and target.
+        reports: of files, see :mod:`posology.index.sync.reports`.
+    """
+
+    def __init__(self, notices: NoticesBySource, reports: ReportsBySource | None = None) -> None:
         self.by_source: NoticesBySource = {
             by: targets for by, targets in notices.items() if targets
         }
-        self._of = _by_target(self.by_source)
+        self.reports: ReportsBySource = reports or {}
+        self._of = _by_target(self.by_source, self.reports)
 
-    def of(self, passage: Passage) -> frozenset[NoticeKind]:
-        """Return the notices that fit a passage."""
+    def flags(self, passage: Passage) -> tuple[Flag, ...]:
+        """Return the flags of a passage, those of its own marks first, then by source and date.
+
+        A retraction that its source undid by a reinstatement of the same day or later is left out.
+        """
+        own = own_flags(passage)
         if not self._of:
-            return _NOTHING
-        return _NOTHING.union(*(self._of.get(key, _NOTHING) for key in keys(passage)))
+            return own
+        said = _NOTHING.union(*(self._of.get(key, _NOTHING) for key in keys(passage)))
+        # its own record may give notice of itself, for its copies
+        others = (flag for flag in said if flag.by != passage.id or flag.source != NOTICE)
+        return own + tuple(sorted(_standing(others), key=_order))
 
-    def target(self, name: str) -> frozenset[NoticeKind]:
-        """Return the notices of one target."""
+    def target(self, name: str) -> frozenset[Flag]:
+        """Return the flags of one target."""
         return self._of.get(canonical(name), _NOTHING)
 
     def after(self, notices: NoticesBySource) -> Known:
-        """Return the notices after an update: each source's new notices replace all its earlier ones."""
-        return Known({**self.by_source, **notices})
+        """Return all flags after an update: each source's new notices replace all its earlier ones."""
+        return Known({**self.by_source, **notices}, self.reports)
+
+    def reported(self, source: str, reports: AbstractSet[Report]) -> Known:
+        """Return all flags after a file's reports replaced the earlier ones of its source."""
+        others = {name: known for name, known in self.reports.items() if name != source}
+        return Known(self.by_source, others | {source: frozenset(reports)} if reports else others)
 
     def differing(self, other: Known) -> frozenset[str]:
-        """Return the targets whose notices differ."""
+        """Return the targets whose flags differ."""
         targets = {
             canonical(target)
             for by in {*self.by_source, *other.by_source}
             if self.by_source.get(by) != other.by_source.get(by)
             for target in {*self.by_source.get(by, ()), *other.by_source.get(by, ())}
         }
+        for name in {*self.reports, *other.reports}:
+            changed = self.reports.get(name, frozenset()) ^ other.reports.get(name, frozenset())
+            targets.update(target for report in changed for target in report.targets)
         return frozenset(name for name in targets if self.target(name) != other.target(name))
 
 
+def _standing(flags: Iterable[Flag]) -> Iterator[Flag]:
+    """Yield the flags that their own source has not undone."""
+    said = list(flags)
+    undone: dict[str, str] = {}
+    for flag in said:
+        if flag.kind is FlagKind.REINSTATEMENT:
+            # without a date it undoes all of them
+            until = flag.date or "9999"
+            undone[flag.source] = max(undone.get(flag.source, ""), until)
+    for flag in said:
+        until = undone.get(flag.source)
+        retraction = flag.kind is FlagKind.RETRACTION
+        if until is None or not retraction or (flag.date or "") > until:
+            yield flag
+
+
+def _order(flag: Flag) -> tuple[str, str, str, str]:
+    return flag.source, flag.date or "", flag.kind, flag.by or ""
+
+
 class Notices:
-    """All notices of an index, in memory: there are some ten thousand in all of PubMed.
+    """All notices and reports of an index, in memory: some ten thousand in all of PubMed, and a file of some 70,000.
 
     Blocking; under the index's lock.
 
@@ -106,7 +150,8 @@ class Notices:
         for row in rows.to_pylist():
             targets = notices.setdefault(row["by"], {})
             targets.setdefault(row["target"], set()).add(NoticeKind(row["kind"]))
-        self.known = Known(notices)
+        self.reports = Reports(connection, uri)
+        self.known = Known(notices, self.reports.by_source)
 
     def news(self, notices: NoticesBySource) -> NoticesBySource:
         """Return the sources whose notices change: nearly all records never give any."""
@@ -133,17 +178,27 @@ class Notices:
         Raises:
             IndexFault: it cannot be written.
         """
-        known = Known(notices)
+        known = Known(notices, self.known.reports)
         if known.by_source == self.known.by_source:
             return
         with translated(self._uri):
             self._table.add(self._rows(known.by_source), mode="overwrite")
         self.known = known
 
+    def report(self, source: str, reports: AbstractSet[Report]) -> None:
+        """Store the reports of a file, in place of the earlier ones of its source, in one commit.
+
+        Raises:
+            IndexFault: it cannot be written.
+        """
+        self.reports.keep(source, reports)
+        self.known = self.known.reported(source, reports)
+
     def tidy(self) -> None:
-        """Compact the table: each commit leaves a version."""
+        """Compact the tables: each commit leaves a version."""
         with translated(self._uri):
             compact(self._table)
+        self.reports.tidy()
 
     def _rows(self, notices: NoticesBySource) -> Any:
         import pyarrow as pa
@@ -202,51 +257,52 @@ def predicates(targets: Iterable[str]) -> list[str]:
 
 
 def mark(table: Any, targets: Iterable[str], known: Known) -> int:
-    """Update the marks of the rows that fit these targets; only rows whose marks change are rewritten.
+    """Update the flags of the rows that fit these targets; only rows whose flags change are rewritten.
 
     Args:
         table: the passages, newest version.
         targets: see :func:`predicates`.
-        known: all notices.
+        known: all notices and reports.
 
     Returns:
         The number of rewritten rows.
     """
     rows: dict[str, Mapping[str, Any]] = {}
-    for fitting in predicates(targets):
-        reader = table.search().where(fitting).select(list(MARKED)).limit(MOST_ROWS)
-        rows |= {row["id"]: row for row in reader.to_arrow().to_pylist()}
+    for some in chunked(sorted(targets)):
+        for fitting in predicates(some):
+            reader = table.search().where(fitting).select(list(MARKED)).limit(MOST_ROWS)
+            rows |= {row["id"]: row for row in reader.to_arrow().to_pylist()}
     wanted = differing(rows.values(), known)
     rewrite(table, wanted)
-    return sum(map(len, wanted.values()))
+    return len(wanted)
 
 
-def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[Flags, list[str]]:
-    """Return the ids of rows with wrong marks, by the right marks.
+def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[str, tuple[Flag, ...]]:
+    """Return the right flags of rows that have others, by id.
 
     Args:
         rows: with the columns :data:`MARKED`.
-        known: all notices.
+        known: all notices and reports.
     """
-    wanted: dict[Flags, list[str]] = defaultdict(list)
+    wanted = {}
     for row in rows:
         numbers = {name: row[name] for name in _COLUMNS.values()}
-        kinds = known.of(Passage(id=row["id"], text="", parent=row["parent"], **numbers))
-        retracted = row["own_retracted"] or NoticeKind.RETRACTION in kinds
-        concern = row["own_concern"] or NoticeKind.CONCERN in kinds
-        if (retracted, concern) != (row["retracted"], row["concern"]):
-            wanted[retracted, concern].append(row["id"])
+        own = {"retracted": row["own_retracted"], "concern": row["own_concern"]}
+        flags = known.flags(Passage(id=row["id"], text="", parent=row["parent"], **numbers, **own))
+        if flags != read_flags(row["flags"]):
+            wanted[row["id"]] = flags
     return wanted
 
 
-def rewrite(table: Any, wanted: Mapping[Flags, Sequence[str]]) -> None:
-    """Set the marks of the rows with these ids, and nothing else."""
-    for (retracted, concern), ids in wanted.items():
-        for some in chunked(ids):
-            table.update(
-                where=f"id IN ({quoted(some)})",
-                values={"retracted": retracted, "concern": concern},
-            )
+def rewrite(table: Any, wanted: Mapping[str, tuple[Flag, ...]]) -> None:
+    """Set the flags of the rows with these ids, and the marks that follow from them, and nothing else."""
+    import pyarrow as pa
+
+    for ids in chunked(sorted(wanted)):
+        columns = {"id": ids, **marks([wanted[one] for one in ids])}
+        schema = pa.schema([table.schema.field(name) for name in columns])
+        changed = pa.table(columns, schema=schema)
+        table.merge_insert("id").when_matched_update_all().execute(changed)
 
 
 def settle(table: Any, rows: View, holds: Callable[[str, str], bool], known: Known) -> Settled:
@@ -260,7 +316,7 @@ def settle(table: Any, rows: View, holds: Callable[[str, str], bool], known: Kno
     """
     removed = 0
     gone: list[str] = []
-    wrong: dict[Flags, list[str]] = defaultdict(list)
+    wrong: dict[str, tuple[Flag, ...]] = {}
     for batch in rows.scan(("digest", *MARKED)):
         kept = []
         for row in batch.to_pylist():
@@ -268,16 +324,15 @@ def settle(table: Any, rows: View, holds: Callable[[str, str], bool], known: Kno
                 kept.append(row)
             else:
                 gone.append(row["id"])
-        for flags, ids in differing(kept, known).items():
-            wrong[flags] += ids
+        wrong |= differing(kept, known)
         if len(gone) >= NAMED:
             removed += _remove(table, gone)
             gone = []
     if gone:
         removed += _remove(table, gone)
-    # at most some ten thousand ids, as there are notices
+    # at most some hundred thousand ids, as there are notices and reports
     rewrite(table, wrong)
-    return Settled(removed=removed, marked=sum(map(len, wrong.values())))
+    return Settled(removed=removed, marked=len(wrong))
 
 
 def chunked(ids: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -291,12 +346,17 @@ def quoted(values: Sequence[str]) -> str:
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values) or "NULL"
 
 
-def _by_target(notices: NoticesBySource) -> dict[str, frozenset[NoticeKind]]:
-    found: dict[str, set[NoticeKind]] = defaultdict(set)
-    for targets in notices.values():
+def _by_target(notices: NoticesBySource, reports: ReportsBySource) -> dict[str, frozenset[Flag]]:
+    found: dict[str, set[Flag]] = defaultdict(set)
+    for by, targets in notices.items():
         for target, kinds in targets.items():
-            found[canonical(target)].update(kinds)
-    return {target: frozenset(kinds) for target, kinds in found.items()}
+            flags = (Flag(kind=FlagKind(kind), source=NOTICE, by=by) for kind in kinds)
+            found[canonical(target)].update(flags)
+    for source, some in reports.items():
+        for report in some:
+            for target in report.targets:
+                found[target].add(report.flag(source))
+    return {target: frozenset(flags) for target, flags in found.items()}
 
 
 def _remove(table: Any, ids: list[str]) -> int:

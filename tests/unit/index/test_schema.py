@@ -14,6 +14,7 @@ from posology.index.schema import (
     content,
     digest,
     from_arrow,
+    own_flags,
     quantise,
     read_meta,
     to_arrow,
@@ -61,7 +62,7 @@ def test_what_goes_into_arrow_comes_out(passages: list[Passage]) -> None:
     ]
     found = from_arrow(to_arrow(rows, arrow_schema(META)).select(list(STORED)))
     for row, retrieved in zip(rows, found, strict=True):
-        assert retrieved.passage == row.passage
+        assert retrieved.passage == replace(row.passage, flags=own_flags(row.passage))
         assert retrieved.sentences == row.sentences
         assert (retrieved.vector == row.encoded.vector).all()
         assert retrieved.sentence_vectors.dtype == np.int8

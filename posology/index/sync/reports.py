@@ -1,0 +1,95 @@
+"""Reports of files about the standing of articles, stored beside the notices of records.
+
+A file, such as Retraction Watch's, is complete: its reports replace all earlier ones of its source. They survive a sync
+and a rebuild, which know nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+from posology.index.connection import translated
+from posology.index.maintenance import compact
+from posology.types import Flag, FlagKind
+
+_TABLE = "reports"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """A file's statement about one article."""
+
+    kind: FlagKind
+    #: the article's PubMed identifier; ``None``: unknown
+    pmid: str | None = None
+    #: the article's DOI in lower case; ``None``: unknown
+    doi: str | None = None
+    #: id of the published notice; ``None``: unknown
+    by: str | None = None
+    #: ISO 8601; ``None``: unknown
+    date: str | None = None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Return the targets that it names, as passages write them."""
+        numbers = (("pmid", self.pmid), ("doi", self.doi))
+        return tuple(f"{kind}:{value}" for kind, value in numbers if value)
+
+    def flag(self, source: str) -> Flag:
+        """Return what it says of a passage."""
+        return Flag(kind=self.kind, source=source, by=self.by, date=self.date)
+
+
+#: reports, by the name of their source
+ReportsBySource: TypeAlias = Mapping[str, AbstractSet[Report]]
+
+
+class Reports:
+    """All reports of an index. Blocking; under the index's lock.
+
+    Args:
+        connection: LanceDB's.
+        uri: the index's.
+    """
+
+    def __init__(self, connection: Any, uri: str) -> None:
+        import pyarrow as pa
+
+        self._uri = uri
+        names = ("source", *Report.__dataclass_fields__)
+        self._schema = pa.schema([(name, pa.string()) for name in names])
+        with translated(uri):
+            self._table = connection.create_table(_TABLE, schema=self._schema, exist_ok=True)
+            self._table.checkout_latest()
+            rows = self._table.search().limit(max(self._table.count_rows(), 1)).to_arrow()
+        found: dict[str, set[Report]] = {}
+        for row in rows.to_pylist():
+            source, kind = row.pop("source"), FlagKind(row.pop("kind"))
+            found.setdefault(source, set()).add(Report(kind=kind, **row))
+        self.by_source: ReportsBySource = found
+
+    def keep(self, source: str, reports: AbstractSet[Report]) -> None:
+        """Store the reports of a source in place of its earlier ones, in one commit.
+
+        Raises:
+            IndexFault: it cannot be written.
+        """
+        import pyarrow as pa
+
+        others = {name: known for name, known in self.by_source.items() if name != source}
+        self.by_source = others | {source: frozenset(reports)} if reports else others
+        rows = [
+            {"source": name, **asdict(report)}
+            for name, some in self.by_source.items()
+            for report in some
+        ]
+        with translated(self._uri):
+            self._table.add(pa.Table.from_pylist(rows, schema=self._schema), mode="overwrite")
+
+    def tidy(self) -> None:
+        """Compact the table: each commit leaves a version."""
+        with translated(self._uri):
+            compact(self._table)
