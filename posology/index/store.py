@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,6 +38,7 @@ from posology.index.sync.notices import (
     Known,
     Notices,
     NoticesBySource,
+    Right,
     Settled,
     mark,
     quoted,
@@ -273,11 +275,11 @@ class Index(Reader):
                 return 0
             then = notices.known.after(news)
             # rows first: after a crash in between the notices are unchanged, and this is repeated
-            marked = self._mark(notices.known, then)
+            rewritten = self._mark(notices.known, then)
             notices.keep(news)
-        return marked
+        return sum(one.marked for one in rewritten)
 
-    def report(self, source: str, reports: Collection[Report]) -> int | None:
+    def report(self, source: str, reports: AbstractSet[Report]) -> int | None:
         """Store the reports of a file in place of all earlier ones of its source, and flag the passages that they fit.
 
         No passage is encoded again. Everything is published as one version; the same reports once more change nothing.
@@ -295,20 +297,21 @@ class Index(Reader):
         """
         with self.staged(), translated(self.uri):
             notices = self._noticed()
-            then = notices.known.reported(source, frozenset(reports))
-            if then.reports == notices.known.reports:
+            before = notices.known
+            reported = before.reported.after(source, reports)
+            if reported.by_source == before.reported.by_source:
                 return None
             # rows first, as in `warn`
-            marked = self._mark(notices.known, then)
-            notices.report(source, frozenset(reports))
-            if marked:
+            rewritten = self._mark(before, Known(before.by_source, reported))
+            notices.report(reported)
+            if rewritten:
                 self.finish()
-        return marked
+        return len(rewritten)
 
-    def _mark(self, before: Known, then: Known) -> int:
+    def _mark(self, before: Known, then: Known) -> Sequence[Right]:
         targets = before.differing(then)
         if not targets:
-            return 0
+            return ()
         self._widen()
         return mark(self._table, targets, then)
 
@@ -326,7 +329,7 @@ class Index(Reader):
     def reports(self) -> ReportsBySource:
         """Return the reports of all files of notices, by source, of the last write."""
         with self.lock:
-            return self._noticed().known.reports
+            return self._noticed().known.reported.by_source
 
     def correct(self, notices: NoticesBySource) -> None:
         """Replace all notices; rows are marked accordingly when they are written or settled.

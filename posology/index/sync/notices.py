@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from posology.corpus.items import NoticeKind
 from posology.index.connection import translated
 from posology.index.maintenance import compact
 from posology.index.schema import marks, own_flags, read_flags
-from posology.index.sync.reports import Report, Reports, ReportsBySource
+from posology.index.sync.reports import Reported, Reports
 from posology.index.view import View
 from posology.types import Flag, FlagKind, Passage
-from posology.types.flags import NOTICE
+from posology.types.flags import NOTICE, OWN
 
 _TABLE = "notices"
 #: columns of a passage that a target may name, by the prefix before its colon
@@ -58,15 +58,15 @@ class Known:
 
     Args:
         notices: by source and target.
-        reports: of files, see :mod:`posology.index.sync.reports`.
+        reported: the reports of files.
     """
 
-    def __init__(self, notices: NoticesBySource, reports: ReportsBySource | None = None) -> None:
+    def __init__(self, notices: NoticesBySource, reported: Reported) -> None:
         self.by_source: NoticesBySource = {
             by: targets for by, targets in notices.items() if targets
         }
-        self.reports: ReportsBySource = reports or {}
-        self._of = _by_target(self.by_source, self.reports)
+        self.reported = reported
+        self._of = _by_target(self.by_source)
 
     def flags(self, passage: Passage) -> tuple[Flag, ...]:
         """Return the flags of a passage, those of its own marks first, then by source and date.
@@ -74,25 +74,24 @@ class Known:
         A retraction that its source undid by a reinstatement of the same day or later is left out.
         """
         own = own_flags(passage)
-        if not self._of:
+        said: AbstractSet[Flag] = _NOTHING.union(*map(self.target, keys(passage)))
+        if not said:
             return own
-        said = _NOTHING.union(*(self._of.get(key, _NOTHING) for key in keys(passage)))
         # its own record may give notice of itself, for its copies
-        others = (flag for flag in said if flag.by != passage.id or flag.source != NOTICE)
-        return own + tuple(sorted(_standing(others), key=_order))
+        said = {
+            replace(flag, source=OWN) if (flag.source, flag.by) == (NOTICE, passage.id) else flag
+            for flag in said
+        }
+        return own + tuple(sorted(_standing(said - {*own}), key=_order))
 
     def target(self, name: str) -> frozenset[Flag]:
         """Return the flags of one target."""
-        return self._of.get(canonical(name), _NOTHING)
+        target = canonical(name)
+        return self._of.get(target, _NOTHING) | self.reported.of(target)
 
     def after(self, notices: NoticesBySource) -> Known:
         """Return all flags after an update: each source's new notices replace all its earlier ones."""
-        return Known({**self.by_source, **notices}, self.reports)
-
-    def reported(self, source: str, reports: AbstractSet[Report]) -> Known:
-        """Return all flags after a file's reports replaced the earlier ones of its source."""
-        others = {name: known for name, known in self.reports.items() if name != source}
-        return Known(self.by_source, others | {source: frozenset(reports)} if reports else others)
+        return Known({**self.by_source, **notices}, self.reported)
 
     def differing(self, other: Known) -> frozenset[str]:
         """Return the targets whose flags differ."""
@@ -102,9 +101,7 @@ class Known:
             if self.by_source.get(by) != other.by_source.get(by)
             for target in {*self.by_source.get(by, ()), *other.by_source.get(by, ())}
         }
-        for name in {*self.reports, *other.reports}:
-            changed = self.reports.get(name, frozenset()) ^ other.reports.get(name, frozenset())
-            targets.update(target for report in changed for target in report.targets)
+        targets |= self.reported.differing(other.reported)
         return frozenset(name for name in targets if self.target(name) != other.target(name))
 
 
@@ -150,8 +147,8 @@ class Notices:
         for row in rows.to_pylist():
             targets = notices.setdefault(row["by"], {})
             targets.setdefault(row["target"], set()).add(NoticeKind(row["kind"]))
-        self.reports = Reports(connection, uri)
-        self.known = Known(notices, self.reports.by_source)
+        self._reports = Reports(connection, uri)
+        self.known = Known(notices, self._reports.reported)
 
     def news(self, notices: NoticesBySource) -> NoticesBySource:
         """Return the sources whose notices change: nearly all records never give any."""
@@ -178,27 +175,27 @@ class Notices:
         Raises:
             IndexFault: it cannot be written.
         """
-        known = Known(notices, self.known.reports)
+        known = Known(notices, self.known.reported)
         if known.by_source == self.known.by_source:
             return
         with translated(self._uri):
             self._table.add(self._rows(known.by_source), mode="overwrite")
         self.known = known
 
-    def report(self, source: str, reports: AbstractSet[Report]) -> None:
-        """Store the reports of a file, in place of the earlier ones of its source, in one commit.
+    def report(self, reported: Reported) -> None:
+        """Store the reports of files in place of all others, in one commit.
 
         Raises:
             IndexFault: it cannot be written.
         """
-        self.reports.keep(source, reports)
-        self.known = self.known.reported(source, reports)
+        self._reports.replace(reported)
+        self.known = Known(self.known.by_source, reported)
 
     def tidy(self) -> None:
         """Compact the tables: each commit leaves a version."""
         with translated(self._uri):
             compact(self._table)
-        self.reports.tidy()
+        self._reports.tidy()
 
     def _rows(self, notices: NoticesBySource) -> Any:
         import pyarrow as pa
@@ -256,7 +253,16 @@ def predicates(targets: Iterable[str]) -> list[str]:
     ]
 
 
-def mark(table: Any, targets: Iterable[str], known: Known) -> int:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Right:
+    """The right flags of a row that has others."""
+
+    flags: tuple[Flag, ...]
+    #: whether its marks of retraction or concern change with them
+    marked: bool
+
+
+def mark(table: Any, targets: Iterable[str], known: Known) -> Sequence[Right]:
     """Update the flags of the rows that fit these targets; only rows whose flags change are rewritten.
 
     Args:
@@ -265,7 +271,7 @@ def mark(table: Any, targets: Iterable[str], known: Known) -> int:
         known: all notices and reports.
 
     Returns:
-        The number of rewritten rows.
+        The new flags of the rewritten rows.
     """
     rows: dict[str, Mapping[str, Any]] = {}
     for some in chunked(sorted(targets)):
@@ -274,10 +280,10 @@ def mark(table: Any, targets: Iterable[str], known: Known) -> int:
             rows |= {row["id"]: row for row in reader.to_arrow().to_pylist()}
     wanted = differing(rows.values(), known)
     rewrite(table, wanted)
-    return len(wanted)
+    return tuple(wanted.values())
 
 
-def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[str, tuple[Flag, ...]]:
+def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[str, Right]:
     """Return the right flags of rows that have others, by id.
 
     Args:
@@ -290,16 +296,19 @@ def differing(rows: Iterable[Mapping[str, Any]], known: Known) -> dict[str, tupl
         own = {"retracted": row["own_retracted"], "concern": row["own_concern"]}
         flags = known.flags(Passage(id=row["id"], text="", parent=row["parent"], **numbers, **own))
         if flags != read_flags(row["flags"]):
-            wanted[row["id"]] = flags
+            kinds = {flag.kind for flag in flags}
+            now = (FlagKind.RETRACTION in kinds, FlagKind.CONCERN in kinds)
+            marked = now != (row["retracted"], row["concern"])
+            wanted[row["id"]] = Right(flags=flags, marked=marked)
     return wanted
 
 
-def rewrite(table: Any, wanted: Mapping[str, tuple[Flag, ...]]) -> None:
+def rewrite(table: Any, wanted: Mapping[str, Right]) -> None:
     """Set the flags of the rows with these ids, and the marks that follow from them, and nothing else."""
     import pyarrow as pa
 
     for ids in chunked(sorted(wanted)):
-        columns = {"id": ids, **marks([wanted[one] for one in ids])}
+        columns = {"id": ids, **marks([wanted[one].flags for one in ids])}
         schema = pa.schema([table.schema.field(name) for name in columns])
         changed = pa.table(columns, schema=schema)
         table.merge_insert("id").when_matched_update_all().execute(changed)
@@ -316,7 +325,7 @@ def settle(table: Any, rows: View, holds: Callable[[str, str], bool], known: Kno
     """
     removed = 0
     gone: list[str] = []
-    wrong: dict[str, tuple[Flag, ...]] = {}
+    wrong: dict[str, Right] = {}
     for batch in rows.scan(("digest", *MARKED)):
         kept = []
         for row in batch.to_pylist():
@@ -332,7 +341,7 @@ def settle(table: Any, rows: View, holds: Callable[[str, str], bool], known: Kno
         removed += _remove(table, gone)
     # at most some hundred thousand ids, as there are notices and reports
     rewrite(table, wrong)
-    return Settled(removed=removed, marked=len(wrong))
+    return Settled(removed=removed, marked=sum(one.marked for one in wrong.values()))
 
 
 def chunked(ids: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -346,16 +355,12 @@ def quoted(values: Sequence[str]) -> str:
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values) or "NULL"
 
 
-def _by_target(notices: NoticesBySource, reports: ReportsBySource) -> dict[str, frozenset[Flag]]:
+def _by_target(notices: NoticesBySource) -> dict[str, frozenset[Flag]]:
     found: dict[str, set[Flag]] = defaultdict(set)
     for by, targets in notices.items():
         for target, kinds in targets.items():
             flags = (Flag(kind=FlagKind(kind), source=NOTICE, by=by) for kind in kinds)
             found[canonical(target)].update(flags)
-    for source, some in reports.items():
-        for report in some:
-            for target in report.targets:
-                found[target].add(report.flag(source))
     return {target: frozenset(flags) for target, flags in found.items()}
 
 

@@ -16,6 +16,7 @@ from posology.index.maintenance import compact
 from posology.types import Flag, FlagKind
 
 _TABLE = "reports"
+_NOTHING: frozenset[Flag] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +48,41 @@ class Report:
 ReportsBySource: TypeAlias = Mapping[str, AbstractSet[Report]]
 
 
+class Reported:
+    """The reports of all sources, looked up by target. It is made once for many batches of notices.
+
+    Args:
+        by_source: the reports.
+    """
+
+    def __init__(self, by_source: ReportsBySource) -> None:
+        self.by_source: ReportsBySource = {name: some for name, some in by_source.items() if some}
+        found: dict[str, set[Flag]] = {}
+        for source, some in self.by_source.items():
+            for report in some:
+                for target in report.targets:
+                    found.setdefault(target, set()).add(report.flag(source))
+        self._of = {target: frozenset(flags) for target, flags in found.items()}
+
+    def of(self, target: str) -> frozenset[Flag]:
+        """Return the flags of a target."""
+        return self._of.get(target, _NOTHING)
+
+    def after(self, source: str, reports: AbstractSet[Report]) -> Reported:
+        """Return all reports after those of a source replaced its earlier ones."""
+        return Reported({**self.by_source, source: frozenset(reports)})
+
+    def differing(self, other: Reported) -> frozenset[str]:
+        """Return the targets about which some report differs."""
+        none: frozenset[Report] = frozenset()
+        return frozenset(
+            target
+            for name in {*self.by_source, *other.by_source}
+            for report in self.by_source.get(name, none) ^ other.by_source.get(name, none)
+            for target in report.targets
+        )
+
+
 class Reports:
     """All reports of an index. Blocking; under the index's lock.
 
@@ -69,25 +105,24 @@ class Reports:
         for row in rows.to_pylist():
             source, kind = row.pop("source"), FlagKind(row.pop("kind"))
             found.setdefault(source, set()).add(Report(kind=kind, **row))
-        self.by_source: ReportsBySource = found
+        self.reported = Reported(found)
 
-    def keep(self, source: str, reports: AbstractSet[Report]) -> None:
-        """Store the reports of a source in place of its earlier ones, in one commit.
+    def replace(self, reported: Reported) -> None:
+        """Store these reports in place of all others, in one commit.
 
         Raises:
             IndexFault: it cannot be written.
         """
         import pyarrow as pa
 
-        others = {name: known for name, known in self.by_source.items() if name != source}
-        self.by_source = others | {source: frozenset(reports)} if reports else others
         rows = [
             {"source": name, **asdict(report)}
-            for name, some in self.by_source.items()
+            for name, some in reported.by_source.items()
             for report in some
         ]
         with translated(self._uri):
             self._table.add(pa.Table.from_pylist(rows, schema=self._schema), mode="overwrite")
+        self.reported = reported
 
     def tidy(self) -> None:
         """Compact the table: each commit leaves a version."""
