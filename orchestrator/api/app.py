@@ -11,6 +11,7 @@ from orchestrator.api import openapi, problems
 from orchestrator.api.context import Context, Limits, known_parameters
 from orchestrator.api.origins import OriginMiddleware
 from orchestrator.api.routes import (
+    answers,
     ask,
     batches,
     estimate,
@@ -76,7 +77,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.context = context
-    for served in (jobs, ask, feedback, batches, literature, uploads, estimate, spend):
+    for served in (jobs, answers, ask, feedback, batches, literature, uploads, estimate, spend):
         app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)
     app.router.routes.extend(pages.ROUTES)

@@ -115,6 +115,11 @@ SECTIONS = (
                 help="List, inspect, cancel and retry jobs in the queue.",
                 target="orchestrator.cli.jobs.commands:app",
             ),
+            Entry(
+                name="answers",
+                help="Check stored answers against the present literature.",
+                target="orchestrator.cli.answers.commands:app",
+            ),
         ),
     ),
     Section(

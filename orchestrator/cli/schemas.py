@@ -41,6 +41,7 @@ from orchestrator.training.forms import (
     QTableOutput,
     TrainOutput,
 )
+from posology.published.affected import AffectedPage
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.calls import ErrorOutput
 from posology.published.estimates import EstimateOutput
@@ -70,6 +71,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "error": ErrorOutput,
         "job": JobOutput,
         "jobs": JobPage,
+        "affected": AffectedPage,
         "batch": BatchOutput,
         "batches": BatchPage,
         "estimate": EstimateOutput,

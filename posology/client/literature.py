@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from datetime import date
 from typing import Any
 from urllib.parse import quote
 
 from posology.client.base import LOADING, Base
 from posology.client.wire import read
+from posology.published.affected import AffectedAnswer, AffectedPage
 from posology.published.answers import PassageOutput
 from posology.published.literature import IndexStatus, SearchOutput
 from posology.types import Mode
 
 
 class Literature(Base):
-    """Searches the index of a service, and reads its passages."""
+    """Searches the index of a service, reads its passages, and compares stored answers with it."""
 
     async def search(
         self,
@@ -76,3 +78,30 @@ class Literature(Base):
         """Return the number of passages of the newest version, and the versions that can be read."""
         reply = await self._wire.request("GET", "/v1/index", repeatable=True)
         return read(IndexStatus, reply.content)
+
+    async def affected(
+        self, *, since: date | str | None = None, page: int = 50
+    ) -> AsyncGenerator[AffectedAnswer]:
+        """Yield stored answers that cite evidence which has changed since, newest first.
+
+        Args:
+            since: first day of submission, UTC; ``None``: 30 days ago.
+            page: stored answers that one request compares with the index, 1 to 100.
+
+        Raises:
+            InvalidQuery: a parameter is wrong.
+            IndexFault: the service's index cannot be read.
+        """
+        query: dict[str, Any] = {"limit": page}
+        if since is not None:
+            query["since"] = str(since)
+        while True:
+            reply = await self._wire.request(
+                "GET", "/v1/answers/affected", repeatable=True, params=query
+            )
+            found = read(AffectedPage, reply.content)
+            for one in found.answers:
+                yield one
+            if found.next is None:
+                return
+            query["cursor"] = found.next

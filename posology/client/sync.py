@@ -14,6 +14,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from posology.client.client import Client
 from posology.client.rows import Row
+from posology.published.affected import AffectedAnswer
 from posology.published.answers import AskOutput, PassageOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.ingests import IngestOutput
@@ -176,6 +177,12 @@ class SyncClient:
     def index(self) -> IndexStatus:
         """See :meth:`Client.index`."""
         return self._run(self._client.index)
+
+    def affected(
+        self, *, since: date | str | None = None, page: int = 50
+    ) -> Iterator[AffectedAnswer]:
+        """See :meth:`Client.affected`."""
+        return self._each(self._client.affected(since=since, page=page))
 
     def upload(self, path: str | Path, *, name: str | None = None) -> IngestOutput:
         """See :meth:`Client.upload`."""

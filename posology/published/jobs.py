@@ -154,7 +154,8 @@ class JobEvent(Published):
     id: str = Field(examples=["1760000000000-0"])
     """Place in the job's stream; send it as `Last-Event-ID` to continue after it."""
     type: str = Field(examples=["state"])
-    """Type: state, decided, partition, sent (in a provider's batch) or call."""
+    """Type: state, decided, partition, sent (in a provider's batch), call or evidence_changed (after the job's end: a
+    passage that its answer cites has changed)."""
     at: datetime
     """Time of the event."""
     data: dict[str, Any]

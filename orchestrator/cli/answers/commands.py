@@ -1,0 +1,153 @@
+"""``posology answers affected``: stored answers whose evidence has changed since."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from orchestrator.cli.common import (
+    IndexOption,
+    JsonOption,
+    SinceOption,
+    TenantOption,
+    errors,
+    print_json,
+)
+from orchestrator.cli.ending import SOME_BAD
+from orchestrator.cli.jobs.store import with_store
+from orchestrator.settings import load_settings
+
+if TYPE_CHECKING:
+    from orchestrator.jobs.store import JobStore
+    from posology.index.store import Index
+    from posology.published.affected import AffectedPage, EvidenceChange
+
+app = typer.Typer(help="Check stored answers against the present literature.")
+
+#: days of answers that are checked by default
+DAYS = 30
+
+
+@app.callback()
+def _group() -> None:
+    """Check stored answers against the present literature."""
+
+
+@app.command()
+def affected(
+    *,
+    days: Annotated[
+        int | None,
+        typer.Option(
+            "--days",
+            min=1,
+            max=36_500,
+            help=f"Questions submitted in the last N days. Default: {DAYS}.",
+        ),
+    ] = None,
+    since: SinceOption = None,
+    tenant: TenantOption = None,
+    index: IndexOption = None,
+    notify: Annotated[
+        bool,
+        typer.Option(
+            "--notify",
+            help="Write an event evidence_changed to each affected job, once for each change.",
+        ),
+    ] = False,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="End with exit status 1 if an answer is affected.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List stored answers that cite a passage which was retracted, corrected, replaced or removed since.
+
+    Answers are stored as long as the records of their jobs. They are compared with the newest version of the index.
+    """
+    from orchestrator.service import index_place
+    from posology.errors import InvalidQuery
+    from posology.index.store import Index
+
+    if days is not None and since is not None:
+        raise typer.BadParameter("--days and --since exclude each other")
+    with errors(as_json=as_json):
+        first = datetime.now(UTC) - timedelta(days=days or DAYS)
+        if since is not None:
+            try:
+                first = datetime.combine(date.fromisoformat(since), datetime.min.time(), tzinfo=UTC)
+            except ValueError:
+                raise InvalidQuery(
+                    f"--since must be a day such as 2026-01-15 (got {since!r})", field="since"
+                ) from None
+        settings = load_settings()
+        opened = Index.open(index_place(settings, index))
+        opened.keep = settings.kept_versions
+
+        async def work(store: JobStore, tenant: str) -> AffectedPage:
+            return await _all(store, opened, tenant=tenant, since=first, notify=notify)
+
+        out = with_store(tenant, work)
+        if as_json:
+            print_json(out)
+        else:
+            _show(Console(), out, notify=notify)
+    if fail and out.answers:
+        raise typer.Exit(SOME_BAD)
+
+
+async def _all(
+    store: JobStore, index: Index, *, tenant: str, since: datetime, notify: bool
+) -> AffectedPage:
+    """Return all pages as one."""
+    from orchestrator.jobs.affected import affected as page_of
+
+    pages = [await page_of(store, index, tenant=tenant, since=since, notify=notify)]
+    while (cursor := pages[-1].next) is not None:
+        pages.append(
+            await page_of(store, index, tenant=tenant, since=since, cursor=cursor, notify=notify)
+        )
+    return pages[-1].model_copy(
+        update={
+            "answers": tuple(answer for page in pages for answer in page.answers),
+            "checked": sum(page.checked for page in pages),
+            "skipped": sum(page.skipped for page in pages),
+            "notified": sum(page.notified for page in pages),
+        }
+    )
+
+
+def _show(console: Console, out: AffectedPage, *, notify: bool) -> None:
+    from orchestrator.cli.output.words import safe
+
+    for answer in out.answers:
+        question = " ".join(answer.question.split())
+        console.print(Text(safe(f"{answer.job}  {question}"), style="bold"), soft_wrap=True)
+        for change in answer.changes:
+            console.print(Text(safe(f"  {described(change)}")), soft_wrap=True)
+    skipped = f", {out.skipped:,} of another index not compared" if out.skipped else ""
+    told = f"; {out.notified:,} events written" if notify else ""
+    console.print(
+        Text(
+            safe(
+                f"{len(out.answers):,} of {out.checked:,} stored answers affected{skipped}; compared with {out.index}{told}"
+            )
+        ),
+        soft_wrap=True,
+    )
+
+
+def described(change: EvidenceChange) -> str:
+    """Return a change in one line."""
+    known = [f"by {change.source}" if change.source else "", change.by or "", change.date or ""]
+    if change.version is not None:
+        known.append(f"since {change.version}")
+    stated = ", ".join(filter(None, known))
+    quotes = len(change.standing_quotes) + len(change.lost_quotes)
+    kept = ""
+    if quotes:
+        kept = f"; {len(change.standing_quotes)} of {quotes} quotes still stand"
+    return f"{change.passage} {change.kind}{f' ({stated})' if stated else ''}{kept}"
