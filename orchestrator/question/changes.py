@@ -6,6 +6,8 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from posology.errors import VersionGone
 from posology.index.store import Index
@@ -99,9 +101,9 @@ class Changes:
         self, one: Cited, now: Passage | None, before: Passage | None, out: AskOutput
     ) -> Iterator[EvidenceChange]:
         name = one.source.id
-        given = {"passage": name, "title": one.source.title}
+        given: dict[str, Any] = {"passage": name, "title": one.source.title}
 
-        def since(changed: Callable[[Passage | None], bool]) -> dict[str, object]:
+        def since(changed: Callable[[Passage | None], bool]) -> dict[str, Any]:
             return self._since(name, out, changed)
 
         if now is None:
@@ -119,7 +121,7 @@ class Changes:
                 source=flag.source or None,
                 by=flag.by,
                 date=flag.date,
-                **since(lambda p, flag=flag: p is None or flag in _flags(p)),
+                **since(partial(_carries, flag)),
             )
         if _replaced(one, now, before):
             standing = tuple(quote for quote in one.quotes if quote in now.text)
@@ -134,7 +136,7 @@ class Changes:
 
     def _since(
         self, name: str, out: AskOutput, changed: Callable[[Passage | None], bool]
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         """Return the first readable version after an answer's that has a change, and its time."""
         number = int(out.index.rpartition("@")[2])
         later = [one for one in self._versions if number < one.number <= self._newest.number]
@@ -155,6 +157,10 @@ class Changes:
 def _read(view: View, ids: Sequence[str]) -> dict[str, Passage]:
     known = list(view.digests(ids)) if ids else []
     return {row.passage.id: row.passage for row in view.fetch(known)} if known else {}
+
+
+def _carries(flag: Flag, passage: Passage | None) -> bool:
+    return passage is None or flag in _flags(passage)
 
 
 def _digest(passage: Passage) -> str:

@@ -274,9 +274,9 @@ def marks(flags: Sequence[tuple[Flag, ...]]) -> dict[str, list[Any]]:
     }
 
 
-def read_flags(column: Sequence[Mapping[str, str | None]] | None) -> tuple[Flag, ...]:
+def read_flags(column: Sequence[Mapping[str, Any]] | None) -> tuple[Flag, ...]:
     """Return the flags in a row's column ``flags``."""
-    return tuple(Flag(**one | {"kind": FlagKind(one["kind"])}) for one in column or ())  # type: ignore[arg-type, operator]  # Arrow's types are wider
+    return tuple(Flag(**{**one, "kind": FlagKind(one["kind"])}) for one in column or ())
 
 
 def quantise(vectors: NDArray[np.float32]) -> NDArray[np.int8]:

@@ -112,8 +112,7 @@ def _standing(flags: Iterable[Flag]) -> Iterator[Flag]:
     for flag in said:
         if flag.kind is FlagKind.REINSTATEMENT:
             # without a date it undoes all of them
-            until = flag.date or "9999"
-            undone[flag.source] = max(undone.get(flag.source, ""), until)
+            undone[flag.source] = max(undone.get(flag.source, ""), flag.date or "9999")
     for flag in said:
         until = undone.get(flag.source)
         retraction = flag.kind is FlagKind.RETRACTION
