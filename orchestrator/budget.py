@@ -89,5 +89,5 @@ async def open_budget(settings: Settings, tenant: str | None = None) -> AsyncIte
 def _longest_attempt(settings: Settings) -> float:
     """Return the seconds that an attempt may take, reasoning beyond the stages' bounds left out."""
     floor = settings.min_tokens_per_second
-    tokens = settings.max_tokens or max(REPLY_TOKENS.values())
+    tokens = settings.max_tokens or max(max(bounds.values()) for bounds in REPLY_TOKENS.values())
     return settings.call_timeout + (0.0 if floor is None else tokens / floor)

@@ -12,11 +12,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from posology.types import Excerpt, Form, Query, QuoteForm
 from prompts.fence import BETWEEN, fence
-from prompts.labels import FORMS, items, narrowed, one_of
+from prompts.labels import FORMS, ReplyForm, items, narrowed, one_of
 from prompts.lengths import ANSWER_QUOTES, STATEMENT_SENTENCES, STATEMENTS
 from prompts.sentences import fence_numbered, sentence_name
 from prompts.template import Rendered, closing, form, render
@@ -25,19 +25,15 @@ from prompts.template import Rendered, closing, form, render
 _FURTHER = "\n\nFurther passages:\n\n"
 
 
-class Quote(BaseModel):
+class Quote(ReplyForm):
     """Words that the model says stand in a passage."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passage: str = Field(description="label of the passage, e.g. P1")
     quote: str = Field(description="copied from that passage character by character")
 
 
-class AnswerReply(BaseModel):
+class AnswerReply(ReplyForm):
     """What a model replies to the answer prompt."""
-
-    model_config = ConfigDict(extra="forbid")
 
     answerable: bool = Field(description="whether the passages answer the question")
     answer: str = Field(description="the answer, or what is missing")
@@ -45,23 +41,19 @@ class AnswerReply(BaseModel):
     quotes: list[Quote] = Field(description="the evidence; empty if not answerable")
 
 
-class Said(BaseModel):
+class Said(ReplyForm):
     """One statement of an answer, and the sentences that it rests on."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = Field(description="one sentence of the answer, or what is missing")
-    sentences: list[str] = Field(description="numbers of the sentences it rests on, e.g. 2.4")
+    text: str
+    sentences: list[str]
 
 
-class CitedReply(BaseModel):
-    """What a model replies to the answer prompt where it names sentences."""
+class CitedReply(ReplyForm):
+    """What a model replies to the answer prompt where it names sentences; the prompt describes the fields."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    answerable: bool = Field(description="whether the passages answer the question")
-    statements: list[Said] = Field(description="the answer, or what is missing")
-    choice: str | None = Field(description="the verdict, null where none is asked for")
+    answerable: bool
+    statements: list[Said]
+    choice: str | None
 
     @property
     def answer(self) -> str:
@@ -130,8 +122,7 @@ def verdict(choices: tuple[str, ...]) -> dict[str, Any]:
     if not choices:
         return {}
     narrow = Literal[choices]  # type: ignore[valid-type]  # known at run time only
-    told = f"one of {', '.join(choices)}; null if not answerable"
-    return {"choice": (narrow | None, Field(description=told))}
+    return {"choice": (narrow | None, Field(description="null if not answerable"))}
 
 
 @lru_cache(maxsize=FORMS)

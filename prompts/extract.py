@@ -10,51 +10,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from posology.types import Excerpt, Query, QuoteForm
 from prompts.answer import Quote, quote_schema, render_choices
 from prompts.fence import fence
-from prompts.labels import FORMS, items, narrowed
+from prompts.labels import FORMS, ReplyForm, items, narrowed
 from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
 from prompts.sentences import fence_numbered, sentence_name
 from prompts.template import Rendered, form, render
 
 
-class Statement(BaseModel):
+class Statement(ReplyForm):
     """What one passage says, with the words that say it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     statement: str = Field(description="what the passage says on the question, in one sentence")
     quotes: list[Quote] = Field(description="the words of the passage that say it, at least one")
 
 
-class ExtractReply(BaseModel):
+class ExtractReply(ReplyForm):
     """What a model replies to the extraction prompt."""
-
-    model_config = ConfigDict(extra="forbid")
 
     found: bool = Field(description="whether any passage says something on the question")
     findings: list[Statement] = Field(description="what they say; empty if nothing")
 
 
-class CitedStatement(BaseModel):
+class CitedStatement(ReplyForm):
     """What one passage says, with the numbers of the sentences that say it."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    statement: str = Field(description="what the passage says on the question, in one sentence")
-    sentences: list[str] = Field(description="numbers of the sentences that say it, e.g. 2.4")
+    statement: str
+    sentences: list[str]
 
 
-class CitedExtract(BaseModel):
-    """What a model replies to the extraction prompt where it names sentences."""
+class CitedExtract(ReplyForm):
+    """What a model replies to the extraction prompt where it names sentences; the prompt describes the fields."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    found: bool = Field(description="whether any passage says something on the question")
-    findings: list[CitedStatement] = Field(description="what they say; empty if nothing")
+    found: bool
+    findings: list[CitedStatement]
 
 
 def render_extract(

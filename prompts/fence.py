@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from posology.types import Excerpt, Passage
@@ -135,18 +135,17 @@ def line(value: str) -> str:
     return " ".join(value.split())
 
 
-def body(excerpt: Excerpt, text: str, plain: Callable[[str], str] = str) -> str:
+def body(excerpt: Excerpt, text: str) -> str:
     """Return what stands in a fence: the passage's heading, its text, its summary.
 
     Args:
         excerpt: what is shown.
         text: its sentences as they are shown.
-        plain: applied to the heading and the summary.
     """
-    lines = [plain(one) for one in heading(excerpt.passage)]
+    lines = heading(excerpt.passage)
     if excerpt.sentences or excerpt.summary is None:
         lines.append(text)
     if excerpt.summary is not None:
         # on one line: a summary with a line "text:" would pose as the passage
-        lines.append(SUMMARY + plain(line(excerpt.summary)))
+        lines.append(SUMMARY + line(excerpt.summary))
     return "\n".join(lines)

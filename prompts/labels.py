@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, create_model
 from typing_extensions import TypeAliasType
 
 from prompts.fence import label
@@ -20,6 +20,18 @@ FormT = TypeVar("FormT", bound=BaseModel)
 MOST: Final = 200
 #: Number of cached reply forms of each prompt. Providers compile each form once, too.
 FORMS: Final = 256
+
+
+class ReplyForm(BaseModel):
+    """A form of reply, or of a part of one: closed, and without pydantic's titles, which repeat the names at a price."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=lambda schema: _untitle(schema))
+
+
+def _untitle(schema: dict[str, Any]) -> None:
+    schema.pop("title", None)
+    for field in schema.get("properties", {}).values():
+        field.pop("title", None)
 
 
 def one_of(labels: int, letter: str = "P") -> Any:

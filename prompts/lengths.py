@@ -6,20 +6,22 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from posology.types import Stage
+from posology.types import QuoteForm, Stage
 
-#: Tokens of a whole reply, its JSON included: a quarter more than the 99th percentile of replies that
-#: ``python -m evals.replies`` puts together, in steps of 256. Tight, since a call is paid for in advance
+#: Bounds of stages that quote nothing, estimates. Rewriters are bounded by the words that they ask for, see
+#: :func:`text_tokens`.
+_UNQUOTED = {Stage.COMPRESS: 512, Stage.LABEL: 256}
+#: Tokens of a whole reply, its JSON included, by the form of quotes: above the 99th percentile of replies that
+#: ``python -m evals.replies`` puts together, which names what it found. Tight, since a call is paid for in advance
 #: at its most. Reasoning before the reply comes on top.
-REPLY_TOKENS: Mapping[Stage, int] = MappingProxyType(
+REPLY_TOKENS: Mapping[QuoteForm, Mapping[Stage, int]] = MappingProxyType(
     {
-        Stage.ANSWER: 1_536,
-        Stage.EXTRACT: 1_280,
-        Stage.REDUCE: 1_280,
-        # an estimate; rewriters are bounded by the words that they ask for, see text_tokens
-        Stage.COMPRESS: 512,
-        # an estimate
-        Stage.LABEL: 256,
+        "sentences": MappingProxyType(
+            {Stage.ANSWER: 576, Stage.EXTRACT: 512, Stage.REDUCE: 768} | _UNQUOTED
+        ),
+        "copied": MappingProxyType(
+            {Stage.ANSWER: 1_536, Stage.EXTRACT: 1_280, Stage.REDUCE: 1_280} | _UNQUOTED
+        ),
     }
 )
 #: Most quotes of an answer, and of one finding.
@@ -27,7 +29,7 @@ ANSWER_QUOTES, FINDING_QUOTES = 8, 2
 #: Most statements of an answer, and most sentences that one of them, or a finding, names.
 STATEMENTS, STATEMENT_SENTENCES, FINDING_SENTENCES = 6, 4, 3
 #: Most claims of a reduction, and most findings that one list of it names.
-CLAIMS, LABELS = 4, 32
+CLAIMS, LABELS = 2, 12
 #: Most findings of one extraction, however many passages it reads.
 _FINDINGS = 8
 
@@ -41,15 +43,18 @@ def most_findings(passages: int) -> int:
     return min(passages + 1, _FINDINGS)
 
 
-def reply_tokens(stage: Stage, asked: int | None = None, *, reasoning: int = 0) -> int:
+def reply_tokens(
+    stage: Stage, asked: int | None = None, *, quotes: QuoteForm = "sentences", reasoning: int = 0
+) -> int:
     """Return the bound on output tokens of a call.
 
     Args:
         stage: stage of the call.
         asked: bound of the question, for reasoning and reply together; ``None``: the stage's own.
+        quotes: how the reply names its evidence.
         reasoning: tokens that the model may reason before it replies, added to the stage's own bound.
     """
-    return REPLY_TOKENS[stage] + reasoning if asked is None else asked
+    return REPLY_TOKENS[quotes][stage] + reasoning if asked is None else asked
 
 
 #: Tokens of a reply's text for each word that was asked for: abstracts have 1.6 by the tokenizer that needs the

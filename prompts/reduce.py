@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from posology.evidence import level
 from posology.types import Citation, Excerpt, Partition, Passage, Query, QuoteForm, Sentence
 from prompts.answer import Said, render_choices, statement_schema, verdict
 from prompts.fence import enclose, heading, line
-from prompts.labels import FORMS, items, narrowed, shared
+from prompts.labels import FORMS, ReplyForm, items, narrowed, shared
 from prompts.lengths import CLAIMS, LABELS
-from prompts.sentences import numbers, unposed
+from prompts.sentences import numbers, place_name
 from prompts.template import Rendered, form, render
 
 #: letter of the labels of findings: F1, F2, …
@@ -47,29 +47,26 @@ class Sourced:
         )
 
 
-class Claim(BaseModel):
+class Claim(ReplyForm):
     """A claim, and which findings say that it is true or false."""
 
-    model_config = ConfigDict(extra="forbid")
-
     claim: str = Field(description="one sentence that can be true or false")
-    supporting: list[str] = Field(description="labels of findings that say it is true, e.g. F1")
-    opposing: list[str] = Field(description="labels of findings that say it is false")
-    resolution: Literal["supporting", "opposing", "unresolved", "none"] = Field(
-        description="the side with the stronger evidence; none if there is no contradiction"
-    )
-    reason: str = Field(description="why, in one sentence")
+    #: labels of the findings that say it is true, and of those that say it is false
+    supporting: list[str]
+    opposing: list[str]
+    #: the side with the stronger evidence
+    resolution: Literal["supporting", "opposing", "unresolved", "none"]
+    #: why, in one sentence
+    reason: str
 
 
-class CitedReduce(BaseModel):
-    """What a model replies to the reduce prompt where it names sentences."""
+class CitedReduce(ReplyForm):
+    """What a model replies to the reduce prompt where it names sentences; the prompt describes the fields."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    answerable: bool = Field(description="whether the findings answer the question")
-    statements: list[Said] = Field(description="the answer, or what is missing")
-    choice: str | None = Field(description="the verdict, null where none is asked for")
-    claims: list[Claim] = Field(description="claims on which sources contradict each other")
+    answerable: bool
+    statements: list[Said]
+    choice: str | None
+    claims: list[Claim]
 
     @property
     def answer(self) -> str:
@@ -77,10 +74,8 @@ class CitedReduce(BaseModel):
         return " ".join(text for one in self.statements if (text := one.text.strip()))
 
 
-class ReduceReply(BaseModel):
+class ReduceReply(ReplyForm):
     """What a model replies to the reduce prompt."""
-
-    model_config = ConfigDict(extra="forbid")
 
     answerable: bool = Field(description="whether the findings answer the question")
     answer: str = Field(description="the answer, or what is missing")
@@ -140,7 +135,7 @@ def reduce_schema(
 
 @lru_cache(maxsize=FORMS)
 def _cited_schema(choices: tuple[str, ...], findings: int) -> type[CitedReduce]:
-    labels = items(shared(findings, ""), LABELS)
+    labels = items(place_name(findings), LABELS)
     claim = narrowed(Claim, supporting=labels, opposing=labels)
     return narrowed(
         CitedReduce,
@@ -179,7 +174,7 @@ def _numbered(finding: Sourced, place: int) -> str:
         *heading(passage, f"evidence: {level(passage.publication_types)}"),
         *([] if same else [f"statement: {line(finding.statement)}"]),
     ]
-    return "\n".join([*map(unposed, rows), *numbers(finding.excerpt, place)])
+    return "\n".join([*rows, *numbers(finding.excerpt, place)])
 
 
 def _unread(partitions: Sequence[Partition]) -> str:

@@ -9,27 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from posology.types import Excerpt
 from prompts.fence import fence, label
-from prompts.labels import FORMS, items, narrowed, one_of
+from prompts.labels import FORMS, ReplyForm, items, narrowed, one_of
 from prompts.template import Rendered, render
 
 
-class Rewritten(BaseModel):
+class Rewritten(ReplyForm):
     """One passage in other words."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passage: str = Field(description="label of the passage, e.g. P1")
     text: str = Field(description="what it says, its main result copied, the rest in few words")
 
 
-class RewriteReply(BaseModel):
+class RewriteReply(ReplyForm):
     """What a model replies to the prompt."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passages: list[Rewritten] = Field(description="all passages, one entry each")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -10,20 +9,18 @@ from pydantic import WithJsonSchema
 
 from posology.text.numbering import name, numbered
 from posology.types import Excerpt
-from prompts.fence import OMISSION, Fenced, body, enclose, line, seen
+from prompts.fence import OMISSION, Fenced, body, enclose, line
 
-#: a text's own brackets that could be read as the number of a sentence
-_POSE = re.compile(r"\[(\s*[A-Za-z]?\d+\s*\.\s*\d[^\[\]\n]{0,40})\]?")
 #: passages up to which the pattern of a name says how many there are
 _DIGIT = 9
 
 
 def fence_numbered(excerpts: Sequence[Excerpt], *, question: str = "") -> Fenced:
-    """Fence excerpts in their order under the labels 1, 2 and so on, each sentence behind its number.
+    """Fence excerpts in their order under the labels 1, 2 and so on, each sentence on a line behind its number.
 
-    A summary has no numbers. Brackets of a text that could be read as a number become round.
+    A summary has no numbers. No text can pose as a number: one that begins a line is ours.
     """
-    bodies = [body(one, show(one, place), unposed) for place, one in enumerate(excerpts)]
+    bodies = [body(one, "\n".join(show(one, place))) for place, one in enumerate(excerpts)]
     return enclose(bodies, "", question=question)
 
 
@@ -36,34 +33,29 @@ def numbers(excerpt: Excerpt, place: int) -> list[str]:
     """
     text = excerpt.passage.text
     return [
-        f"[{name(place, at)}] {unposed(line(OMISSION.join(span.of(text) for span in spans)))}"
+        f"{name(place, at)} {line(OMISSION.join(span.of(text) for span in spans))}"
         for at, spans in enumerate(numbered(excerpt))
     ]
 
 
-def show(excerpt: Excerpt, place: int) -> str:
-    """Return the sentences of an excerpt behind their numbers, with a mark for each omission.
+def show(excerpt: Excerpt, place: int) -> list[str]:
+    """Return the lines of an excerpt: its sentences behind their numbers, and a mark for each omission.
 
     Args:
         excerpt: what is shown.
         place: of the excerpt among all, from 0.
     """
     text = excerpt.passage.text
-    parts: list[str] = []
+    lines: list[str] = []
     end = 0
     for row, spans in zip(numbers(excerpt, place), numbered(excerpt), strict=True):
         if text[end : spans[0].start].strip():
-            parts.append(OMISSION.strip())
-        parts.append(row)
+            lines.append(OMISSION.strip())
+        lines.append(row)
         end = spans[-1].end
-    if parts and text[end:].strip():
-        parts.append(OMISSION.strip())
-    return " ".join(parts)
-
-
-def unposed(text: str) -> str:
-    """Return a text whose brackets cannot be read as the number of a sentence."""
-    return _POSE.sub(r"(\1)", seen(text))
+    if lines and text[end:].strip():
+        lines.append(OMISSION.strip())
+    return lines
 
 
 def sentence_name(passages: int) -> Any:
@@ -75,5 +67,18 @@ def sentence_name(passages: int) -> Any:
     Args:
         passages: number of passages, or findings, that are shown.
     """
-    first = f"[1-{passages}]" if 1 < passages <= _DIGIT else "1" if passages == 1 else "[1-9][0-9]*"
-    return Annotated[str, WithJsonSchema({"type": "string", "pattern": rf"^{first}\.[1-9][0-9]?$"})]
+    return Annotated[
+        str,
+        WithJsonSchema({"type": "string", "pattern": rf"^{_first(passages)}\.[1-9][0-9]?$"}),
+    ]
+
+
+def place_name(findings: int) -> Any:
+    """Return the type of a finding's number in the schema of a reply, see :func:`sentence_name`."""
+    return Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^{_first(findings)}$"})]
+
+
+def _first(places: int) -> str:
+    if places == 1:
+        return "1"
+    return f"[1-{places}]" if 1 < places <= _DIGIT else "[1-9][0-9]*"

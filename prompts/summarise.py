@@ -9,28 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from posology.types import Excerpt, Query
 from prompts.answer import render_choices
 from prompts.fence import fence
-from prompts.labels import FORMS, items, narrowed, one_of
+from prompts.labels import FORMS, ReplyForm, items, narrowed, one_of
 from prompts.template import Rendered, render
 
 
-class Summary(BaseModel):
+class Summary(ReplyForm):
     """What one passage says on the question."""
-
-    model_config = ConfigDict(extra="forbid")
 
     passage: str = Field(description="label of the passage, e.g. P1")
     summary: str = Field(description="what it says on the question, key sentences copied")
 
 
-class SummaryReply(BaseModel):
+class SummaryReply(ReplyForm):
     """What a model replies to the prompt."""
-
-    model_config = ConfigDict(extra="forbid")
 
     summaries: list[Summary] = Field(description="of the passages that bear on the question")
 

@@ -92,7 +92,10 @@ def ask(
         strategy=strategy,
         effort=effort,
         max_tokens=reply_tokens(
-            Stage.ANSWER, task.max_tokens, reasoning=reasoning_tokens(task.model, effort)
+            Stage.ANSWER,
+            task.max_tokens,
+            quotes=task.quotes,
+            reasoning=reasoning_tokens(task.model, effort),
         ),
     )
 

@@ -435,4 +435,8 @@ def _shortest_bound() -> int:
     # the only part of the prompts that is needed, and only here
     from prompts.lengths import REPLY_TOKENS
 
-    return min(REPLY_TOKENS[Stage.ANSWER], REPLY_TOKENS[Stage.EXTRACT])
+    return min(
+        bounds[stage]
+        for bounds in REPLY_TOKENS.values()
+        for stage in (Stage.ANSWER, Stage.EXTRACT)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
 
 from posology.errors import DeadlineExceeded, NothingAffordable, NothingRead, ProviderError
 from posology.text.bounds import words_bound
@@ -15,10 +16,12 @@ from posology.types import (
     Failure,
     FaultyQuote,
     Partition,
+    QuoteForm,
     Reduction,
     Refusal,
 )
 from prompts.fence import heading
+from prompts.lengths import FINDING_SENTENCES, most_findings
 from prompts.reduce import Sourced, ranks, render_finding
 
 NAME = "briefcontext"
@@ -78,7 +81,7 @@ def gather(asked: Reduction) -> Reading:
     pairs = [(p, by_index[p.index]) for p in sorted(asked.partitions, key=lambda p: p.index)]
     failed = [(p, e.failure) for p, e in pairs if e.failure is not None]
     said = [(p, tuple(_sourced(p, e))) for p, e in pairs if e.failure is None]
-    kept = [(p, _within(p, found)) for p, found in said]
+    kept = [(p, _within(p, found, asked.quotes)) for p, found in said]
     findings = tuple(one for _, found in kept for one in found)
     coverage = Coverage(
         partitions=len(pairs),
@@ -104,13 +107,19 @@ def gather(asked: Reduction) -> Reading:
     )
 
 
-def most_tokens(part: Partition) -> int:
+def most_tokens(part: Partition, quotes: QuoteForm) -> int:
     """Return the bound on the tokens of a partition's findings: about that of its passages, so that reducing pays.
 
+    Where replies name sentences, it is that of the longest ones, as many as all findings together may name.
     Tokens are those of :func:`~posology.text.bounds.words_bound`.
     """
-    texts = ("\n".join((*heading(e.passage), e.passage.text)) for e in part.excerpts)
-    return sum(_MORE + words_bound(text) for text in texts)
+    passages = [excerpt.passage for excerpt in part.excerpts]
+    around = sum(_MORE + words_bound("\n".join(heading(one))) for one in passages)
+    if quotes == "copied":
+        return around + sum(words_bound(one.text) for one in passages)
+    named = FINDING_SENTENCES * most_findings(len(passages))
+    sentences = (one.of(e.passage.text) for e in part.excerpts for one in e.sentences)
+    return around + sum(nlargest(named, map(words_bound, sentences)))
 
 
 def nothing_read(
@@ -174,12 +183,12 @@ def _sourced(part: Partition, extraction: Extraction) -> Iterator[Sourced]:
             )
 
 
-def _within(part: Partition, found: Sequence[Sourced]) -> tuple[Sourced, ...]:
+def _within(part: Partition, found: Sequence[Sourced], quotes: QuoteForm) -> tuple[Sourced, ...]:
     """Return the findings of a partition that its bound has room for, in their order.
 
     One that is too long is kept by its first quote alone, if there is room for that.
     """
-    left = most_tokens(part)
+    left = most_tokens(part, quotes)
     room = BYTES_A_TOKEN * left
     kept = []
     for finding in found:
@@ -199,7 +208,7 @@ def _left_out_notes(findings: int) -> tuple[str, ...]:
     if not findings:
         return ()
     return (
-        f"{findings} findings were left out: a partition's findings may be no longer than its passages.",
+        f"{findings} findings were left out: a partition's findings may not be longer than what they may quote.",
     )
 
 

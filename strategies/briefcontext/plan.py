@@ -62,7 +62,7 @@ def _with(call: Call, found: Sequence[Sourced]) -> Call:
 def _longest(call: Call, parts: Sequence[Partition]) -> Call:
     """Return the call with as much of findings as it may get, see :func:`most_tokens`."""
     bare = _with(call, ())
-    text = _WORD * sum(map(most_tokens, parts))
+    text = _WORD * sum(most_tokens(part, call.quotes) for part in parts)
     each = FINDING_QUOTES if call.quotes == "copied" else FINDING_SENTENCES
     labels = sum(each * most_findings(len(part.excerpts)) for part in parts)
     system, asked = bare.messages

@@ -109,7 +109,10 @@ def extract_call(asked: Extract) -> Call:
         strategy=NAME,
         effort=effort,
         max_tokens=reply_tokens(
-            Stage.EXTRACT, asked.max_tokens, reasoning=reasoning_tokens(asked.model, effort)
+            Stage.EXTRACT,
+            asked.max_tokens,
+            quotes=asked.quotes,
+            reasoning=reasoning_tokens(asked.model, effort),
         ),
     )
 
@@ -279,7 +282,10 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
         strategy=NAME,
         effort=effort,
         max_tokens=reply_tokens(
-            Stage.REDUCE, asked.max_tokens, reasoning=reasoning_tokens(asked.model, effort)
+            Stage.REDUCE,
+            asked.max_tokens,
+            quotes=asked.quotes,
+            reasoning=reasoning_tokens(asked.model, effort),
         ),
     )
 

@@ -97,7 +97,7 @@ def reply(
 def number_of(sentence: str, asked: Any) -> str:
     """The number of a sentence in a request; of one that is not shown, a number that no sentence has."""
     texts = [m["content"] for m in asked["messages"] if isinstance(m["content"], str)]
-    found = re.search(rf"\[(\d+\.\d+)\] {re.escape(sentence)}", "\n".join(texts))
+    found = re.search(rf"(\d+\.\d+) {re.escape(sentence)}", "\n".join(texts))
     return found[1] if found else "99.1"
 
 

@@ -67,7 +67,10 @@ def model_output(model: ModelName, settings: Settings, prices: PriceBook) -> Mod
         stages={str(stage): level for stage, level in levels.items()},
         reply_tokens={
             str(stage): reply_tokens(
-                stage, settings.max_tokens, reasoning=reasoning_tokens(name, level)
+                stage,
+                settings.max_tokens,
+                quotes=settings.quotes,
+                reasoning=reasoning_tokens(name, level),
             )
             for stage, level in levels.items()
         },

@@ -112,11 +112,9 @@ _BY_TOKENIZER: Mapping[Tokenizer, TextBound] = MappingProxyType(
 
 @lru_cache(maxsize=_KEPT)
 def _schema(schema: type[BaseModel], bound: TextBound) -> int:
-    """Return the most tokens of a schema, in the longer of the two dialects that are sent."""
-    return max(
-        bound(json.dumps(schema.model_json_schema())),
-        bound(json.dumps(response_schema(schema).schema)),
-    )
+    """Return the most tokens of a schema as it is sent, in the longer of the two dialects."""
+    dialects = (schema.model_json_schema(), response_schema(schema).schema)
+    return max(bound(json.dumps(one, separators=(",", ":"))) for one in dialects)
 
 
 @lru_cache(maxsize=_KEPT)

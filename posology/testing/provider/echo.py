@@ -16,8 +16,8 @@ from typing import Any
 _FENCE = re.compile(r"\[\[([PF]?\d+) (\w+)\]\]\n(.*?)\n\[\[/\1 \2\]\]", re.DOTALL)
 #: what stands in a fence from the literature: the rest of the block, or one line
 _TEXT = re.compile(r"^text: (.*)", re.DOTALL | re.MULTILINE)
-#: the number of a sentence, and its words up to the next one
-_NUMBERED = re.compile(r"\[(\d+\.\d+)\] (.*?)(?=\s+\[\d+\.\d+\] |\s+\[…\]|\nsummary|\Z)", re.DOTALL)
+#: the number of a sentence, and its words: one line
+_NUMBERED = re.compile(r"^(\d+\.\d+) (.*)$", re.MULTILINE)
 _STATEMENT = re.compile(r"^statement: (.*)", re.MULTILINE)
 #: a full stop that a capital follows, so that most abbreviations do not end a sentence
 _SENTENCE = re.compile(r"\S.*?[.!?](?=\s+[A-Z]|\s*$)|\S.*", re.DOTALL)

@@ -118,11 +118,14 @@ def test_an_ordinary_repair_is_paid_for_even_if_all_of_the_input_bound_is_read(
     text = "Aspirin 75 mg daily lowered the risk of stroke in 1,204 adults (HR 0.78). " * 18
     passages = [Passage(id=f"t:{i}", text=text) for i in range(8)]
     task = task_of(make_query("Does aspirin prevent stroke?"), passages, model=model, quotes=quotes)
-    call = Direct().call(replace(task, max_tokens=REPLY_TOKENS[Stage.ANSWER]))
+    call = Direct().call(replace(task, max_tokens=REPLY_TOKENS[quotes][Stage.ANSWER]))
     assert call is not None
     first = reply(CallBound()(call), 250, "word " * 200)
     again = replace(call, messages=repair_messages(call, first.text, "- choice: " + "x" * 200))
-    assert SecondCalls(prices=packaged(), bound=CallBound())(call, first, again) == again
+    second = SecondCalls(prices=packaged(), bound=CallBound())(call, first, again)
+    assert second is not None
+    assert second.max_tokens >= 2 * 250, "twice the first reply"
+    assert replace(second, max_tokens=call.max_tokens) == again
 
 
 async def test_nor_is_one_after_a_reply_of_unknown_usage() -> None:
