@@ -124,9 +124,11 @@ class LaneEstimate(Published):
     expected_usd: Dollars
     """Expected cost in dollars."""
     worst_usd: Dollars
-    """Worst case in dollars; in flex at the standard price."""
+    """Worst case in dollars; in flex and in batch-then-standard at the standard price."""
+    waves: int | None = None
+    """Batches, one after another, that the longest question takes without repairs; null: none are used."""
     latest_seconds: float | None
-    """Seconds after which the provider ends the calls at the latest; null: it promises none."""
+    """Seconds after which the provider ends the last of these batches, 24 hours each; null: it promises none."""
 
 
 class EstimateOutput(Published):

@@ -490,6 +490,7 @@ def test_the_price_of_each_lane_is_shown_where_there_is_a_choice(cli: Cli, tmp_p
     assert lanes["flex"].worst_usd == out.decided.worst_usd
     assert lanes["batch"].worst_usd * 2 == out.decided.worst_usd
     assert [lane.latest_seconds for lane in out.lanes] == [None, None, 86_400.0]
+    assert [lane.waves for lane in out.lanes] == [None, None, 1]
 
     flex = published(cli(source, "--model", "openai:gpt-6-luna", "--tier", "flex", "--json"))
     assert flex.decided is not None
@@ -497,3 +498,24 @@ def test_the_price_of_each_lane_is_shown_where_there_is_a_choice(cli: Cli, tmp_p
     shown = cli(source, "--model", "openai:gpt-6-luna", "--strategy", "direct").stdout
     assert "tier batch: expected" in shown
     assert "within 24 h" in shown
+
+
+def test_a_batch_that_may_end_at_the_standard_price_is_bounded_by_it(
+    cli: Cli, tmp_path: Path
+) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    chosen = ("--model", "openai:gpt-6-luna", "--strategy", "direct", "--json")
+    standard = published(cli(source, *chosen)).decided
+    ends = published(cli(source, *chosen, "--tier", "batch-then-standard")).decided
+    assert standard is not None
+    assert ends is not None
+    assert ends.expected_usd * 2 == standard.expected_usd
+    assert ends.worst_usd == standard.worst_usd
+
+
+def test_the_latest_time_of_a_batch_counts_its_waves(cli: Cli, tmp_path: Path) -> None:
+    source = rows(tmp_path / "q.jsonl", {"question": QUESTION})
+    chosen = ("--model", "openai:gpt-6-luna", "--strategy", "briefcontext")
+    batch = next(o for o in published(cli(source, *chosen, "--json")).lanes if o.tier == "batch")
+    assert (batch.waves, batch.latest_seconds) == (2, 2 * 86_400.0)
+    assert "within 48 h (2 batches, one after another)" in cli(source, *chosen).stdout

@@ -71,7 +71,8 @@ def show_estimate(console: Console, out: EstimateOutput) -> None:
 def _lane(lane: LaneEstimate) -> str:
     line = f"tier {lane.tier}: expected {money(lane.expected_usd)}, maximum {money(lane.worst_usd)}"
     if lane.latest_seconds is not None:
-        return f"{line}, within {lane.latest_seconds / 3600:g} h"
+        batches = f" ({lane.waves} batches, one after another)" if (lane.waves or 0) > 1 else ""
+        return f"{line}, within {lane.latest_seconds / 3600:g} h{batches}"
     return f"{line}, slower" if lane.tier == "flex" else line
 
 

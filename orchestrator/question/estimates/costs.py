@@ -60,6 +60,8 @@ class Estimate:
     #: expected output tokens of all calls
     output: int
     dollars: Dollars
+    #: groups of calls that wait for the replies of the group before: batches one after another
+    waves: int = 1
 
 
 class Estimator:
@@ -185,13 +187,15 @@ class Estimator:
         )
         read = truncate_task(task, dose)
         planned = list(strategy.calls(read, self._guess))
+        waves = _waves(planned)
         if dose.escalate and dose.rungs and planned:
             share = self._guess.reached(task.model, len(step_tasks(read, dose)))
             escalated = make(Dose(strategy=ESCALATION), partition_size=partition_size)
-            planned += (
-                replace(one, share=one.share * share) for one in escalated.calls(task, self._guess)
-            )
-        return self._sum(dose.strategy, [_sent(one, task.tier) for one in planned])
+            more = list(escalated.calls(task, self._guess))
+            planned += (replace(one, share=one.share * share) for one in more)
+            waves += _waves(more)
+        found = self._sum(dose.strategy, [_sent(one, task.tier) for one in planned])
+        return replace(found, waves=waves)
 
     def _sum(self, name: str, planned: Sequence[PlannedCall]) -> Estimate:
         return Estimate(
@@ -248,6 +252,11 @@ class Estimator:
         if cost is None:
             raise UnpricedModel(model=call.model, tier=call.tier)
         return cost
+
+
+def _waves(planned: Sequence[PlannedCall]) -> int:
+    """Return how many of a strategy's calls wait for one another: steps of a ladder, and stages within a step."""
+    return len({(one.step, one.call.stage) for one in planned})
 
 
 def _sent(planned: PlannedCall, tier: Tier) -> PlannedCall:

@@ -40,7 +40,7 @@ from posology.published.estimates import (
 from posology.types import Balance, Dose, Lane
 from strategies import STRATEGIES, takes_compressor
 
-#: seconds within which providers end a batch (``completion_window`` of OpenAI, ``expires_at`` of Anthropic)
+#: seconds within which providers end one batch (``completion_window`` of OpenAI, ``expires_at`` of Anthropic)
 BATCH_SECONDS = 86_400.0
 #: questions in work at the same time
 _AT_ONCE = 4
@@ -198,8 +198,17 @@ class Estimates:
             # only the index knows which names can be filtered by
             return Estimated(row=row, error=error_body(error, None))
         task, size = task_of(request, prepared.retrieval), request.partition_size
-        decided = await estimator(task, prepared.decision.dose, partition_size=size)
-        estimates = [await estimator(task, dose, partition_size=size) for dose in _doses(prepared)]
+
+        async def of(dose: Dose) -> Estimate:
+            found = await estimator(task, dose, partition_size=size)
+            if request.tier != "batch-then-standard":
+                return found
+            # what the batch leaves is sent at the standard price, which may be all of it
+            standard = await estimator(replace(task, tier="standard"), dose, partition_size=size)
+            return replace(found, dollars=replace(found.dollars, worst=standard.dollars.worst))
+
+        decided = await of(prepared.decision.dose)
+        estimates = [await of(dose) for dose in _doses(prepared)]
         before = await self._service.pipeline.unpaid(request.query, tenant)
         if before:
             decided = estimator.vectors(decided, before)
@@ -284,12 +293,14 @@ def _lanes(found: Sequence[Estimated]) -> tuple[LaneEstimate, ...]:
     totals = [(lane, sum((one.lanes[lane].dollars for one in found), Dollars())) for lane in common]
     if len({dollars.expected for _, dollars in totals}) < 2:
         return ()
+    waves = max(estimate.waves for one in found for estimate in one.lanes.values())
     return tuple(
         LaneEstimate(
             tier=lane,
             expected_usd=dollars.expected,
             worst_usd=dollars.worst,
-            latest_seconds=BATCH_SECONDS if tier_of(lane) == "batch" else None,
+            waves=waves if tier_of(lane) == "batch" else None,
+            latest_seconds=waves * BATCH_SECONDS if tier_of(lane) == "batch" else None,
         )
         for lane, dollars in totals
     )
