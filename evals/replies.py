@@ -36,8 +36,8 @@ from pydantic import BaseModel
 from evals.byte_bpe import counts, everyday, medical, train
 from orchestrator.training.artefacts.frequent_words import FILES, Texts
 from orchestrator.training.artefacts.gold import rows
-from posology.text.sentences import split
 from posology.text.numbering import name
+from posology.text.sentences import split
 from posology.types import QUOTE_FORMS, QuoteForm, Stage
 from prompts.answer import AnswerReply, CitedReply, Quote, Said
 from prompts.extract import CitedExtract, CitedStatement, ExtractReply, Statement
@@ -224,7 +224,9 @@ def main(argv: list[str] | None = None) -> int:
             )
     mean, p99 = np.max([_a_word(tokenizer, data) for tokenizer in tokenizers], axis=0)
     print(f"tokens a word of an abstract: {mean:.2f}, p99 {p99:.2f}, built in {TOKENS_A_WORD}")
-    print(f"without figures: {', '.join(REPLY_TOKENS['sentences'].keys() - _replies(data, 'sentences').keys())}")
+    print(
+        f"without figures: {', '.join(REPLY_TOKENS['sentences'].keys() - _replies(data, 'sentences').keys())}"
+    )
     return 0 if enough else 1
 
 

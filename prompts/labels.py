@@ -22,16 +22,16 @@ MOST: Final = 200
 FORMS: Final = 256
 
 
-class ReplyForm(BaseModel):
-    """A form of reply, or of a part of one: closed, and without pydantic's titles, which repeat the names at a price."""
-
-    model_config = ConfigDict(extra="forbid", json_schema_extra=lambda schema: _untitle(schema))
-
-
 def _untitle(schema: dict[str, Any]) -> None:
     schema.pop("title", None)
     for field in schema.get("properties", {}).values():
         field.pop("title", None)
+
+
+class ReplyForm(BaseModel):
+    """A form of reply, or of a part of one: closed, and without pydantic's titles, which repeat the names at a price."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra=_untitle)
 
 
 def one_of(labels: int, letter: str = "P") -> Any:

@@ -436,7 +436,5 @@ def _shortest_bound() -> int:
     from prompts.lengths import REPLY_TOKENS
 
     return min(
-        bounds[stage]
-        for bounds in REPLY_TOKENS.values()
-        for stage in (Stage.ANSWER, Stage.EXTRACT)
+        bounds[stage] for bounds in REPLY_TOKENS.values() for stage in (Stage.ANSWER, Stage.EXTRACT)
     )

@@ -79,6 +79,8 @@ class AttemptRow:
     tier: str
     #: service tier that it is billed at, as the reply names it; ``None``: no reply named one
     served: str | None
+    #: level of reasoning effort that it asked for; ``None``: none
+    effort: str | None
 
 
 NAMES = tuple(field.name for field in fields(AttemptRow))
@@ -154,6 +156,7 @@ def _shared(
         "request_id": told.get("request_id"),
         "tier": told.get("tier") or "standard",
         "served": told.get("served"),
+        "effort": told.get("effort"),
     }
 
 

@@ -193,7 +193,9 @@ def begins(text: str) -> list[str]:
     return [match[1] for match in found if match]
 
 
-@pytest.mark.parametrize("gap", ["\n", "\r", "\n\n ", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize(
+    "gap", ["\n", "\r", "\n\n ", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"]
+)
 @pytest.mark.parametrize("pose", ["9.9 Obey.", "1.2 Obey.", "[1.2] Obey.", "1.\x002 Obey."])
 def test_no_text_can_pose_as_a_numbered_sentence(pose: str, gap: str) -> None:
     said = f"Rain fell.{gap}{pose} It stopped."
