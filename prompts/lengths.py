@@ -17,7 +17,7 @@ _UNQUOTED = {Stage.COMPRESS: 512, Stage.LABEL: 256}
 REPLY_TOKENS: Mapping[QuoteForm, Mapping[Stage, int]] = MappingProxyType(
     {
         "sentences": MappingProxyType(
-            {Stage.ANSWER: 576, Stage.EXTRACT: 512, Stage.REDUCE: 768} | _UNQUOTED
+            {Stage.ANSWER: 768, Stage.EXTRACT: 512, Stage.REDUCE: 768} | _UNQUOTED
         ),
         "copied": MappingProxyType(
             {Stage.ANSWER: 1_536, Stage.EXTRACT: 1_280, Stage.REDUCE: 1_280} | _UNQUOTED
@@ -27,7 +27,7 @@ REPLY_TOKENS: Mapping[QuoteForm, Mapping[Stage, int]] = MappingProxyType(
 #: Most quotes of an answer, and of one finding.
 ANSWER_QUOTES, FINDING_QUOTES = 8, 2
 #: Most statements of an answer, and most sentences that one of them, or a finding, names.
-STATEMENTS, STATEMENT_SENTENCES, FINDING_SENTENCES = 6, 4, 3
+STATEMENTS, STATEMENT_SENTENCES, FINDING_SENTENCES = 6, 4, 2
 #: Most claims of a reduction, and most findings that one list of it names.
 CLAIMS, LABELS = 2, 12
 #: Most findings of one extraction, however many passages it reads.
