@@ -155,7 +155,9 @@ async def test_calls_of_a_task_without_a_bound_have_their_stage_s_own(strategy: 
     model = ScriptedModel(obliging)
     await strategy(replace(task(), max_tokens=None), Structured(model))
     assert model.calls
-    assert all(call.max_tokens == reply_tokens(call.stage) for call in model.calls)
+    assert all(
+        call.max_tokens == reply_tokens(call.stage, quotes=call.quotes) for call in model.calls
+    )
 
 
 async def test_the_same_task_is_the_same_calls(strategy: Strategy) -> None:
