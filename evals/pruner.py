@@ -65,7 +65,13 @@ def by_provence(corpus: Corpus) -> Scorer:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         numbers = [record.case.passages[i] for i in places]
         shown = [
-            Retrieved(passage=corpus.texts.passages[n], sentences=corpus.texts.sentences[n])
+            Retrieved(
+                passage=corpus.texts.passages[n],
+                sentences=corpus.texts.sentences[n],
+                # only words are read
+                vector=np.zeros(0, np.float32),
+                sentence_vectors=np.zeros((0, 0), np.int8),
+            )
             for n in numbers
         ]
         judged = judge(record.case.question, shown)

@@ -142,9 +142,9 @@ def sides(data: Data, methods: Sequence[Method]) -> Iterable[Line]:
         for what, number in (("conflicts found", 0), ("no conflict, none found", 1), ("sides right", 2)):  # fmt: skip
             values = {
                 method: [
-                    (case.question, one[number])
+                    (case.question, value)
                     for case, one in zip(few, found, strict=True)
-                    if one[number] is not None
+                    if (value := one[number]) is not None
                 ]
                 for method, found in results.items()
             }

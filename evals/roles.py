@@ -44,7 +44,8 @@ def f1(counts: NDArray[Any]) -> NDArray[np.float64]:
     """Return F1 of each role, last axis, from confusions in the last two."""
     right = np.diagonal(counts, axis1=-2, axis2=-1)
     both = counts.sum(axis=-1) + counts.sum(axis=-2)
-    return 2 * right / np.maximum(both, 1)
+    found: NDArray[np.float64] = 2 * right / np.maximum(both, 1)
+    return found
 
 
 def interval(counts: NDArray[np.int64], seed: int = 1) -> tuple[float, float]:
@@ -78,7 +79,7 @@ def linear(known: Sequence[Example]) -> NDArray[np.float32]:
     for _ in range(STEPS):
         optimiser.zero_grad()
         loss = torch.nn.functional.cross_entropy(inputs @ weights, truth, ignore_index=-1)
-        (loss + 1e-5 * weights.square().sum()).backward()
+        (loss + 1e-5 * weights.square().sum()).backward()  # type: ignore[no-untyped-call]
         optimiser.step()
     found: NDArray[np.float32] = weights.detach().numpy()
     return found

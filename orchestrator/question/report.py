@@ -24,6 +24,7 @@ from posology.published.answers import (
     Position,
     Ranked,
     SentenceOutput,
+    SentenceSupportOutput,
     Source,
     Status,
     SupportOutput,
@@ -162,7 +163,7 @@ def _support(found: Support) -> SupportOutput:
     return SupportOutput(
         judge=found.judge,
         sentences=tuple(
-            SentenceOutput(
+            SentenceSupportOutput(
                 start=one.start,
                 end=one.end,
                 backing=one.backing,

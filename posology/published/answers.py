@@ -214,7 +214,7 @@ class Evidence(Published):
     the index."""
 
 
-class SentenceOutput(Published):
+class SentenceSupportOutput(Published):
     """Support of one sentence of an answer by the quotes behind it."""
 
     start: int
@@ -239,7 +239,7 @@ class SupportOutput(Published):
     judge: str | None
     """Model that judged; null: none was asked, so that rules alone decided. They find changed numbers, units, drugs, names,
     negations, directions and populations, but not every quote that says something else."""
-    sentences: tuple[SentenceOutput, ...]
+    sentences: tuple[SentenceSupportOutput, ...]
     """Sentences in the order of the answer."""
     unsupported: int
     """Number of shown sentences that their quotes do not support, or contradict."""

@@ -45,7 +45,7 @@ ABSENT, RANK, SUPPORT = 0, 1, slice(2, 5)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """What turns scores into probabilities, fitted on documents set aside for it."""
+    """Lines that turn scores into probabilities, fitted on documents set aside for it."""
 
     #: slope and offset of a sentence's log-odds
     sentence: tuple[float, float] = (1.0, 0.0)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -124,15 +124,17 @@ class RoleHead:
     def scores(self, told: Told, vectors: NDArray[np.int8]) -> NDArray[np.float32]:
         """Return scores of the roles before the chain weighs them, shape ``(n, 5)``."""
         weights = self.weights
-        hidden = (vectors.astype(np.float32) / 127) @ weights["vector"]
+        hidden: NDArray[np.float32] = (vectors.astype(np.float32) / np.float32(127)) @ weights[
+            "vector"
+        ]
         hidden += told.places @ weights["place"] + weights["bias"]
         for i, rows in enumerate(told.words):
             if len(rows):
                 hidden[i] += weights["words"][rows].sum(axis=0) / np.sqrt(np.float32(len(rows)))
-        hidden = np.maximum(hidden, 0)
+        hidden = np.maximum(hidden, np.float32(0))
         for layer in ("first", "second"):
             seen = _windows(hidden) @ weights[layer] + weights[f"{layer}_bias"]
-            hidden = hidden + np.maximum(seen, 0)
+            hidden = (hidden + np.maximum(seen, 0)).astype(np.float32)
         found: NDArray[np.float32] = hidden @ weights["out"] + weights["out_bias"]
         return found
 
@@ -141,7 +143,9 @@ def dump(embedder: str, weights: Mapping[str, NDArray[np.float32]]) -> bytes:
     """Return a file: the words in 8 bits with a scale a row, all else in 16 bits; without times, so equal heads are equal."""
     words = weights["words"]
     scales = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-9) / 127
-    small = {name: array.astype(np.float16) for name, array in weights.items() if name != "words"}
+    small: dict[str, Any] = {
+        name: array.astype(np.float16) for name, array in weights.items() if name != "words"
+    }
     file = io.BytesIO()
     np.savez_compressed(
         file,

@@ -209,7 +209,7 @@ class Reading:
 
 
 class Stance(StrEnum):
-    """What a text says of a claim, in the order of a :class:`~posology.seams.SupportJudge`'s columns."""
+    """Stance of a text on a claim, in the order of a :class:`~posology.seams.SupportJudge`'s columns."""
 
     SUPPORTS = "supports"
     CONTRADICTS = "contradicts"

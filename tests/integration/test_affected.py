@@ -172,7 +172,8 @@ def answer(question: str, index: Index, *quotes: tuple[Passage, str]) -> dict[st
         "status": "answered", "answer": "Yes.", "refusal": None, "evidence": tuple(evidence),
         "index": index.view().version,
     }  # fmt: skip
-    return json.loads(known.model_copy(update=change).model_dump_json())
+    found: dict[str, Any] = json.loads(known.model_copy(update=change).model_dump_json())
+    return found
 
 
 @pytest.fixture

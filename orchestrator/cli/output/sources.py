@@ -11,7 +11,7 @@ from urllib.parse import quote
 from posology.published.answers import (
     AskOutput,
     Evidence,
-    SentenceOutput,
+    SentenceSupportOutput,
     Source,
     Status,
     standing,
@@ -72,7 +72,7 @@ def answer_text(out: AskOutput) -> str:
     return _BRACKETS.sub(bracket, text + out.answer[end:])
 
 
-def mark(one: SentenceOutput) -> str:
+def mark(one: SentenceSupportOutput) -> str:
     """Return the mark behind a sentence that its quotes do not clearly support; empty: they do."""
     why = f": {', '.join(one.failed)}" if one.failed else ""
     match one.backing:

@@ -181,7 +181,8 @@ def quantised(
     from posology.index.embedders.onnx.quantisation import observe, quantise
 
     exact = export(model)
-    feeds = []
+    # ONNX Runtime takes each input in its own type
+    feeds: list[dict[str, Any]] = []
     for at in range(0, len(examples), 8):
         ids, mask, segments = padded([one.pair for one in examples[at : at + 8]])
         feeds.append({"embeddings": words[ids], "attention_mask": mask, "token_type_ids": segments})

@@ -139,7 +139,7 @@ def _paragraph(
         asked=question,
         text=text,
         sentences=tuple(sentences),
-        heading=f"{article_title(row)}. ",
+        heading=f"{article_title(dict(row))}. ",
         gold=marked(sentences, spans) if spans else frozenset(),
         span=rng.choice(spans) if spans else None,
     )
@@ -293,7 +293,8 @@ def _collage(
     """Return snippets as one text."""
     pieces = [(text, True) for text in gold] + [(text, False) for text in others]
     rng.shuffle(pieces)
-    text, sentences, wanted = "", [], set()
+    text, wanted = "", set()
+    sentences: list[Sentence] = []
     for piece, right in pieces:
         for one in split(piece):
             if right:
@@ -393,7 +394,9 @@ def pubmedqa(
 
 
 def _sections(about: Mapping[str, str], row: Mapping[str, Any], ending: str) -> Lesson | None:
-    text, sentences, results, gold = "", [], [], set()
+    text, gold = "", set()
+    sentences: list[Sentence] = []
+    results: list[tuple[int, int]] = []
     wanted = set(_WORD.findall((row["long_answer"] + " " + row["question"]).lower()))
     labelled = [*zip(row["contexts"], row["labels"], strict=True)]
     for piece, label in [*labelled, *([(ending, "CONCLUSION")] if ending else [])]:

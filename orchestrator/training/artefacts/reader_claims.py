@@ -256,8 +256,8 @@ def changes(text: str, rng: random.Random) -> list[str]:
     if flips := list(_FLIP.finditer(text)):
         one = rng.choice(flips)
         found.append(text[: one.start()] + _FLIPS[one[0]] + text[one.end() :])
-    if one := _NOT.search(text):
-        found.append(text[: one.start()] + text[one.end() :])
+    if denial := _NOT.search(text):
+        found.append(text[: denial.start()] + text[denial.end() :])
     elif verb := _VERB.search(text):
         found.append(f"{text[: verb.end()]} not{text[verb.end() :]}")
     if numbers := list(_NUMBER.finditer(text)):

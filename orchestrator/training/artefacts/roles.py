@@ -176,7 +176,8 @@ def _scores(weights: dict[str, Any], batch: Sequence[Example], mask: torch.Tenso
         seen = torch.cat([padded[:, k : k + n] for k in range(2 * BESIDE + 1)], dim=2)
         more = torch.relu(seen @ weights[layer] + weights[f"{layer}_bias"])
         hidden = (hidden + dropout(more, DROPPED)) * mask[..., None]
-    return hidden @ weights["out"] + weights["out_bias"]
+    scores: torch.Tensor = hidden @ weights["out"] + weights["out_bias"]
+    return scores
 
 
 def _total(weights: dict[str, Any], scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

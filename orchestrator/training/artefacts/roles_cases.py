@@ -150,4 +150,5 @@ def by_words(sentences: Sequence[str], named: frozenset[SentenceRole]) -> list[S
     first = aims.index(True)
     # under an aim's heading, what follows the aim explains it
     after = [aim or AIM in named for aim in aims[first:]]
-    return [BACKGROUND] * first + [AIM if aim else BACKGROUND for aim in after]
+    before: list[SentenceRole | None] = [BACKGROUND] * first
+    return before + [AIM if aim else BACKGROUND for aim in after]

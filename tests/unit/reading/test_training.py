@@ -19,7 +19,7 @@ from posology.errors import InputError
 from posology.text.sentences import split
 from tests.unit.reading.conftest import tiny
 
-WORDS = np.random.default_rng(0).normal(size=(30_522, 384)).astype(np.float32) / 20
+WORDS = np.random.default_rng(0).normal(scale=0.05, size=(30_522, 384)).astype(np.float32)
 
 
 def lesson(n: int, *, gold: int | None = 1, stance: int | None = None) -> Lesson:
