@@ -252,13 +252,16 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--questions", type=int, default=100, help="questions of each set")
     parser.add_argument("--dev", action="store_true", help="print the choice of thresholds")
     parser.add_argument("--weights", type=Path, default=MODELS / FILE)
+    parser.add_argument("--by", choices=("late", "cross-encoder"), help="one method alone")
     parser.add_argument("--tokens", type=int, default=READ, help="that the cross-encoder reads")
     given = parser.parse_args(argv)
     if missing := [name for name in FILES if not (given.data / name).exists()]:
         sys.exit(f"{given.data} has no {missing[0]}. Pass --data with the folder of the data sets.")
     data = Data(folder=given.data, part="dev" if given.dev else "test", most=given.questions)
-    methods = [late(data.embedder)]
-    if given.weights.exists():
+    methods = [late(data.embedder)] if given.by != "cross-encoder" else []
+    if given.by == "late":
+        pass
+    elif given.weights.exists():
         methods.append(crossed(CrossEncoder(given.weights.read_bytes()), given.tokens))
     else:
         print(f"There are no weights at {given.weights}: only `late` is measured.", file=sys.stderr)

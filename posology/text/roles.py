@@ -124,17 +124,15 @@ class RoleHead:
     def scores(self, told: Told, vectors: NDArray[np.int8]) -> NDArray[np.float32]:
         """Return scores of the roles before the chain weighs them, shape ``(n, 5)``."""
         weights = self.weights
-        hidden: NDArray[np.float32] = (vectors.astype(np.float32) / np.float32(127)) @ weights[
-            "vector"
-        ]
+        hidden: NDArray[Any] = (vectors.astype(np.float32) / np.float32(127)) @ weights["vector"]
         hidden += told.places @ weights["place"] + weights["bias"]
         for i, rows in enumerate(told.words):
             if len(rows):
                 hidden[i] += weights["words"][rows].sum(axis=0) / np.sqrt(np.float32(len(rows)))
-        hidden = np.maximum(hidden, np.float32(0))
+        hidden = np.maximum(hidden, 0)
         for layer in ("first", "second"):
             seen = _windows(hidden) @ weights[layer] + weights[f"{layer}_bias"]
-            hidden = (hidden + np.maximum(seen, 0)).astype(np.float32)
+            hidden = hidden + np.maximum(seen, 0)
         found: NDArray[np.float32] = hidden @ weights["out"] + weights["out_bias"]
         return found
 
