@@ -18,7 +18,7 @@ from posology.index.sync.order import place
 from posology.index.tokens import fitting
 from posology.index.versions import KEEP_VERSIONS, Published, at, published
 from posology.index.view import View
-from posology.text.roles import head_of
+from posology.text.roles.head import head_of
 from posology.types import Growth, Ranking, Retrieved
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.index import phrases, roles, tokens
+from posology.index import phrases, tokens
 from posology.index.search import filters
 from posology.text.abbreviations import abbreviations
+from posology.text.roles import column as roles
 from posology.types import (
     Encoded,
     Flag,

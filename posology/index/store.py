@@ -210,7 +210,7 @@ class Index(Reader):
         """Write the roles of existing passages in one commit, and nothing else of them.
 
         Args:
-            roles: by id, see :func:`posology.index.roles.encode`.
+            roles: by id, see :func:`posology.text.roles.column.encode`.
 
         Raises:
             IndexLocked: another process is writing.

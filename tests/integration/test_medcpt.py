@@ -92,7 +92,17 @@ def test_the_cross_encoder_settles_the_order(tiny: TinyMedCPT, place: Path) -> N
 
 
 def test_a_question_is_answered_from_what_they_find(tiny: TinyMedCPT, place: Path) -> None:
-    out = run(tiny, place, "ask", QUESTION, "--json", "--k", "4", POSOLOGY_RERANKER=tiny.reranker)
+    out = run(
+        tiny,
+        place,
+        "ask",
+        QUESTION,
+        "--json",
+        "--k",
+        "4",
+        POSOLOGY_RERANKER=tiny.reranker,
+        POSOLOGY_READER="late",
+    )
     assert out["evidence"][0]["passage"]["id"] == "t:0"
     assert out["evidence"][0]["quote"].startswith("Aspirin lowered the risk of stroke")
 

@@ -10,8 +10,15 @@ from orchestrator.api import examples, problems
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import ANSWER, JOB, QUEUED, fails, shows
-from orchestrator.api.routes.jobs import LOCATION, REFUSED, Key, answered, place
-from orchestrator.api.routes.waiting import MAX_WAIT, job_after
+from orchestrator.api.routes.jobs import (
+    LOCATION,
+    MAX_WAIT,
+    REFUSED,
+    Key,
+    answered,
+    job_after,
+    place,
+)
 from orchestrator.question.request import JobRequest
 from posology import errors
 from posology.published.answers import AskOutput

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Annotated, Any
 
+import anyio
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.types import Receive, Scope, Send
 
 from orchestrator.api import examples
-from orchestrator.api.bodies import read_json
+from orchestrator.api.bodies import read_json, unless_left
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
+from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
-from orchestrator.api.routes.waiting import Wait, held, job_after
 from orchestrator.jobs.events import check_event
-from orchestrator.jobs.store import MAX_KEY, MAX_PAGE
+from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
 from orchestrator.question.request import JobRequest
 from posology import errors
 from posology.published.jobs import JobEvent, JobOutput, JobPage
 from posology.types import JobState
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+#: maximum seconds that a request waits
+MAX_WAIT = 300.0
+Wait = Annotated[
+    float,
+    Query(
+        ge=0,
+        le=MAX_WAIT,
+        allow_inf_nan=False,
+        description="Seconds to wait for the end of the job, 0 to 300. Default: 0. The response comes at once if too "
+        "many requests wait already.",
+    ),
+]
 
 JobId = Annotated[str, Path(max_length=MAX_ID, description="Id of the job.", examples=[JOB])]
 Key = Annotated[
@@ -262,3 +276,40 @@ async def _sent(found: AsyncGenerator[JobEvent]) -> AsyncIterator[ServerSentEven
         # The status was already sent. A client that reconnects gets the error then, also if the record has
         # expired meanwhile.
         return
+
+
+@asynccontextmanager
+async def held(api: Context, tenant: str, wait: float) -> AsyncIterator[float]:
+    """Hold a place for a request that may wait, and yield the seconds that it waits; 0 if no place is left."""
+    async with AsyncExitStack() as stack:
+        if wait > 0:
+            try:
+                await stack.enter_async_context(api.waits.of(tenant))
+            except RequestProblem:
+                wait = 0.0
+        yield wait
+
+
+async def job_after(
+    request: Request, store: JobStore, job: str, *, tenant: str, seconds: float
+) -> JobOutput:
+    """Return a job when it ends, at the latest after some seconds.
+
+    It waits for events of the job.
+
+    Args:
+        request: its body has been read.
+        store: store of the job.
+        job: id of the job.
+        tenant: name of the tenant.
+        seconds: maximum time; 0: the job as it is now.
+
+    Raises:
+        JobNotFound: the tenant has no such job, or its record has expired.
+        StoreUnavailable: Redis is unreachable.
+        ClientDisconnect: the client has left; the job continues.
+    """
+    if seconds > 0:
+        with anyio.move_on_after(seconds):
+            return await unless_left(request, lambda: store.wait(job, tenant=tenant))
+    return await store.get(job, tenant=tenant)

@@ -125,8 +125,8 @@ def upgrade(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
 
     from orchestrator.cli.index.forms import UpgradeOutput
     from orchestrator.service import index_place
+    from posology.index.build.upgrade import upgrade as upgrade_index
     from posology.index.store import Index
-    from posology.index.upgrade import upgrade as upgrade_index
 
     with errors(as_json=as_json):
         opened = Index.open(index_place(load_settings(), index))

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 from posology.corpus.items import Record
 from posology.errors import BadRecord
 from posology.index.build.vectors import GivenVectors
-from posology.index.roles import roles_of
 from posology.index.schema import Row, quantise
 from posology.index.tokens import fitting
+from posology.text.roles.column import roles_of
 from posology.text.sentences import split
 from posology.types import Encoded
 

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from posology.index.roles import roles_of
 from posology.index.schema import quantise
 from posology.seams import Embedder, TokenCodec
+from posology.text.roles.column import roles_of
 from posology.types import Passage, Retrieved
 
 #: completed passages that are kept, about 25 kB each

@@ -14,7 +14,7 @@ from typing import Any
 
 from posology.index.connection import translated
 from posology.index.schema import FORMAT, Meta, Row, arrow_schema, from_arrow, stored, to_arrow
-from posology.text.roles import head_of
+from posology.text.roles.head import head_of
 from posology.types import Pages, Passage, Retrieved
 
 _PREFIX = "shard-"

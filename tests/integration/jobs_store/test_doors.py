@@ -117,16 +117,16 @@ async def test_a_question_is_refused_at_once_when_no_call_for_it_can_be_reserved
     prices = Priced(token=Decimal("0.001"))
     store = JobStore(bench.redis, bench.url, clock=bench.clock, prices=prices)
     asked = request(max_tokens=None)
-    # the bound of the shortest reply, 1,280 tokens; anything sent comes on top
-    await limit(bench, day=nano(Decimal("1.28")))
+    # the bound of the shortest reply, 512 tokens; anything sent comes on top
+    await limit(bench, day=nano(Decimal("0.512")))
     with pytest.raises(BudgetExhausted) as refused:
         await store.submit(asked, tenant=bench.tenant)
-    assert refused.value.asked > Decimal("1.28")
+    assert refused.value.asked > Decimal("0.512")
     # the question itself bounds its replies
     assert (await store.submit(request(max_tokens=500), tenant=bench.tenant)).created
     with pytest.raises(BudgetExhausted):
         await store.submit(request(max_tokens=2_000), tenant=bench.tenant)
-    await limit(bench, day=nano(Decimal("1.4")))
+    await limit(bench, day=nano(Decimal("0.6")))
     assert (await store.submit(asked, tenant=bench.tenant)).created
     # a free model needs nothing
     await limit(bench, day="0")

@@ -13,10 +13,10 @@ import pytest
 
 from posology.index.build.ingest import ingest
 from posology.index.build.rows import RowSource
+from posology.index.build.upgrade import Upgraded, upgrade
 from posology.index.schema import TABLE
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
-from posology.index.upgrade import Upgraded, upgrade
 from posology.query import make_query
 from posology.testing.models.embedder import HashEmbedder
 from posology.types import SentenceRole
@@ -30,7 +30,7 @@ QUERY = make_query("Does aspirin prevent stroke?")
 UPGRADING = """
 import sys
 from posology.index.store import Index
-from posology.index.upgrade import upgrade
+from posology.index.build.upgrade import upgrade
 
 def step(written):
     print(written, flush=True)

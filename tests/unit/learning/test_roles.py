@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from orchestrator.training.artefacts.pruner_cases import POOL
-from orchestrator.training.artefacts.roles import Example, fit
-from orchestrator.training.artefacts.roles_cases import PUBMEDQA, abstracts, by_words, pubmedqa
-from posology.text.roles import ROLES, RoleHead, dump, tell
+from orchestrator.training.artefacts.roles.cases import PUBMEDQA, abstracts, by_words, pubmedqa
+from orchestrator.training.artefacts.roles.training import Example, fit
+from posology.text.roles.head import ROLES, RoleHead, dump, tell
 from posology.text.sentences import split
 from posology.types import SentenceRole as R
 

@@ -43,7 +43,7 @@ def test_the_pruner_needs_token_codes(index: Index) -> None:
         make_reranker(chosen("pruner"), index)
 
 
-@pytest.mark.parametrize("name", ["bm25", "nsp", "provence:", "pruner:x", ":x"])
+@pytest.mark.parametrize("name", ["bm25", "nsp", "pruner:x", ":x"])
 def test_another_name_is_refused(index: Index, name: str) -> None:
     with pytest.raises(ConfigurationError, match="POSOLOGY_RERANKER"):
         make_reranker(chosen(name), index)

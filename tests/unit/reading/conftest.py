@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from transformers import BertConfig
 
-from orchestrator.training.artefacts.reader_model import ReaderModel, export, make
+from orchestrator.training.artefacts.reader.model import ReaderModel, export, make
 from posology.reading.crossencoder import CrossEncoder
 
 

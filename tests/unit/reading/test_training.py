@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from orchestrator.training.artefacts import reader
-from orchestrator.training.artefacts.reader import Recipe, taught, train
-from orchestrator.training.artefacts.reader_cases import Lesson, unheaded
-from orchestrator.training.artefacts.reader_claims import changes
-from orchestrator.training.artefacts.reader_model import Example, ReaderModel, example, loss
+from orchestrator.training.artefacts.reader import training
+from orchestrator.training.artefacts.reader.cases import Lesson, unheaded
+from orchestrator.training.artefacts.reader.claims import changes
+from orchestrator.training.artefacts.reader.model import Example, ReaderModel, example, loss
+from orchestrator.training.artefacts.reader.training import Recipe, taught, train
 from posology.errors import InputError
 from posology.text.sentences import split
 from tests.unit.reading.conftest import tiny
@@ -78,7 +78,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, recipe = examples(), Recipe(epochs=6, save_every=2)
-    monkeypatch.setattr(reader, "STEP_TOKENS", 256)
+    monkeypatch.setattr(training, "STEP_TOKENS", 256)
     (tmp_path / "whole").mkdir()
     whole = trained(tmp_path / "whole", given, recipe)
     calls = 0
@@ -93,7 +93,7 @@ def test_an_interrupted_training_ends_as_one_that_was_not(
     cut = tmp_path / "cut"
     cut.mkdir()
     with monkeypatch.context() as patch:
-        patch.setattr(reader, "loss", interrupted)
+        patch.setattr(training, "loss", interrupted)
         with pytest.raises(KeyboardInterrupt):
             trained(cut, given, recipe)
     resumed = trained(cut, given, recipe)

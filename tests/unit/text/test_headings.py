@@ -1,6 +1,6 @@
 import pytest
 
-from posology.text.headings import allowed, headings, named_roles, stated
+from posology.text.roles.headings import allowed, headings, named_roles, stated
 from posology.text.sentences import split
 from posology.types import SentenceRole as R
 

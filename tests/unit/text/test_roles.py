@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from posology.text.roles import (
+from posology.text.roles.head import (
     BESIDE,
     FILE,
     PLACES,

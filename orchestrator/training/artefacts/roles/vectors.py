@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from orchestrator.training.artefacts.roles_cases import Abstract
+from orchestrator.training.artefacts.roles.cases import Abstract
 from posology.index.embedders import load
 from posology.index.embedders.options import Options
 from posology.index.schema import quantise

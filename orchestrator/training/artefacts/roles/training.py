@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orchestrator.training.artefacts.gold import DATA, WORK
-from orchestrator.training.artefacts.roles_cases import MOST, Abstract, abstracts
-from orchestrator.training.artefacts.roles_vectors import Vectors, encode
-from posology.text.roles import BESIDE, FILE, PLACES, ROLES, WORDS, Told, dump, tell
+from orchestrator.training.artefacts.roles.cases import MOST, Abstract, abstracts
+from orchestrator.training.artefacts.roles.vectors import Vectors, encode
+from posology.text.roles.head import BESIDE, FILE, PLACES, ROLES, WORDS, Told, dump, tell
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +70,7 @@ def examples(labelled: Sequence[Abstract], vectors: Vectors) -> list[Example]:
 
 
 def fit(known: Sequence[Example], *, epochs: int = EPOCHS, seed: int = 7) -> dict[str, Any]:
-    """Return the weights of :class:`~posology.text.roles.RoleHead` after training on examples."""
+    """Return the weights of :class:`~posology.text.roles.head.RoleHead` after training on examples."""
     import torch
 
     torch.set_num_threads(1)
@@ -153,7 +153,7 @@ def _loss(weights: dict[str, Any], batch: Sequence[Example]) -> torch.Tensor:
 
 
 def _scores(weights: dict[str, Any], batch: Sequence[Example], mask: torch.Tensor) -> torch.Tensor:
-    """Return the scores of :meth:`~posology.text.roles.RoleHead.scores`, zero beyond the ends of abstracts."""
+    """Return the scores of :meth:`~posology.text.roles.head.RoleHead.scores`, zero beyond the ends of abstracts."""
     import torch
     from torch.nn.functional import dropout, embedding_bag, pad
 

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from orchestrator.training.artefacts.gold import DATA, WORK
-from orchestrator.training.artefacts.reader_calibration import calibrated
-from orchestrator.training.artefacts.reader_cases import Lesson, lessons
-from orchestrator.training.artefacts.reader_claims import claims
-from orchestrator.training.artefacts.reader_model import (
+from orchestrator.training.artefacts.reader.calibration import calibrated
+from orchestrator.training.artefacts.reader.cases import Lesson, lessons
+from orchestrator.training.artefacts.reader.claims import claims
+from orchestrator.training.artefacts.reader.model import (
     Example,
     ReaderModel,
     example,

@@ -15,7 +15,7 @@ from typing import Any
 from orchestrator.training.artefacts.gold import rows
 from orchestrator.training.artefacts.pruner_articles import ARTICLES, PROMPTS, is_prose, lower
 from orchestrator.training.artefacts.pruner_cases import CLAIMS, POOL, fine_starts, part_of
-from orchestrator.training.artefacts.reader_cases import (
+from orchestrator.training.artefacts.reader.cases import (
     BIOASQ,
     CONCLUDES,
     PUBMEDQA,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.training.artefacts.reader_cases import Lesson
+from orchestrator.training.artefacts.reader.cases import Lesson
 from posology.reading.crossencoder import (
     ABSENT,
     CALIBRATION,

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from posology.text.headings import stated
+from posology.text.roles.headings import stated
 from posology.types import Sentence, SentenceRole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FILE = Path(__file__).parent / "data" / "sentence-roles.npz"
+FILE = Path(__file__).parents[1] / "data" / "sentence-roles.npz"
 ROLES = tuple(SentenceRole)
 #: sentences on each side that one convolution sees
 BESIDE = 2

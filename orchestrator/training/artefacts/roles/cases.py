@@ -1,4 +1,4 @@
-"""Abstracts with the roles of their sentences, for the head of :mod:`posology.text.roles`.
+"""Abstracts with the roles of their sentences, for the head of :mod:`posology.text.roles.head`.
 
 Roles come from the headings of structured abstracts, which are then removed. Parts are by document: 15 % test, 15 % dev,
 the rest training. PubMedQA's abstracts, whose sections have labels, are for tests alone.
@@ -14,7 +14,7 @@ from typing import Any
 
 from orchestrator.training.artefacts.gold import rows
 from orchestrator.training.artefacts.pruner_cases import POOL, part_of
-from posology.text.headings import headings, named_roles
+from posology.text.roles.headings import headings, named_roles
 from posology.text.sentences import split
 from posology.types import Passage, Sentence, SentenceRole
 

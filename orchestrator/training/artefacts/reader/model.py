@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from orchestrator.training.artefacts.reader_cases import Lesson
+from orchestrator.training.artefacts.reader.cases import Lesson
 from posology.hub import DEFAULT, PACKAGED
 from posology.reading.crossencoder import ABSENT, END, RANK, RELEVANT, START, SUPPORT
 from posology.reading.pairs import Pair, padded, pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from posology.text.roles import ROLES, head_of
+from posology.text.roles.head import ROLES, head_of
 from posology.types import Passage, Sentence, SentenceRole
 
 if TYPE_CHECKING:

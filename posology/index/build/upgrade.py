@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from posology.index.roles import encode
 from posology.index.store import Index
-from posology.text.roles import RoleHead, head_of
+from posology.text.roles.column import encode
+from posology.text.roles.head import RoleHead, head_of
 from posology.types import Sentence
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The packaged cross-encoder: its lessons, its training and its calibration."""

@@ -1,0 +1,1 @@
+"""The packaged head of sentence roles: its abstracts and its training."""
