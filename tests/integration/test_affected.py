@@ -29,7 +29,7 @@ from posology.errors import BadFile, SyncRefused
 from posology.index.schema import Row, digest
 from posology.index.store import Index
 from posology.published.affected import AffectedPage, ChangeKind
-from posology.published.answers import AskOutput, Evidence
+from posology.published.answers import AskOutput, Evidence, Status
 from posology.store import keys
 from posology.testing.models.embedder import HashEmbedder
 from posology.text.sentences import split
@@ -169,7 +169,7 @@ def answer(question: str, index: Index, *quotes: tuple[Passage, str]) -> dict[st
         )  # fmt: skip
     known = AskOutput.model_validate(_refusal(question))
     change = {
-        "status": "answered", "answer": "Yes.", "refusal": None, "evidence": tuple(evidence),
+        "status": Status.ANSWERED, "answer": "Yes.", "refusal": None, "evidence": tuple(evidence),
         "index": index.view().version,
     }  # fmt: skip
     found: dict[str, Any] = json.loads(known.model_copy(update=change).model_dump_json())
