@@ -7,6 +7,7 @@ import re
 from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,31 @@ from redis.exceptions import NoPermissionError
 from orchestrator.api.app import create_app
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
+from orchestrator.jobs.affected import affected
+from orchestrator.question.report import source
 from orchestrator.settings import Settings
+from posology.index.schema import Row, digest
+from posology.index.store import Index
+from posology.published.answers import Evidence
 from posology.store import keys
 from posology.store.connection import connect
 from posology.testing.model import ScriptedModel
-from tests.support.life import ANSWER, GLOBAL, KEY, QUESTION, SECRETS, Side, call, live, side
+from posology.testing.models.embedder import HashEmbedder
+from posology.text.sentences import split
+from posology.types import Passage
+from tests.integration.jobs_store.helpers import DIRECT, answer
+from tests.support.life import (
+    ANSWER,
+    GLOBAL,
+    KEY,
+    PASSAGE,
+    QUESTION,
+    SECRETS,
+    Side,
+    call,
+    live,
+    side,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -62,6 +83,7 @@ COVERED = {
     ("POST", "/v1/index/files"): UPLOADED,
     ("GET", "/v1/index/ingests"): UPLOADED,
     ("GET", "/v1/index/ingests/{ingest}"): UPLOADED,
+    ("GET", "/v1/answers/affected"): LIST,
     ("POST", "/v1/estimate"): LIST,
     ("GET", "/v1/spend"): LIST,
 }
@@ -333,6 +355,49 @@ async def test_an_estimate_goes_by_ones_own_calls_alone(
         assert await estimate(ours) == before
         # theirs goes by what they spent, so ours could have
         assert await estimate(theirs) != before
+
+
+async def test_answers_are_compared_and_told_of_ones_own_alone(
+    redis_url: str, tenant: str, tmp_path: Path
+) -> None:
+    cited, embedder = Passage(id="t:1", text=PASSAGE), HashEmbedder(dim=16)
+    index = Index.create(tmp_path / "index", embedder.name, embedder.dim)
+    sentences = split(cited.text)
+    (encoded,) = embedder.embed_passages([cited], [sentences])
+    index.upsert([Row(passage=cited, sentences=sentences, encoded=encoded, digest=digest(cited))])
+    evidence = Evidence(
+        passage=source(cited), start=0, end=len(PASSAGE), quote=PASSAGE, context_start=0, context=PASSAGE
+    )  # fmt: skip
+    used = {"evidence": (evidence,), "index": index.view().version}
+    index.delete([cited.id])
+
+    async def answered(one: Side, question: str) -> str:
+        held = await one.held(await one.submit(question))
+        await one.work.decide(held, DIRECT, calls=1)
+        await one.work.succeed(held, answer(ANSWER).model_copy(update=used))
+        return held.unit.job
+
+    async def listed(one: Side, query: str = "") -> tuple[int, list[str]]:
+        reply = await one.http.get(f"/v1/answers/affected{query}")
+        assert reply.status_code == 200, reply.text
+        found = reply.json()
+        return found["checked"], [each["job"] for each in found["answers"]]
+
+    async with two(redis_url, tenant, POSOLOGY_INDEX=index.uri) as (admin, ours, theirs):
+        their_job = await answered(theirs, QUESTION)
+        assert await listed(ours) == (0, [])
+        job = await answered(ours, "Is it mine?")
+        theirs_before = await held_by(admin, theirs)
+        assert await listed(ours) == (1, [job])
+        told = (await ours.http.get(f"/v1/answers/affected?cursor={their_job}")).text
+        assert not any(text in told for text in (their_job, theirs.tenant, QUESTION))
+        # the connection may use our keys alone
+        first = datetime.now(UTC) - timedelta(days=1)
+        page = await affected(ours.store, index, tenant=ours.tenant, since=first, notify=True)
+        assert page.notified == 1
+        assert await held_by(admin, theirs) == theirs_before, "nothing of theirs was changed"
+        # so that it could have been listed
+        assert await listed(theirs) == (1, [their_job])
 
 
 async def test_what_is_of_no_tenant_tells_of_none(redis_url: str, tenant: str) -> None:
