@@ -123,7 +123,7 @@ async def test_a_question_is_refused_at_once_when_no_call_for_it_can_be_reserved
         await store.submit(asked, tenant=bench.tenant)
     assert refused.value.asked > Decimal("0.512")
     # the question itself bounds its replies
-    assert (await store.submit(request(max_tokens=500), tenant=bench.tenant)).created
+    assert (await store.submit(request(max_tokens=400), tenant=bench.tenant)).created
     with pytest.raises(BudgetExhausted):
         await store.submit(request(max_tokens=2_000), tenant=bench.tenant)
     await limit(bench, day=nano(Decimal("0.6")))

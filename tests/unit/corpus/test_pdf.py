@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 import zlib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -235,13 +237,24 @@ def test_a_crash_of_pdfium_is_a_bad_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert "SIGSEGV" in _bad(list(pdf.read(write(tmp_path, ["One."])))).reason
 
 
-def test_a_reading_that_is_given_up_leaves_no_process(tmp_path: Path) -> None:
+def test_a_reading_that_is_given_up_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path, *[["One."] * 40] * 50)
+    started = []
+
+    class Recorded(subprocess.Popen[bytes]):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            started.append(self)
+
+    monkeypatch.setattr(subprocess, "Popen", Recorded)
     found = process.glyphs(path)
     next(found.pages)
     found.pages.close()
+    assert [one.returncode is not None for one in started] == [True]
     with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(started[0].pid, os.WNOHANG)
 
 
 def test_without_pdfium_an_error_says_what_to_install(
