@@ -26,7 +26,7 @@ MARGIN = 0.03
 MARGIN_ELSEWHERE = 0.10
 #: A question is refused if no window answers it with this probability by the packaged cross-encoder: the highest
 #: that keeps 90 % of the answerable questions of each dev set (``python -m evals.reader --dev``, decision 49).
-ANSWERS = 0.65
+ANSWERS = 0.49
 #: Sentences whose probability is this much less than that of the best are not quoted: a choice, not fitted.
 LESS_PROBABLE = 0.20
 #: The same for the best sentence of another passage.
