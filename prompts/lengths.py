@@ -29,7 +29,7 @@ ANSWER_QUOTES, FINDING_QUOTES = 8, 2
 #: Most statements of an answer, and most sentences that one of them, or a finding, names.
 STATEMENTS, STATEMENT_SENTENCES, FINDING_SENTENCES = 6, 4, 2
 #: Most claims of a reduction, and most findings that one list of it names.
-CLAIMS, LABELS = 2, 12
+CLAIMS, LABELS = 2, 32
 #: Most findings of one extraction, however many passages it reads.
 _FINDINGS = 8
 

@@ -8,6 +8,7 @@ from anyio import to_thread
 
 from orchestrator.question.machine import Outcome
 from orchestrator.question.request import Request
+from posology.llm.models.names import parse
 from posology.seams import SupportJudge
 from posology.types import Answer, Excerpt
 from strategies.support.check import applied, checked
@@ -34,12 +35,15 @@ class SupportCheck:
     ) -> Outcome:
         """Return an answer with the support of its sentences, or what the request's mode makes of it.
 
+        The offline reader's answers stay as they are: they are quotes, and remarks that no quote stands behind.
+
         Args:
             outcome: of a strategy; a refusal stays as it is.
             request: the question, with its mode.
             excerpts: every retrieved passage, with all of its sentences.
         """
-        if request.support == "off" or not isinstance(outcome, Answer):
+        quoting = parse(request.model).provider == "offline"
+        if request.support == "off" or quoting or not isinstance(outcome, Answer):
             return outcome
         by_id = {one.passage.id: one for one in excerpts}
         found = await to_thread.run_sync(checked, outcome, by_id, request.query.text, self._judge)
