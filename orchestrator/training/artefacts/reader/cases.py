@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +47,8 @@ BIOASQ = "bioasq_7b-10b.jsonl.gz"
 PUBMEDQA = "pubmedqa_train.jsonl.gz"
 #: Titles of abstracts that are taken as questions.
 TITLES = 5_000
+#: Questions for each one that stands beside a text of another set, too.
+FAR = 6
 #: A heading inside an abstract: capitals before a colon.
 _HEADED = re.compile(r"(?:^|(?<=[.;]\s))([A-Z][A-Z /&,]{4,40}):\s*")
 CONCLUDES = ("CONCLUSION", "INTERPRETATION", "IMPLICATION")
@@ -74,6 +76,8 @@ class Lesson:
     open: frozenset[int] = frozenset()
     #: the words that answer, offsets into the text
     span: tuple[int, int] | None = None
+    #: the text is of another subject than the question
+    far: bool = False
     #: place of what a text says of a claim in :class:`~posology.types.Stance`; ``None``: no lesson of support
     stance: int | None = None
 
@@ -89,6 +93,22 @@ def lessons(data: Path, seed: int = 0) -> Iterator[Lesson]:
     yield from scifact(data, pool, random.Random(f"scifact:{seed}"))
     yield from pubmedqa(data, pool, vectors, random.Random(f"pubmedqa:{seed}"))
     yield from titles(pool, vectors, random.Random(f"titles:{seed}"))
+
+
+def strangers(known: Sequence[Lesson], seed: int = 0) -> list[Lesson]:
+    """Return one question in :data:`FAR` beside a text of another set: a reader must also refuse what is far off."""
+    rng = random.Random(f"strangers:{seed}")
+    asked = [one for one in known if one.stance is None]
+    found = []
+    for one in asked:
+        other = rng.choice(asked)
+        if rng.random() < 1 / FAR and other.origin != one.origin:
+            found.append(
+                replace(
+                    other, asked=one.asked, gold=frozenset(), open=frozenset(), span=None, far=True
+                )
+            )
+    return found
 
 
 def _nearest(words: Words, asked: str, allowed: Sequence[int], n: int) -> list[int]:

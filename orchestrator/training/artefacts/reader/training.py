@@ -21,7 +21,7 @@ import torch
 
 from orchestrator.training.artefacts.gold import DATA, WORK
 from orchestrator.training.artefacts.reader.calibration import calibrated
-from orchestrator.training.artefacts.reader.cases import Lesson, lessons
+from orchestrator.training.artefacts.reader.cases import Lesson, lessons, strangers
 from orchestrator.training.artefacts.reader.claims import claims
 from orchestrator.training.artefacts.reader.model import (
     Example,
@@ -60,30 +60,34 @@ TIMES = {
 class Recipe:
     """Settings of a training."""
 
-    epochs: int = 1
-    #: steps at most, of all epochs; a step takes about 20 lessons
-    steps: int = 1_500
+    #: steps of the first cycle, over lessons whose texts are near their questions; a step takes about 20 lessons
+    near_steps: int = 1_500
+    #: steps at most of the second cycle, one epoch over all lessons; the learning rate rises and falls again
+    all_steps: int = 3_000
     seed: int = 0
     #: steps between two saved states
     save_every: int = 200
 
 
-def order(lengths: Sequence[int], recipe: Recipe) -> list[list[int]]:
-    """Return the batches of all epochs: places of examples of like length, in a seeded order."""
-    found = []
-    for epoch in range(recipe.epochs):
-        rng = np.random.default_rng((recipe.seed, epoch))
-        places = rng.permutation(len(lengths)).tolist()
-        made: list[list[int]] = []
-        for at in range(0, len(places), SORTED):
-            part = sorted(places[at : at + SORTED], key=lambda i: -lengths[i])
-            while part:
-                size = max(1, STEP_TOKENS // lengths[part[0]])
-                made.append(part[:size])
-                part = part[size:]
-        rng.shuffle(made)
-        found += made
-    return found
+def order(lengths: Sequence[int], seed: tuple[int, int]) -> list[list[int]]:
+    """Return the batches of an epoch: places of examples of like length, in a seeded order."""
+    rng = np.random.default_rng(seed)
+    places = rng.permutation(len(lengths)).tolist()
+    made: list[list[int]] = []
+    for at in range(0, len(places), SORTED):
+        part = sorted(places[at : at + SORTED], key=lambda i: -lengths[i])
+        while part:
+            size = max(1, STEP_TOKENS // lengths[part[0]])
+            made.append(part[:size])
+            part = part[size:]
+    rng.shuffle(made)
+    return made
+
+
+def rate(step: int, steps: int) -> float:
+    """Return the share of the highest learning rate at a step of a cycle: it rises, then falls to nothing."""
+    warm = max(1, int(WARM * steps))
+    return (step + 1) / warm if step < warm else (steps - step) / (steps - warm + 1)
 
 
 def train(
@@ -94,6 +98,13 @@ def train(
     folder: Path,
 ) -> None:
     """Train to the end, from the last saved state in ``folder``. Blocking.
+
+    Args:
+        model: what is trained.
+        examples: those of far texts last.
+        words: vectors of the words.
+        recipe: settings.
+        folder: of the saved states.
 
     Raises:
         InputError: the saved state is of another training.
@@ -106,16 +117,18 @@ def train(
         weight_decay=0.01,
         fused=True,
     )
-    batches = order([len(one.pair.ids) for one in examples], recipe)[: recipe.steps]
+    lengths = [len(one.pair.ids) for one in examples]
+    near = sum(not one.lesson.far for one in examples)
+    first = order(lengths[:near], (recipe.seed, 0))[: recipe.near_steps]
+    second = order(lengths, (recipe.seed, 1))[: recipe.all_steps]
+    batches = first + second
+    rates = [rate(step, len(part)) for part in (first, second) for step in range(len(part))]
     about = _about(examples, recipe)
-
-    def rate(step: int) -> float:
-        warm = max(1, int(WARM * len(batches)))
-        return (
-            (step + 1) / warm if step < warm else (len(batches) - step) / (len(batches) - warm + 1)
-        )
-
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        # asked once more after the last step
+        optimizer,
+        lambda step: [*rates, 0.0][step],
+    )
     state = folder / "state.pt"
     done = 0
     if state.exists():
@@ -208,8 +221,10 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--work", type=Path, default=WORK / "reader")
-    parser.add_argument("--epochs", type=int, default=Recipe().epochs)
-    parser.add_argument("--steps", type=int, default=Recipe().steps, help="at most")
+    for name in ("near_steps", "all_steps"):
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=int, default=getattr(Recipe(), name), help="at most"
+        )
     parser.add_argument("--limit", type=int, help="lessons, for a trial; not with --write")
     parser.add_argument("--bits", type=int, default=7, help="of a weight; 8 saturates old CPUs")
     parser.add_argument("--write", action="store_true", help="replace the packaged file")
@@ -217,9 +232,10 @@ def main() -> None:
     if given.limit is not None and given.write:
         parser.error("--limit trains a trial only: omit --write")
     given.work.mkdir(parents=True, exist_ok=True)
-    recipe = Recipe(epochs=given.epochs, steps=given.steps)
+    recipe = Recipe(near_steps=given.near_steps, all_steps=given.all_steps)
     found = [*lessons(given.data), *claims(given.data)]
     learned = taught(found)
+    learned += strangers(learned)
     if given.limit is not None:
         learned = learned[:: max(1, len(learned) // given.limit)]
     examples = [example(one) for one in learned]
