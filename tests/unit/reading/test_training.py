@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from orchestrator.training.artefacts.reader import training
-from orchestrator.training.artefacts.reader.cases import Lesson, unheaded
+from orchestrator.training.artefacts.reader.cases import Lesson, strangers, unheaded
 from orchestrator.training.artefacts.reader.claims import changes
 from orchestrator.training.artefacts.reader.model import Example, ReaderModel, example, loss
 from orchestrator.training.artefacts.reader.training import Recipe, taught, train
@@ -65,7 +65,7 @@ def test_training_lowers_the_loss_and_keeps_the_lower_layers(tmp_path: Path) -> 
     given = examples()
     untrained = tiny()
     before = {name: one.clone() for name, one in untrained.state_dict().items()}
-    model = trained(tmp_path, given, Recipe(epochs=25, save_every=1_000))
+    model = trained(tmp_path, given, Recipe(near_steps=0, epochs=25, save_every=1_000))
     with torch.inference_mode():
         assert float(loss(model, given, WORDS)) < 0.5 * float(loss(untrained, given, WORDS))
     after = model.state_dict()
@@ -77,7 +77,7 @@ def test_training_lowers_the_loss_and_keeps_the_lower_layers(tmp_path: Path) -> 
 def test_an_interrupted_training_ends_as_one_that_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, recipe = examples(), Recipe(epochs=6, save_every=2)
+    given, recipe = examples(), Recipe(near_steps=3, epochs=6, save_every=2)
     monkeypatch.setattr(training, "STEP_TOKENS", 256)
     (tmp_path / "whole").mkdir()
     whole = trained(tmp_path / "whole", given, recipe)
@@ -107,6 +107,29 @@ def test_only_training_documents_are_taught() -> None:
     found = [lesson(1), replace(lesson(2), part="test"), replace(lesson(3), part="dev")]
     assert {one.document for one in taught(found)} == {"1"}
     assert len(taught([replace(lesson(1), origin="healthver", stance=0)])) == 3
+
+
+def test_far_texts_are_of_other_sets_and_come_in_the_second_cycle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [replace(lesson(n), origin=("a", "b")[n % 2]) for n in range(200)]
+    found = strangers(known)
+    assert 0 < len(found) < 60
+    assert all(one.far and not one.gold and one.span is None for one in found)
+    by_question = {one.asked: one.origin for one in known}
+    assert all(by_question[one.asked] != one.origin for one in found)
+    seen: list[Sequence[Example]] = []
+
+    def noted(model: ReaderModel, some: Sequence[Example], words: object) -> torch.Tensor:
+        seen.append(some)
+        return loss(model, some, WORDS)
+
+    monkeypatch.setattr(training, "loss", noted)
+    monkeypatch.setattr(training, "STEP_TOKENS", 256)
+    given = [example(one) for one in (*known[:20], *found[:5])]
+    trained(tmp_path, given, Recipe(near_steps=2))
+    assert not any(one.lesson.far for some in seen[:2] for one in some)
+    assert sum(one.lesson.far for some in seen[2:] for one in some) == 5
 
 
 def test_headings_are_removed_and_remembered() -> None:

@@ -1,7 +1,7 @@
 """Trains the packaged cross-encoder.
 
 ``python -m orchestrator.training.artefacts.reader --data DIR --work DIR [--write]``. An interrupted training goes on from
-its last saved state. Without ``--write`` the packaged file stays. About an hour on two cores; what it reaches:
+its last saved state. Without ``--write`` the packaged file stays. About two hours on two cores; what it reaches:
 ``posology/reading/models/MODEL_CARD.md`` and ``python -m evals.reader``.
 """
 
@@ -62,7 +62,9 @@ class Recipe:
 
     #: steps of the first cycle, over lessons whose texts are near their questions; a step takes about 20 lessons
     near_steps: int = 1_500
-    #: steps at most of the second cycle, one epoch over all lessons; the learning rate rises and falls again
+    #: epochs of the second cycle, over all lessons; the learning rate rises and falls again
+    epochs: int = 1
+    #: steps at most of the second cycle
     all_steps: int = 3_000
     seed: int = 0
     #: steps between two saved states
@@ -120,7 +122,9 @@ def train(
     lengths = [len(one.pair.ids) for one in examples]
     near = sum(not one.lesson.far for one in examples)
     first = order(lengths[:near], (recipe.seed, 0))[: recipe.near_steps]
-    second = order(lengths, (recipe.seed, 1))[: recipe.all_steps]
+    epochs = range(1, 1 + recipe.epochs)
+    second = [one for epoch in epochs for one in order(lengths, (recipe.seed, epoch))]
+    second = second[: recipe.all_steps]
     batches = first + second
     rates = [rate(step, len(part)) for part in (first, second) for step in range(len(part))]
     about = _about(examples, recipe)
