@@ -23,6 +23,7 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment(name="refusals", data=False),
+    Experiment(name="simulation", data=False),
     Experiment(name="fanout", data=False),
     Experiment(name="throughput", data=False),
     Experiment(name="chaos", data=False),
