@@ -12,15 +12,17 @@ import hashlib
 import json
 import random
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from orchestrator.training.artefacts import pruner_cases
 from orchestrator.training.artefacts.gold import WORK
 from orchestrator.training.artefacts.gold import rows as read
 from posology.budget.prices.book import PriceBook, packaged
@@ -85,6 +87,8 @@ class Pool:
     embedder: SentenceTransformerEmbedder
     #: by paragraph, in the order of the file
     questions: tuple[tuple[Question, ...], ...]
+    #: title of each paragraph's article
+    articles: tuple[str, ...] = ()
     #: of the paragraphs and of what the index keeps of them
     key: str = ""
 
@@ -94,15 +98,30 @@ class Pool:
         Raises:
             ValueError: the part has not as many.
         """
-        half, nth = _PARTS[part]
-        # shuffled once, so that parts of one seed stay apart
-        order = list(range(len(self.questions)))
-        random.Random(seed).shuffle(order)
-        own = [i for place, i in enumerate(order) if place % 2 == half]
-        found = [self.questions[i][nth] for i in own if len(self.questions[i]) > nth]
+        _, nth = _PARTS[part]
+        own = [self.questions[i] for i in self._paragraphs(part, seed)]
+        found = [questions[nth] for questions in own if len(questions) > nth]
         if len(found) < n:
             raise ValueError(f"{part} has {len(found)} questions, not {n}")
         return tuple(found[:n])
+
+    def unseen(self, part: Part, n: int, seed: int = 0) -> tuple[Question, ...]:
+        """At most so many questions of a part about articles that the pruner was neither trained nor tuned on.
+
+        ``router`` has every question but the first of a paragraph, so that few articles give many questions.
+        """
+        split = pruner_cases.parts(dict(Counter(self.articles)))
+        own = [i for i in self._paragraphs(part, seed) if split[self.articles[i]] == "test"]
+        asked = slice(1, None) if part == "router" else slice(0, 1)
+        turns = zip_longest(*(self.questions[i][asked] for i in own))
+        return tuple(one for turn in turns for one in turn if one is not None)[:n]
+
+    def _paragraphs(self, part: Part, seed: int) -> list[int]:
+        half, _ = _PARTS[part]
+        # shuffled once, so that parts of one seed stay apart
+        order = list(range(len(self.questions)))
+        random.Random(seed).shuffle(order)
+        return [i for place, i in enumerate(order) if place % 2 == half]
 
     async def retrieve(self, question: Question, k: int, mode: Mode = "fused") -> Retrieval:
         """The passages for a question."""
@@ -146,6 +165,7 @@ def open_pool(data: Path, work: Path = WORK, file: str = FILE) -> Pool:
         retriever=Retriever(index, embedder),
         embedder=embedder,
         questions=tuple(tuple(_questions(row, i)) for i, row in enumerate(rows)),
+        articles=tuple(row["title"] for row in rows),
         key=key,
     )
 

@@ -70,6 +70,7 @@ class SimulatedModel:
         gold: returns the gold of a question; empty: no passage answers it.
         count: of tokens.
         seed: of the draws.
+        partial: whether a passage that is shown in part counts as that part of the context's length; else as whole.
 
     Raises:
         RequestRejected: a stage other than answer, extract and reduce.
@@ -82,11 +83,13 @@ class SimulatedModel:
         count: TokenCounter,
         *,
         seed: int = 0,
+        partial: bool = True,
     ) -> None:
         self.profile = profile
         self._gold = gold
         self._count = count
         self._seed = seed
+        self._partial = partial
 
     async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:  # noqa: ARG002 - nothing is sent
         """Reply to one call."""
@@ -145,7 +148,7 @@ class SimulatedModel:
 
     def _taken(self, call: Call, gold: Sequence[_Place]) -> list[_Place]:
         """Return the gold that is taken in: passages whose place and length suffice."""
-        sizes = [_size(excerpt) for excerpt in call.excerpts]
+        sizes = [_size(excerpt) if self._partial else 1.0 for excerpt in call.excerpts]
         draw = self._draw(call.query, "takes in")
         return [
             one
