@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -47,6 +47,13 @@ class RecipeOptions(Group):
             help="Weight λ of the ranking loss; 0 for an initial model that does not rank.",
         ),
     ] = 0.05
+    loss: Annotated[
+        Literal["sum", "mean"],
+        typer.Option(
+            "--loss",
+            help="Labels' part of a pair's loss: sum over its tokens (equation 1) or mean over tokens.",
+        ),
+    ] = "sum"
     seed: Annotated[
         int,
         typer.Option("--seed", min=0, max=2**31 - 1, help="Seed of order, dropout and new heads."),
@@ -72,6 +79,7 @@ class RecipeOptions(Group):
                 rate=self.rate,
                 batch=self.batch,
                 weight=self.weight,
+                loss=self.loss,
                 seed=self.seed,
             )
         except ValueError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -42,6 +42,8 @@ class Recipe:
     batch: int = 48
     #: λ of equation 1: weight of the teacher's scores against the labels; 0: the score is not trained
     weight: float = 0.05
+    #: the labels' part of a pair's loss: the sum over its tokens, as printed, or the mean over those of the batch
+    loss: Literal["sum", "mean"] = "sum"
     #: of the order of examples, of dropout and of new heads
     seed: int = 0
 
@@ -58,7 +60,7 @@ class Recipe:
 class Losses:
     """Losses of one or several batches."""
 
-    #: mean cross-entropy of the passages' tokens, nats
+    #: cross-entropy of the passages' tokens, nats: the mean over pairs of their sums, or the mean over tokens
     pruning: float
     #: mean squared distance from the teacher's scores
     ranking: float
@@ -80,10 +82,11 @@ class Lesson:
 class Trainer:
     """Trains a model in place.
 
-    Equation 1 minimises, over pairs, the cross-entropy of the passage's tokens (the paper omits the minus sign)
-    plus λ times the squared distance between the score and the teacher's. Here the first term is a mean over the
-    tokens of a batch and the second a mean over its pairs, so that λ does not depend on their lengths. The teacher
-    is the initial model: take its scores by :meth:`scores` before the first step.
+    Equation 1 minimises, over pairs, the sum of the cross-entropies of the passage's tokens (the paper omits the minus
+    sign) plus λ times the squared distance between the score and the teacher's. A batch takes the mean over its pairs,
+    which leaves both terms' weights as printed. With the recipe's ``mean``, the first term is a mean over the batch's
+    tokens: λ then weighs as many times more as a pair has tokens, and does not depend on their number. The teacher is
+    the initial model: take its scores by :meth:`scores` before the first step.
 
     Args:
         checkpoint: the model, changed by :meth:`step`.
@@ -169,7 +172,9 @@ class Trainer:
     def _losses(
         self, lessons: Sequence[Lesson], teacher: NDArray[np.float32], *, learn: bool
     ) -> Losses:
-        tokens = sum(int((one.labels != _UNTAUGHT).sum()) for one in lessons)
+        among = len(lessons)
+        if self.recipe.loss == "mean":
+            among = max(1, sum(int((one.labels != _UNTAUGHT).sum()) for one in lessons))
         pruning = ranking = 0.0
         for places in self._passes(lessons):
             batch = [lessons[i] for i in places]
@@ -177,12 +182,15 @@ class Trainer:
             seen = self.checkpoint.model(inputs)
             labels = _padded(batch, seen.logits.shape[1]).to(self._device)
             aims = torch.from_numpy(teacher[places]).to(self._device)
-            entropy = functional.cross_entropy(
-                seen.logits.flatten(0, 1).float(),
-                labels.flatten(),
-                ignore_index=_UNTAUGHT,
-                reduction="sum",
-            ) / max(tokens, 1)
+            entropy = (
+                functional.cross_entropy(
+                    seen.logits.flatten(0, 1).float(),
+                    labels.flatten(),
+                    ignore_index=_UNTAUGHT,
+                    reduction="sum",
+                )
+                / among
+            )
             distance = (seen.scores.float() - aims).square().sum() / len(lessons)
             if learn:
                 # gradients of several passes add up

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -102,8 +103,11 @@ def test_a_pruner_learns_what_it_is_taught_and_keeps_its_ranking(reranker: Path)
     assert trainer.look(lessons, teacher).ranking < 0.5
 
 
-def test_equation_1_weighs_labels_against_the_teacher(reranker: Path) -> None:
-    trainer = Trainer(load(str(reranker)), Recipe())
+@pytest.mark.parametrize("loss", ["sum", "mean"])
+def test_equation_1_weighs_labels_against_the_teacher(
+    reranker: Path, loss: Literal["sum", "mean"]
+) -> None:
+    trainer = Trainer(load(str(reranker)), Recipe(loss=loss))
     lessons = [trainer.lesson(one) for one in EXAMPLES]
     teacher = trainer.scores(lessons)
     look = trainer.look(lessons, teacher + np.float32(2))
@@ -118,7 +122,9 @@ def test_equation_1_weighs_labels_against_the_teacher(reranker: Path) -> None:
         for at, y in enumerate(lesson.labels)
         if y >= 0
     ]
-    assert look.pruning == pytest.approx(-np.mean(said), abs=1e-5)
+    # the sum over a pair's tokens, of which the mean over pairs is taken
+    wanted = -np.sum(said) / len(lessons) if loss == "sum" else -np.mean(said)
+    assert look.pruning == pytest.approx(wanted, rel=1e-5)
     # untaught, the teacher changes nothing
     unweighted = [teach(load(str(reranker)), replace(FAST, weight=0.0), 1)[0] for _ in range(2)]
     assert unweighted[0].scores(lessons) == pytest.approx(unweighted[1].scores(lessons), abs=1e-6)
@@ -141,11 +147,11 @@ def test_a_batch_in_several_passes_teaches_the_same(reranker: Path) -> None:
         }
         trained.append((losses, gradients))
     (one, together), (two, apart) = trained
-    assert one.pruning == pytest.approx(two.pruning, abs=1e-5)
+    assert one.pruning == pytest.approx(two.pruning, rel=1e-5)
     assert one.ranking == pytest.approx(two.ranking, abs=1e-5)
     assert together.keys() == apart.keys()
     for name, gradient in together.items():
-        assert torch.allclose(gradient, apart[name], atol=1e-4), name
+        assert torch.allclose(gradient, apart[name], atol=1e-3, rtol=1e-4), name
 
 
 def test_steps_repeat_exactly(reranker: Path) -> None:
