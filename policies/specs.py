@@ -35,7 +35,8 @@ ISSUE = 0.5
 #: sentences: from 4 a right answer costs the same, and a quarter fewer answers are wrong (``python -m evals.router``)
 START = 4
 #: form of a compressor's name, a cascade's included; the caller checks that it exists
-_NAME = re.compile(r"[a-z][a-z0-9_]*(:[0-9.]+)?(\+[a-z][a-z0-9_]*(:[0-9.]+)?)*")
+_PART = r"[a-z][a-z0-9_]*(:[0-9.]+|:[a-z]+=[a-z]+)?"
+_NAME = re.compile(rf"{_PART}(\+{_PART})*")
 #: value of a share: the compressor's own choice
 OWN = "own"
 _OFF, _ON = frozenset({"off", "no", "false", "0"}), frozenset({"on", "yes", "true", "1"})

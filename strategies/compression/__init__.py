@@ -34,6 +34,7 @@ COMPRESSORS: Mapping[str, Callable[[Parts], Compressor | Rewriter]] = MappingPro
         extractive_summary.NAME: lambda _: extractive_summary.ExtractiveSummary(),
         tcra_semantic.NAME: tcra_semantic.make_exact,
         tcra_semantic.FAST_NAME: tcra_semantic.make_fast,
+        tcra_semantic.BARE_NAME: tcra_semantic.make_bare,
         summarization.NAME: summarization.make,
         provence.NAME: provence.make,
         query_summary.NAME: lambda _: query_summary.QuerySummary(),

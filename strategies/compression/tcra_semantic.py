@@ -6,7 +6,7 @@ the words of all passages together. Two things differ from the paper. No clause 
 numbers with their units, and its drug names, which count against the share
 (:mod:`strategies.compression.wording.words`). Words stay in runs, because each gap is marked and counts as two words
 (:mod:`strategies.compression.wording.runs`): with a mark at each gap, the paper's 70 % of the words would be more tokens
-than all of them.
+than all of them. :data:`BARE_NAME` does neither: it is the paper's filter.
 
 Distances do not depend on the question: each sentence's are computed once and cached.
 """
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 NAME = "tcra_semantic"
 FAST_NAME = "tcra_semantic_fast"
+#: the paper's filter: the words above the percentile, without protection and regardless of gaps
+BARE_NAME = "tcra_semantic:guard=off"
 #: Default share of the words that stays: the mildest of the paper's 30, 50 and 70 % (5.1).
 DEFAULT_KEEP = 0.7
 #: Seconds a sentence on two cores: not yet cached, and cached.
@@ -54,7 +56,7 @@ class TcraSemantic:
         distances: computes distances.
         name: name in records; must differ for other distances.
         guard: whether numbers, negations and drug names are protected and gaps counted; ``False`` gives the
-            paper's filter, for experiments.
+            paper's filter.
     """
 
     extractive = True
@@ -69,6 +71,8 @@ class TcraSemantic:
         guard: bool = True,
     ) -> None:
         self.name = name
+        #: distances do not depend on the filter: both share the cache
+        self._measured = name.partition(":")[0]
         self._load, self._open = embedder, memory
         self._embedder: Embedder | None = None
         self._memory: Memory | None = None
@@ -157,10 +161,10 @@ class TcraSemantic:
         if share_of(keep, DEFAULT_KEEP) in (0, 1):
             return 0.0
         sentences = sum(len(one.sentences) for one in retrieval.passages)
-        return (_SECONDS[self.name] + _KNOWN_SECONDS) * sentences
+        return (_SECONDS[self._measured] + _KNOWN_SECONDS) * sentences
 
     def _key(self, embedder: str, words: tuple[str, ...]) -> bytes:
-        digest = blake2b(digest_size=20, key=self.name.encode())
+        digest = blake2b(digest_size=20, key=self._measured.encode())
         for part in (embedder, *words):
             data = part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(4, "big") + data)
@@ -185,11 +189,24 @@ def make_fast(parts: Parts) -> TcraSemantic:
     return _make(parts, FAST_NAME, approximate)
 
 
-def _make(parts: Parts, name: str, distances: Distances) -> TcraSemantic:
+def make_bare(parts: Parts) -> TcraSemantic:
+    """Return the paper's compressor with the paper's filter.
+
+    Raises:
+        ConfigurationError: no embedder is available.
+    """
+    return _make(parts, BARE_NAME, exact, guard=False)
+
+
+def _make(parts: Parts, name: str, distances: Distances, *, guard: bool = True) -> TcraSemantic:
     if parts.embedder is None:
         raise ConfigurationError(
             f"{name} needs an embedder, and none is available. Set POSOLOGY_COMPRESSOR to choose another compressor."
         )
     return TcraSemantic(
-        parts.embedder, parts.memory or ProcessMemory, distances=distances, name=name
+        parts.embedder,
+        parts.memory or ProcessMemory,
+        distances=distances,
+        name=name,
+        guard=guard,
     )

@@ -113,9 +113,11 @@ def _only_what_may_write_summaries_does(
 
 
 def _what_is_shown_can_be_quoted(
-    _: Made, retrieval: Retrieval, __: float | None, left: Compressed
+    made: Made, retrieval: Retrieval, _: float | None, left: Compressed
 ) -> None:
     """But for what a denial before it governs: that is shown, too, and a quote from there on stands."""
+    if not made.harness.guarded:
+        return
     for excerpt in left.excerpts:
         text = excerpt.passage.text
         for sentence in sentences_of(retrieval, excerpt):
@@ -149,9 +151,11 @@ def _the_share_is_honoured_in_its_unit(
 
 
 def _a_fragment_keeps_its_negations_numbers_and_doses(
-    _: Made, retrieval: Retrieval, __: float | None, left: Compressed
+    made: Made, retrieval: Retrieval, _: float | None, left: Compressed
 ) -> None:
     """Read off the text alone: nothing that annotates it is trusted."""
+    if not made.harness.guarded:
+        return
     for excerpt in left.excerpts:
         text = excerpt.passage.text
         for at in protected_beside(text, excerpt.sentences, sentences_of(retrieval, excerpt)):

@@ -136,6 +136,8 @@ class Harness:
     prepare: Callable[[Retrieval], Retrieval] = as_it_is
     #: what a model says to a call; ``None``: it is no :class:`~posology.seams.Rewriter`
     reply: Callable[[Call], str] | None = None
+    #: whether no fragment may be shown without its numbers, negations and drug names
+    guarded: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,6 +199,7 @@ HARNESSES: Mapping[str, Harness] = MappingProxyType(
         "selective_context_word": Harness(unit=Unit.WORDS, parts=counted),
         "extractive_summary": Harness(),
         "tcra_semantic": Harness(unit=Unit.WORDS, parts=hashed),
+        "tcra_semantic:guard=off": Harness(unit=Unit.WORDS, parts=hashed, guarded=False),
         "tcra_semantic_fast": Harness(unit=Unit.WORDS, parts=encoded),
         "summarization": Harness(unit=Unit.ASKED, parts=summarizing, examples=3),
         "provence": Harness(parts=pruning, examples=8),
