@@ -37,6 +37,7 @@ EXPERIMENTS = (
     Experiment(name="reader"),
     Experiment(name="sentences"),
     Experiment(name="encoding"),
+    Experiment(name="conflict_structure"),
     Experiment(name="conflicts"),
     Experiment(name="bounds"),
     Experiment(name="replies"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals import conflicts
+from evals import conflict_cases
 from evals.reader_cases import excerpt
 from evals.reader_methods import Method
 from orchestrator.training.artefacts.pruner_cases import part_of
@@ -30,7 +30,9 @@ class Sides:
 
 def healthver(folder: Path, part: str) -> list[Sides]:
     """Return HealthVer's claims of a part: evidence for a claim, and against it."""
-    cases = (c for c in conflicts.healthver(folder) if part_of(f"healthver:{c.question}") == part)
+    cases = (
+        c for c in conflict_cases.healthver(folder) if part_of(f"healthver:{c.question}") == part
+    )
     made = []
     for case in cases:
         (sides,) = case.claims.values()
@@ -42,7 +44,7 @@ def healthver(folder: Path, part: str) -> list[Sides]:
 
 def ramdocs(folder: Path) -> list[Sides]:
     """Return RAMDocs' questions: documents by their answers. Nothing was trained on it."""
-    cases = conflicts.ramdocs(folder)
+    cases = conflict_cases.ramdocs(folder)
     made = []
     for case in cases:
         groups: dict[str, str] = {}
@@ -54,7 +56,7 @@ def ramdocs(folder: Path) -> list[Sides]:
     return made
 
 
-def _made(case: conflicts.Case, groups: dict[str, str]) -> Sides:
+def _made(case: conflict_cases.Case, groups: dict[str, str]) -> Sides:
     excerpts = tuple(excerpt(p.text, "", p.id) for p in case.passages)
     return Sides(question=case.question, excerpts=excerpts, groups=groups)
 
