@@ -2,7 +2,7 @@
 
 BriefContext, section 5.2, *ContextMap* and equation 2: instruction and query before the context
 ('query-aware contextualization'), and a model that takes out what is relevant or truthfully reports
-that there is nothing.
+that there is nothing. Where partitions answer (section 5.3), the findings are the explanation of an answer.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from pydantic import Field
 
-from posology.types import Excerpt, Query, QuoteForm
-from prompts.answer import Quote, quote_schema, render_choices
+from posology.types import Excerpt, PartitionMode, Query, QuoteForm
+from prompts.answer import Quote, quote_schema, render_choices, verdict
 from prompts.fence import fence
 from prompts.labels import FORMS, ReplyForm, items, narrowed
 from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
@@ -49,8 +49,25 @@ class CitedExtract(ReplyForm):
     findings: list[CitedStatement]
 
 
+class AnsweringExtract(ExtractReply):
+    """What a model replies where the partition answers: findings that explain the answer, and the answer."""
+
+    answer: str = Field(description="what the findings answer, in at most ten words; empty if none")
+    choice: str | None = Field(description="the verdict, null where none is asked for")
+
+
+class CitedAnsweringExtract(CitedExtract):
+    """:class:`AnsweringExtract` where the reply names sentences."""
+
+    answer: str
+    choice: str | None
+
+
 def render_extract(
-    query: Query, excerpts: Sequence[Excerpt], quotes: QuoteForm = "copied"
+    query: Query,
+    excerpts: Sequence[Excerpt],
+    quotes: QuoteForm = "copied",
+    mode: PartitionMode = "extract",
 ) -> Rendered:
     """Render the messages for one partition.
 
@@ -58,11 +75,12 @@ def render_extract(
         query: the question.
         excerpts: labelled 1, 2, … in their order, or P1, P2, … where words are copied.
         quotes: how the reply names its evidence.
+        mode: what is asked of the partition.
     """
     copied = quotes == "copied"
     fenced = (fence if copied else fence_numbered)(excerpts, question=query.text)
     return render(
-        form("extract", quotes),
+        form("extract" if mode == "extract" else "extract_answer", quotes),
         question=query.text,
         choices=render_choices(query),
         code=fenced.code,
@@ -71,20 +89,37 @@ def render_extract(
 
 
 def extract_schema(
-    passages: int, quotes: QuoteForm = "copied"
+    passages: int,
+    quotes: QuoteForm = "copied",
+    mode: PartitionMode = "extract",
+    choices: tuple[str, ...] = (),
 ) -> type[ExtractReply] | type[CitedExtract]:
-    """Return the form of the reply, with the labels or the numbers of the first so many passages."""
-    return (_schema if quotes == "copied" else _cited_schema)(passages)
+    """Return the form of the reply.
+
+    Args:
+        passages: number of passages, whose labels or numbers it may name.
+        quotes: how the reply names its evidence.
+        mode: what is asked of the partition.
+        choices: of the question.
+    """
+    schema = _schema if quotes == "copied" else _cited_schema
+    return schema(passages, None if mode == "extract" else choices)
 
 
 @lru_cache(maxsize=FORMS)
-def _schema(passages: int) -> type[ExtractReply]:
+def _schema(passages: int, choices: tuple[str, ...] | None) -> type[ExtractReply]:
     said = narrowed(Statement, quotes=items(quote_schema(passages), FINDING_QUOTES))
-    return narrowed(ExtractReply, findings=items(said, most_findings(passages)))
+    findings = items(said, most_findings(passages))
+    if choices is None:
+        return narrowed(ExtractReply, findings=findings)
+    return narrowed(AnsweringExtract, findings=findings, **verdict(choices))
 
 
 @lru_cache(maxsize=FORMS)
-def _cited_schema(passages: int) -> type[CitedExtract]:
+def _cited_schema(passages: int, choices: tuple[str, ...] | None) -> type[CitedExtract]:
     names = items(sentence_name(passages), FINDING_SENTENCES)
     said = narrowed(CitedStatement, sentences=names)
-    return narrowed(CitedExtract, findings=items(said, most_findings(passages)))
+    findings = items(said, most_findings(passages))
+    if choices is None:
+        return narrowed(CitedExtract, findings=findings)
+    return narrowed(CitedAnsweringExtract, findings=findings, **verdict(choices))

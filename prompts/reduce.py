@@ -14,7 +14,16 @@ from typing import Literal
 from pydantic import Field
 
 from posology.evidence import level
-from posology.types import Citation, Excerpt, Partition, Passage, Query, QuoteForm, Sentence
+from posology.types import (
+    Citation,
+    Excerpt,
+    Partition,
+    PartitionMode,
+    Passage,
+    Query,
+    QuoteForm,
+    Sentence,
+)
 from prompts.answer import Said, render_choices, statement_schema, verdict
 from prompts.fence import enclose, heading, line
 from prompts.labels import FORMS, ReplyForm, items, narrowed, shared
@@ -36,6 +45,8 @@ class Sourced:
     rank: int
     #: verified quotes of that passage, never empty
     citations: tuple[Citation, ...]
+    #: answer of its partition by itself; ``None``: it gave none
+    answer: str | None = None
 
     @property
     def excerpt(self) -> Excerpt:
@@ -60,13 +71,12 @@ class Claim(ReplyForm):
     reason: str
 
 
-class CitedReduce(ReplyForm):
-    """What a model replies to the reduce prompt where it names sentences; the prompt describes the fields."""
+class CitedConclusion(ReplyForm):
+    """What every reply to a reduce prompt has where it names sentences; the prompts describe the fields."""
 
     answerable: bool
     statements: list[Said]
     choice: str | None
-    claims: list[Claim]
 
     @property
     def answer(self) -> str:
@@ -74,14 +84,37 @@ class CitedReduce(ReplyForm):
         return " ".join(text for one in self.statements if (text := one.text.strip()))
 
 
-class ReduceReply(ReplyForm):
-    """What a model replies to the reduce prompt."""
+class CitedReduce(CitedConclusion):
+    """What a model replies to the reduce prompt where it names sentences."""
+
+    claims: list[Claim]
+
+
+class CitedResolution(CitedConclusion):
+    """What a model replies where partitions answered, and it names sentences."""
+
+    short: str
+
+
+class Conclusion(ReplyForm):
+    """What every reply to a reduce prompt has."""
 
     answerable: bool = Field(description="whether the findings answer the question")
     answer: str = Field(description="the answer, or what is missing")
     choice: str | None = Field(description="the verdict, null where none is asked for")
     evidence: list[str] = Field(description="labels of the findings that the answer rests on")
+
+
+class ReduceReply(Conclusion):
+    """What a model replies to the reduce prompt."""
+
     claims: list[Claim] = Field(description="claims on which sources agree or contradict")
+
+
+class ResolutionReply(Conclusion):
+    """What a model replies where partitions answered."""
+
+    short: str = Field(description="the answer in at most ten words")
 
 
 def render_reduce(
@@ -89,6 +122,7 @@ def render_reduce(
     findings: Sequence[Sourced],
     unread: Sequence[Partition] = (),
     quotes: QuoteForm = "copied",
+    mode: PartitionMode = "extract",
 ) -> Rendered:
     """Render the messages for findings.
 
@@ -97,6 +131,7 @@ def render_reduce(
         findings: of all partitions, labelled 1, 2, … in their order, or F1, F2, … where replies do not name sentences.
         unread: partitions that could not be read; only that is rendered.
         quotes: how the reply names its evidence.
+        mode: what was asked of the partitions.
     """
     copied = quotes == "copied"
     if copied:
@@ -105,7 +140,7 @@ def render_reduce(
         bodies = [_numbered(finding, place) for place, finding in enumerate(findings)]
     fenced = enclose(bodies, LETTER if copied else "", question=query.text)
     return render(
-        form("reduce", quotes),
+        form("reduce" if mode == "extract" else "reduce_answers", quotes),
         question=query.text,
         choices=render_choices(query),
         unread=_unread(unread),
@@ -121,16 +156,32 @@ def ranks(partition: Partition) -> str:
 
 
 def reduce_schema(
-    choices: tuple[str, ...], findings: int, quotes: QuoteForm = "copied"
-) -> type[ReduceReply] | type[CitedReduce]:
+    choices: tuple[str, ...],
+    findings: int,
+    quotes: QuoteForm = "copied",
+    mode: PartitionMode = "extract",
+) -> type[Conclusion] | type[CitedConclusion]:
     """Return the form of the reply, with the question's choices and the labels or the numbers of findings.
 
     Args:
         choices: of the question.
         findings: number of findings that are shown.
         quotes: how the reply names its evidence.
+        mode: what was asked of the partitions.
     """
-    return (_schema if quotes == "copied" else _cited_schema)(choices, findings)
+    if mode == "extract":
+        return (_schema if quotes == "copied" else _cited_schema)(choices, findings)
+    return _resolution(choices, findings, quotes)
+
+
+@lru_cache(maxsize=FORMS)
+def _resolution(
+    choices: tuple[str, ...], findings: int, quotes: QuoteForm
+) -> type[ResolutionReply] | type[CitedResolution]:
+    if quotes == "copied":
+        labels = items(shared(findings, LETTER), LABELS)
+        return narrowed(ResolutionReply, **verdict(choices), evidence=labels)
+    return narrowed(CitedResolution, **verdict(choices), statements=statement_schema(findings))
 
 
 @lru_cache(maxsize=FORMS)
@@ -159,6 +210,7 @@ def render_finding(finding: Sourced) -> str:
         [
             f"source: {finding.rank + 1}",
             *heading(passage, f"evidence: {level(passage.publication_types)}"),
+            *_answered(finding),
             f"statement: {line(finding.statement)}",
             *(f"quote: {line(citation.quote)}" for citation in finding.citations),
         ]
@@ -172,9 +224,14 @@ def _numbered(finding: Sourced, place: int) -> str:
     rows = [
         f"source: {finding.rank + 1}",
         *heading(passage, f"evidence: {level(passage.publication_types)}"),
+        *_answered(finding),
         *([] if same else [f"statement: {line(finding.statement)}"]),
     ]
     return "\n".join([*rows, *numbers(finding.excerpt, place)])
+
+
+def _answered(finding: Sourced) -> list[str]:
+    return [] if finding.answer is None else [f"answer of its part: {line(finding.answer)}"]
 
 
 def _unread(partitions: Sequence[Partition]) -> str:

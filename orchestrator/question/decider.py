@@ -20,6 +20,7 @@ from posology.types import (
     Balance,
     Decision,
     Dose,
+    PartitionMode,
     QuoteForm,
     Retrieval,
     Rung,
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from policies.qtable import QTable
     from posology.seams import Policy
 
-#: prompts that every decision records, whichever strategy it chose
+#: Prompts that every decision records, whichever strategy it chose, by what BriefContext asks of partitions: findings or
+#: answers
 PROMPTS = ("answer", "extract", "reduce")
+ANSWERING = ("answer", "extract_answer", "reduce_answers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,6 +174,7 @@ class Decider:
                 index=retrieval.index_version,
                 prices=prices,
                 quotes=request.quotes,
+                partitions=request.partitions,
             ),
         )
 
@@ -182,6 +186,7 @@ class Decider:
         index: str | None,
         prices: str | None,
         quotes: QuoteForm,
+        partitions: PartitionMode = "extract",
     ) -> Mapping[str, str]:
         """Return the versions of everything that a decision depends on, by name.
 
@@ -191,6 +196,7 @@ class Decider:
             index: name and version of the index; ``None``: unknown, so left out.
             prices: version of the prices; ``None``: unknown, so left out.
             quotes: how replies name their evidence.
+            partitions: what BriefContext asks of each partition.
         """
         found = {"policy": policy.version}
         found |= {f"policy {name}": version for name, version in policy.parts.items()}
@@ -198,7 +204,8 @@ class Decider:
             found["index"] = index
         if prices is not None:
             found["prices"] = prices
-        prompts = tuple(form(name, quotes) for name in PROMPTS)
+        named = PROMPTS if partitions == "extract" else ANSWERING
+        prompts = tuple(form(name, quotes) for name in named)
         compresses = takes_compressor(decision.strategy)
         # whole passages may be the result of weighing a compressor
         name = (

@@ -193,6 +193,7 @@ def task_of(request: Request, retrieval: Retrieval) -> Task:
         effort=request.effort,
         tier=tier_of(request.tier),
         quotes=request.quotes,
+        partitions=request.partitions,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from orchestrator.question.decider import Decider
+from orchestrator.question.decider import ANSWERING, Decider
 from orchestrator.question.embedding import Spend
 from orchestrator.question.policy_forms import (
     ChangeOutput,
@@ -25,7 +25,7 @@ from policies.router import recorded_quote
 from policies.savings import recorded as recorded_saving
 from posology.errors import DecisionChanged, JobNotFound, PosologyError
 from posology.published.decisions import DoseOutput
-from posology.types import Decision, Retrieval, Rung, Situation
+from posology.types import Decision, QuoteForm, Retrieval, Rung, Situation
 from prompts.template import form
 
 if TYPE_CHECKING:
@@ -134,13 +134,17 @@ class Replayer:
         self, decision: Decision, policy: Policy, retrieval: Retrieval | None
     ) -> ReplayedDecision:
         index = self._present.index if retrieval is None else retrieval.index_version
-        copied = f"prompt {form('answer', 'copied')}" in decision.versions
+        quotes: QuoteForm = (
+            "copied" if f"prompt {form('answer', 'copied')}" in decision.versions else "sentences"
+        )
+        answering = f"prompt {form(ANSWERING[1], quotes)}" in decision.versions
         now = self._present.decider.versions(
             policy,
             decision,
             index=index,
             prices=self._present.prices,
-            quotes="copied" if copied else "sentences",
+            quotes=quotes,
+            partitions="answer" if answering else "extract",
         )
         changed = tuple(_versions(decision.versions, now))
         try:

@@ -37,6 +37,7 @@ from posology.types import (
     Form,
     Lane,
     Mode,
+    PartitionMode,
     Query,
     QuoteForm,
     SupportMode,
@@ -104,6 +105,8 @@ class Request:
     policy: str | None = None
     #: passages in a partition; ``None``: the strategy's own
     partition_size: int | None = None
+    #: what BriefContext asks of each partition
+    partitions: PartitionMode = "extract"
 
 
 def _no_nul(value: str) -> str:
@@ -274,6 +277,9 @@ class AskRequest(_Sent):
     """Policy if no strategy is given, e.g. router:preflight=published,qtable=off. Default: POSOLOGY_POLICY."""
     partition_size: int | None = Field(default=None, ge=1, le=MAX_K)
     """Passages in each partition of the strategy briefcontext, 1 to 200. Default: the strategy's own."""
+    partitions: PartitionMode = "extract"
+    """What briefcontext asks of each partition: extract (findings), answer (an answer and why; the reduce call resolves
+    answers that differ) or answer-by-rule (the stronger evidence decides first, as far as it can). Default: extract."""
     max_cost_usd: Decimal | None = Field(
         default=None, ge=0, le=MAX_CAP, max_digits=16, decimal_places=9
     )
@@ -347,6 +353,7 @@ class AskRequest(_Sent):
             compressor=self.compressor,
             policy=None if self.strategy else policy,
             partition_size=self.partition_size,
+            partitions=self.partitions,
         )
 
     def _check_strategy(self) -> None:

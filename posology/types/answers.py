@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from posology.types.calls import QuoteForm, Tier, Usage
+from posology.types.calls import PartitionMode, QuoteForm, Tier, Usage
 from posology.types.compression import Compression
 from posology.types.literature import Query, Retrieval
 
@@ -297,5 +297,7 @@ class Task:
     tier: Tier = "standard"
     #: how replies name their evidence
     quotes: QuoteForm = "sentences"
+    #: what BriefContext asks of each partition
+    partitions: PartitionMode = "extract"
     #: place in a ladder; ``None``: no call comes before or after this one
     step: Step | None = None

@@ -35,6 +35,10 @@ QuoteForm = Literal["sentences", "copied"]
 #: the forms of quotes, the default first
 QUOTE_FORMS: Final[tuple[QuoteForm, ...]] = ("sentences", "copied")
 
+#: What BriefContext asks of each partition: findings, or an answer with its explanation. Answers that differ are resolved by
+#: the reduce call, as published, or by the rule on evidence as far as it decides
+PartitionMode = Literal["extract", "answer", "answer-by-rule"]
+
 #: What follows if quotes do not support a sentence of an answer: it is marked, or it is removed. ``off``: no check
 SupportMode = Literal["mark", "drop", "off"]
 #: the modes, the default first

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from posology.types.answers import Citation, FaultyQuote
-from posology.types.calls import QuoteForm
+from posology.types.calls import PartitionMode, QuoteForm
 from posology.types.literature import Excerpt, Query
 
 
@@ -48,6 +48,8 @@ class Extract:
     effort: str | None = None
     #: how replies name their evidence
     quotes: QuoteForm = "sentences"
+    #: what is asked of the partition
+    mode: PartitionMode = "extract"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +81,8 @@ class Extraction:
     notes: tuple[str, ...] = ()
     #: quotes that are not in the passage that the model named
     faulty_quotes: tuple[FaultyQuote, ...] = ()
+    #: answer of the partition by itself: a verdict, or a few words; ``None``: it was asked for findings, or has none
+    answer: str | None = None
 
     @property
     def empty(self) -> bool:
@@ -102,3 +106,5 @@ class Reduction:
     effort: str | None = None
     #: how replies name their evidence
     quotes: QuoteForm = "sentences"
+    #: what was asked of the partitions
+    mode: PartitionMode = "extract"

@@ -19,11 +19,25 @@ from posology.types import (
     Statement,
 )
 from prompts.fence import position
-from prompts.reduce import LETTER, CitedReduce, Claim, ReduceReply, Sourced
+from prompts.reduce import (
+    LETTER,
+    CitedConclusion,
+    CitedReduce,
+    CitedResolution,
+    Claim,
+    Conclusion,
+    ReduceReply,
+    ResolutionReply,
+    Sourced,
+)
+from strategies.briefcontext.answers import resolved, told
 from strategies.briefcontext.conflicts import judge, oppose, union
 from strategies.briefcontext.findings import NAME, Reading, quoted
 from strategies.citing import state
 from strategies.evidence import remarks
+
+#: how the note on partitions that give several answers begins
+DIFFERENT = "Parts of the passages answer differently"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,18 +68,19 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
     answer that names none is unsupported.
     """
     reply = completion.parsed
-    if completion.finish is Finish.FILTERED or not isinstance(reply, ReduceReply | CitedReduce):
+    if completion.finish is Finish.FILTERED or not isinstance(reply, Conclusion | CitedConclusion):
         declined = "The provider's safety system declined to answer."
         return _refuse(declined, read, (completion.text,) if completion.text else ())
     answer = reply.answer.strip()
     if not reply.answerable or not answer:
-        return _refuse(answer or "The model gave no answer and no reason.", read, _discarded(reply))
+        reason = answer or "The model gave no answer and no reason."
+        return _refuse(reason, read, (*_discarded(reply), *_differing(read)))
     rested = _rested(reply, answer, read)
     choice = reply.choice if reply.choice in query.choices else None
     # as in direct RAG: the wording decides only where nothing else speaks for an answer
     if not rested.citations and choice is None and is_refusal(answer):
         return _refuse(answer, read, _discarded(reply))
-    judged = _judge(reply, read)
+    judged = _judge(query, reply, read)
     return Answer(
         text=rested.text,
         choice=choice,
@@ -89,8 +104,8 @@ def conclude(query: Query, completion: Completion, read: Reading) -> Answer | Re
     )
 
 
-def _rested(reply: ReduceReply | CitedReduce, answer: str, read: Reading) -> _Rested:
-    if isinstance(reply, ReduceReply):
+def _rested(reply: Conclusion | CitedConclusion, answer: str, read: Reading) -> _Rested:
+    if isinstance(reply, Conclusion):
         named = _named(reply.evidence, read)
         return _Rested(
             text=answer,
@@ -110,9 +125,23 @@ def _rested(reply: ReduceReply | CitedReduce, answer: str, read: Reading) -> _Re
     )
 
 
-def _judge(reply: ReduceReply | CitedReduce, read: Reading) -> _Judged:
+def _judge(query: Query, reply: Conclusion | CitedConclusion, read: Reading) -> _Judged:
+    """Return the conflicts: of the answers of partitions, or else of the claims that the reply groups."""
+    if not isinstance(reply, ResolutionReply | CitedResolution):
+        return _judge_claims(_claims(reply), read)
+    said = (reply.choice if query.choices else reply.short.strip()) or None
+    conflict = read.ruled or resolved(read.groups, said)
+    if conflict is None:
+        return _Judged(conflicts=(), notes=())
+    return _Judged(
+        conflicts=(conflict,),
+        notes=(f"{DIFFERENT}. {conflict.how}",),
+    )
+
+
+def _judge_claims(claims: Iterable[Claim], read: Reading) -> _Judged:
     conflicts, notes = [], []
-    for claim in reply.claims:
+    for claim in claims:
         said = " ".join(claim.claim.split()) or "(a claim without words)"
         opposed = oppose(_named(claim.supporting, read), _named(claim.opposing, read))
         if opposed.torn:
@@ -182,10 +211,20 @@ def _verdict(query: Query, choice: str | None) -> tuple[str, ...]:
     return ()
 
 
-def _unknown(reply: ReduceReply | CitedReduce, read: Reading) -> tuple[str, ...]:
+def _differing(read: Reading) -> tuple[str, ...]:
+    if len(read.groups) < 2:
+        return ()
+    return (f"{DIFFERENT}: {told(read.groups)}.",)
+
+
+def _claims(reply: Conclusion | CitedConclusion) -> list[Claim]:
+    return reply.claims if isinstance(reply, ReduceReply | CitedReduce) else []
+
+
+def _unknown(reply: Conclusion | CitedConclusion, read: Reading) -> tuple[str, ...]:
     given = [
-        *(reply.evidence if isinstance(reply, ReduceReply) else ()),
-        *(label for c in reply.claims for label in (*c.supporting, *c.opposing)),
+        *(reply.evidence if isinstance(reply, Conclusion) else ()),
+        *(label for c in _claims(reply) for label in (*c.supporting, *c.opposing)),
     ]
     unknown = sum(_finding(label, read) is None for label in given)
     return (f"{unknown} labels that name no finding were ignored.",) if unknown else ()
@@ -202,14 +241,15 @@ def _finding(label: str, read: Reading) -> int | None:
     return place if place is not None and place < len(read.findings) else None
 
 
-def _discarded(reply: ReduceReply | CitedReduce) -> tuple[str, ...]:
-    if isinstance(reply, ReduceReply):
+def _discarded(reply: Conclusion | CitedConclusion) -> tuple[str, ...]:
+    claims = _claims(reply)
+    if isinstance(reply, Conclusion):
         named, what = len(reply.evidence), "findings"
     else:
         named, what = sum(len(one.sentences) for one in reply.statements), "sentences"
-    if not named and not reply.claims:
+    if not named and not claims:
         return ()
-    said = f"{named} named {what} and {len(reply.claims)} claims"
+    said = f"{named} named {what} and {len(claims)} claims"
     return (f"{said} that came with the refusal were set aside.",)
 
 

@@ -10,12 +10,14 @@ from heapq import nlargest
 from posology.errors import DeadlineExceeded, NothingAffordable, NothingRead, ProviderError
 from posology.text.bounds import words_bound
 from posology.types import (
+    Conflict,
     Coverage,
     Excerpt,
     Extraction,
     Failure,
     FaultyQuote,
     Partition,
+    PartitionMode,
     QuoteForm,
     Reduction,
     Refusal,
@@ -23,6 +25,7 @@ from posology.types import (
 from prompts.fence import heading
 from prompts.lengths import FINDING_SENTENCES, most_findings
 from prompts.reduce import Sourced, ranks, render_finding
+from strategies.briefcontext.answers import LONGEST, Group, decided, group
 
 NAME = "briefcontext"
 #: bytes of findings for one token of their bound; English has fewer than 5
@@ -32,6 +35,8 @@ _FENCES = 48
 #: Tokens of a partition's findings for each passage, beyond those of the passage: a finding that quotes it whole always
 #: fits, and so does a short one with a statement.
 _MORE = 112
+#: more tokens for each passage where partitions answer: the answer stands in each of their findings
+_ANSWER = LONGEST + 16
 #: statement of a finding that is too long with its own
 _AS_QUOTED = "as quoted"
 
@@ -60,6 +65,10 @@ class Reading:
     #: quotes that are not in the passage that the model named
     faulty_quotes: tuple[FaultyQuote, ...]
     notes: tuple[str, ...]
+    #: answers of partitions that differ, or the one; empty: findings were asked for
+    groups: tuple[Group, ...] = ()
+    #: conflict of those answers that the rule resolved, whose losing findings are left out; ``None``: it did not decide
+    ruled: Conflict | None = None
 
     @property
     def all_failed(self) -> bool:
@@ -81,8 +90,13 @@ def gather(asked: Reduction) -> Reading:
     pairs = [(p, by_index[p.index]) for p in sorted(asked.partitions, key=lambda p: p.index)]
     failed = [(p, e.failure) for p, e in pairs if e.failure is not None]
     said = [(p, tuple(_sourced(p, e))) for p, e in pairs if e.failure is None]
-    kept = [(p, _within(p, found, asked.quotes)) for p, found in said]
-    findings = tuple(one for _, found in kept for one in found)
+    kept = [(p, _within(p, found, asked)) for p, found in said]
+    findings = every = tuple(one for _, found in kept for one in found)
+    groups = group(findings)
+    ruled = decided(groups) if asked.mode == "answer-by-rule" else None
+    if ruled is not None:
+        prevails = {side.passage_id for side in ruled.supporting}
+        findings = tuple(one for one in findings if one.passage.id in prevails)
     coverage = Coverage(
         partitions=len(pairs),
         found=sum(e.failure is None and bool(e.findings) for _, e in pairs),
@@ -100,21 +114,24 @@ def gather(asked: Reduction) -> Reading:
         notes=(
             *_unread_notes(failed),
             *_dropped_notes([e for _, e in pairs]),
-            *_left_out_notes(sum(len(found) for _, found in said) - len(findings)),
+            *_left_out_notes(sum(len(found) for _, found in said) - len(every)),
             *(f"Of {ranks(p)}: {note}" for p, e in pairs for note in e.notes),
             *_count_notes(coverage),
         ),
+        groups=groups,
+        ruled=ruled,
     )
 
 
-def most_tokens(part: Partition, quotes: QuoteForm) -> int:
+def most_tokens(part: Partition, quotes: QuoteForm, mode: PartitionMode = "extract") -> int:
     """Return the bound on the tokens of a partition's findings: about that of its passages, so that reducing pays.
 
     Where replies name sentences, it is that of the longest ones, as many as all findings together may name.
     Tokens are those of :func:`~posology.text.bounds.words_bound`.
     """
     passages = [excerpt.passage for excerpt in part.excerpts]
-    around = sum(_MORE + words_bound("\n".join(heading(one))) for one in passages)
+    more = _MORE if mode == "extract" else _MORE + _ANSWER
+    around = sum(more + words_bound("\n".join(heading(one))) for one in passages)
     if quotes == "copied":
         return around + sum(words_bound(one.text) for one in passages)
     named = FINDING_SENTENCES * most_findings(len(passages))
@@ -179,16 +196,20 @@ def _sourced(part: Partition, extraction: Extraction) -> Iterator[Sourced]:
                 raise ValueError(f"a finding cites what {ranks(part)} do not hold: {passage_id}")
             rank, passage = shown[passage_id]
             yield Sourced(
-                statement=finding.statement, passage=passage, rank=rank, citations=citations
+                statement=finding.statement,
+                passage=passage,
+                rank=rank,
+                citations=citations,
+                answer=extraction.answer,
             )
 
 
-def _within(part: Partition, found: Sequence[Sourced], quotes: QuoteForm) -> tuple[Sourced, ...]:
+def _within(part: Partition, found: Sequence[Sourced], asked: Reduction) -> tuple[Sourced, ...]:
     """Return the findings of a partition that its bound has room for, in their order.
 
     One that is too long is kept by its first quote alone, if there is room for that.
     """
-    left = most_tokens(part, quotes)
+    left = most_tokens(part, asked.quotes, asked.mode)
     room = BYTES_A_TOKEN * left
     kept = []
     for finding in found:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from posology.seams import Guess
-from posology.types import Call, Citation, Excerpt, Partition, PlannedCall, Sentence
+from posology.types import (
+    Call,
+    Citation,
+    Excerpt,
+    Partition,
+    PartitionMode,
+    PlannedCall,
+    Sentence,
+)
 from prompts.labels import MOST
 from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
 from prompts.reduce import Sourced, reduce_schema, render_reduce
@@ -15,9 +23,17 @@ from strategies.briefcontext.findings import most_tokens
 #: A word of one token, and of as many bytes as findings may have for one token: text of it is at least as long as findings
 #: by every bound.
 _WORD = " before"
+#: answer of a partition as it usually is, or any other of a few words
+SHORT = "an answer in five words"
 
 
-def plan_reduce(call: Call, extract: Call, parts: Sequence[Partition], guess: Guess) -> PlannedCall:
+def plan_reduce(
+    call: Call,
+    extract: Call,
+    parts: Sequence[Partition],
+    guess: Guess,
+    mode: PartitionMode = "extract",
+) -> PlannedCall:
     """Plan the reduce call, whose input is unknown before the findings are there.
 
     Args:
@@ -25,11 +41,15 @@ def plan_reduce(call: Call, extract: Call, parts: Sequence[Partition], guess: Gu
         extract: one of the calls that extract.
         parts: all partitions.
         guess: predicts token counts.
+        mode: what is asked of the partitions.
     """
-    one, *others = findings_of(parts)
+    found = findings_of(parts)
+    if mode != "extract":
+        found = [replace(one, answer=SHORT) for one in found]
+    one, *others = found
     # each further finding adds its own tokens, regardless of the text around
     others = others or [one]
-    first, whole = (guess.input(_with(call, found)) for found in ([one], [one, *others]))
+    first, whole = (guess.input(_with(call, found, mode)) for found in ([one], [one, *others]))
     block = (whole - first) / len(others)
     bare = max(0.0, first - block)
     findings = guess.findings(extract, call, bare=bare, block=block)
@@ -38,7 +58,7 @@ def plan_reduce(call: Call, extract: Call, parts: Sequence[Partition], guess: Gu
         input=bare + findings * len(parts),
         output=guess.output(call),
         share=guess.found(call.model),
-        worst_cases=(_longest(call, parts),),
+        worst_cases=(_longest(call, parts, mode),),
     )
 
 
@@ -51,25 +71,25 @@ def findings_of(parts: Iterable[Partition]) -> list[Sourced]:
     ]
 
 
-def _with(call: Call, found: Sequence[Sourced]) -> Call:
+def _with(call: Call, found: Sequence[Sourced], mode: PartitionMode) -> Call:
     return replace(
         call,
-        messages=render_reduce(call.query, found, quotes=call.quotes).messages,
-        schema=reduce_schema(call.query.choices, len(found), call.quotes),
+        messages=render_reduce(call.query, found, quotes=call.quotes, mode=mode).messages,
+        schema=reduce_schema(call.query.choices, len(found), call.quotes, mode),
     )
 
 
-def _longest(call: Call, parts: Sequence[Partition]) -> Call:
+def _longest(call: Call, parts: Sequence[Partition], mode: PartitionMode) -> Call:
     """Return the call with as much of findings as it may get, see :func:`most_tokens`."""
-    bare = _with(call, ())
-    text = _WORD * sum(most_tokens(part, call.quotes) for part in parts)
+    bare = _with(call, (), mode)
+    text = _WORD * sum(most_tokens(part, call.quotes, mode) for part in parts)
     each = FINDING_QUOTES if call.quotes == "copied" else FINDING_SENTENCES
     labels = sum(each * most_findings(len(part.excerpts)) for part in parts)
     system, asked = bare.messages
     return replace(
         bare,
         messages=(system, replace(asked, content=asked.content + text)),
-        schema=reduce_schema(call.query.choices, min(labels, MOST), call.quotes),
+        schema=reduce_schema(call.query.choices, min(labels, MOST), call.quotes, mode),
     )
 
 

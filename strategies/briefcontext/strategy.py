@@ -31,19 +31,28 @@ from posology.types import (
     Finish,
     Partition,
     PlannedCall,
+    Query,
     Reduction,
     Refusal,
     Retrieved,
     Stage,
     Task,
 )
-from prompts.extract import CitedExtract, ExtractReply, extract_schema, render_extract
+from prompts.extract import (
+    AnsweringExtract,
+    CitedAnsweringExtract,
+    CitedExtract,
+    ExtractReply,
+    extract_schema,
+    render_extract,
+)
 from prompts.lengths import FINDING_SENTENCES, reply_tokens
 from prompts.reduce import ranks, reduce_schema, render_reduce
 from strategies.briefcontext import findings
+from strategies.briefcontext.answers import LONGEST
 from strategies.briefcontext.conclusion import conclude
 from strategies.briefcontext.findings import NAME
-from strategies.briefcontext.plan import findings_of, plan_reduce
+from strategies.briefcontext.plan import SHORT, findings_of, plan_reduce
 from strategies.citing import Claim, cite
 from strategies.evidence import check, remarks, whole
 from strategies.single_call import planned
@@ -95,7 +104,7 @@ def partition(passages: Sequence[Retrieved], size: int) -> tuple[Partition, ...]
 def extract_call(asked: Extract) -> Call:
     """Render the call that reads one partition."""
     excerpts = asked.partition.excerpts
-    rendered = render_extract(asked.query, excerpts, asked.quotes)
+    rendered = render_extract(asked.query, excerpts, asked.quotes, asked.mode)
     effort = effort_of(asked.model, Stage.EXTRACT, asked.effort)
     return Call(
         stage=Stage.EXTRACT,
@@ -104,7 +113,7 @@ def extract_call(asked: Extract) -> Call:
         excerpts=excerpts,
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=extract_schema(len(excerpts), asked.quotes),
+        schema=extract_schema(len(excerpts), asked.quotes, asked.mode, asked.query.choices),
         quotes=asked.quotes,
         strategy=NAME,
         effort=effort,
@@ -139,7 +148,7 @@ async def extract(asked: Extract, complete: Complete) -> Extraction:
     except tuple(kind for kind, _ in _FAILURES) as error:
         failure = next(failure for kind, failure in _FAILURES if isinstance(error, kind))
         return Extraction(partition=part.index, failure=failure, error=type(error).__name__)
-    return _extraction(part, completion)
+    return _extraction(asked, completion)
 
 
 async def reduce(asked: Reduction, complete: Complete) -> Answer | Refusal:
@@ -199,12 +208,13 @@ class BriefContext:
                     Finding(statement=one.statement, citations=one.citations)
                     for one in findings_of([part])
                 ),
+                answer=None if task.partitions == "extract" else SHORT,
             )
             for part in parts
         )
         reduce = reduce_call(_reduction(task, parts, found))
         assert reduce is not None
-        yield plan_reduce(reduce, extracts[0], parts, guess)
+        yield plan_reduce(reduce, extracts[0], parts, guess, task.partitions)
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from the passages in their order.
@@ -250,6 +260,7 @@ def _asked(task: Task, part: Partition) -> Extract:
         max_tokens=task.max_tokens,
         effort=task.effort,
         quotes=task.quotes,
+        mode=task.partitions,
     )
 
 
@@ -264,11 +275,12 @@ def _reduction(
         max_tokens=task.max_tokens,
         effort=task.effort,
         quotes=task.quotes,
+        mode=task.partitions,
     )
 
 
 def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
-    rendered = render_reduce(asked.query, read.findings, read.unread, asked.quotes)
+    rendered = render_reduce(asked.query, read.findings, read.unread, asked.quotes, asked.mode)
     effort = effort_of(asked.model, Stage.REDUCE, asked.effort)
     return Call(
         stage=Stage.REDUCE,
@@ -277,7 +289,7 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
         excerpts=findings.quoted(read.findings),
         messages=rendered.messages,
         prompt=rendered.prompt,
-        schema=reduce_schema(asked.query.choices, len(read.findings), asked.quotes),
+        schema=reduce_schema(asked.query.choices, len(read.findings), asked.quotes, asked.mode),
         quotes=asked.quotes,
         strategy=NAME,
         effort=effort,
@@ -290,8 +302,8 @@ def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
     )
 
 
-def _extraction(part: Partition, completion: Completion) -> Extraction:
-    reply = completion.parsed
+def _extraction(asked: Extract, completion: Completion) -> Extraction:
+    part, reply = asked.partition, completion.parsed
     if completion.finish is Finish.FILTERED or not isinstance(reply, ExtractReply | CitedExtract):
         # a safety system declined: the partition is unread and may hold anything
         return Extraction(
@@ -311,6 +323,7 @@ def _extraction(part: Partition, completion: Completion) -> Extraction:
     kept = [(said, found) for said, found in checked if found.citations]
     return Extraction(
         partition=part.index,
+        answer=_answer(asked.query, reply) if kept else None,
         findings=tuple(
             Finding(
                 statement=said or found.citations[0].quote,
@@ -323,3 +336,12 @@ def _extraction(part: Partition, completion: Completion) -> Extraction:
         faulty_quotes=tuple(dict.fromkeys(one for _, found in checked for one in found.faulty)),
         notes=tuple(dict.fromkeys(note for _, found in checked for note in remarks(found))),
     )
+
+
+def _answer(query: Query, reply: ExtractReply | CitedExtract) -> str | None:
+    """Return the answer of a partition: a verdict where one is asked for, else a few words."""
+    if not isinstance(reply, AnsweringExtract | CitedAnsweringExtract):
+        return None
+    if query.choices:
+        return reply.choice if reply.choice in query.choices else None
+    return " ".join(reply.answer.split())[:LONGEST].strip() or None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import BaseModel
 
 from orchestrator.question.report import ask_output, error_body
 from orchestrator.settings import Settings
@@ -148,6 +150,35 @@ async def test_partitions_are_read_and_reduced(ask: Ask) -> None:
     assert [one.passage.id for one in told.out.evidence] == ["p0", "p2", "p4"]
     assert told.out.coverage is not None
     assert not told.out.coverage.partial
+    assert told.calls == {(Stage.EXTRACT, Outcome.OK): 3, (Stage.REDUCE, Outcome.OK): 1}
+
+
+def answers(*, final: str, **given: str) -> Callable[[Call], ScriptedReply]:
+    """Partitions answer by their first passage, and the reduce call gives one answer."""
+
+    def answer(call: Call) -> ScriptedReply:
+        made = reply(call)
+        assert isinstance(made, BaseModel)
+        fields = made.model_dump()
+        if call.stage is Stage.EXTRACT:
+            said = given[call.excerpts[0].passage.id]
+            return json.dumps(fields | {"answer": said, "choice": None})
+        del fields["claims"]
+        return json.dumps(fields | {"short": final})
+
+    return answer
+
+
+async def test_partitions_answer_and_the_reduce_call_resolves(ask: Ask) -> None:
+    script = answers(p0="75 mg", p2="150 mg", p4="75 mg daily", final="150 mg")
+    told = await ask(model(script), **PARTED, partitions="answer")
+    assert told.out is not None
+    (conflict,) = told.out.conflicts
+    assert conflict.how.startswith("Resolved by the reduce call")
+    assert [side.passage.id for side in conflict.supporting] == ["p2"]
+    assert [side.passage.id for side in conflict.opposing] == ["p0", "p4"]
+    assert {one.prompt.name for one in told.attempts} == {"extract_answer", "reduce_answers"}
+    assert "prompt extract_answer" in told.out.decision.versions
     assert told.calls == {(Stage.EXTRACT, Outcome.OK): 3, (Stage.REDUCE, Outcome.OK): 1}
 
 

@@ -347,6 +347,7 @@ class Runner:
             max_tokens=request.max_tokens,
             effort=request.effort,
             quotes=request.quotes,
+            mode=request.partitions,
         )
         kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
         late = Extraction(
@@ -371,6 +372,7 @@ class Runner:
                 max_tokens=request.max_tokens,
                 effort=request.effort,
                 quotes=request.quotes,
+                mode=request.partitions,
             ),
             self._spending.complete(claimed, request),
         )

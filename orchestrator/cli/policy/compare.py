@@ -69,6 +69,7 @@ class CompareOptions(RequestOptions):
         "quotes",
         "compressor",
         "partition_size",
+        "partitions",
         "retracted",
         "filters",
     )

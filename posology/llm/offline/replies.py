@@ -15,6 +15,8 @@ from posology.llm.offline.verdict import Verdict
 from posology.text.numbering import name, numbered
 from posology.types import Call, Passage, Stage
 
+#: words of a short answer
+_FEW = 10
 NOTICE = "Quoted by an extractive reader; no language model judged this."
 #: how a verdict begins
 LEANS = "The passages lean"
@@ -52,8 +54,8 @@ def _answer(found: Found) -> dict[str, Any]:
 
 
 def _extract(found: Found) -> dict[str, Any]:
-    """Return findings: each quoted sentence is its own statement."""
-    return {
+    """Return findings: each quoted sentence is its own statement, and the best one an answer if one is asked for."""
+    return _short(found, "answer") | {
         "found": bool(found.chosen),
         "findings": [
             {"statement": _words(found, one)} | _named(found, one) for one in found.chosen
@@ -66,15 +68,16 @@ def _reduce(found: Found) -> dict[str, Any]:
     # what contradicts is evidence too, wherever it ranks
     shown = found.chosen + ([pair.speaking_for[0], pair.speaking_against[0]] if pair else [])
     shown = list(dict.fromkeys(shown))
-    claims = [_claim(found, pair)] if pair else []
+    claims = {"claims": [_claim(found, pair)] if pair else []}
+    if _asks(found, "short"):
+        claims = _short(found, "short")
     if found.call.quotes == "sentences":
         more = [{"text": _contrasted(found, pair), "sentences": []}] if pair else []
         return {
             "answerable": bool(shown),
             "statements": _statements(found, shown, more),
             "choice": None,
-            "claims": claims,
-        }
+        } | claims
     said = _said(replace(found, chosen=shown))
     return {
         "answerable": bool(shown),
@@ -83,8 +86,19 @@ def _reduce(found: Found) -> dict[str, Any]:
         ),
         "choice": None,
         "evidence": list(dict.fromkeys(_finding(one) for one in shown)),
-        "claims": claims,
-    }
+    } | claims
+
+
+def _asks(found: Found, field: str) -> bool:
+    return found.call.schema is not None and field in found.call.schema.model_fields
+
+
+def _short(found: Found, field: str) -> dict[str, Any]:
+    """Return the first words of the best sentence, for replies that have a short answer and a verdict."""
+    if not _asks(found, field):
+        return {}
+    words = _words(found, found.chosen[0]).split()[:_FEW] if found.chosen else []
+    return {field: " ".join(words), "choice": None}
 
 
 def _compress(found: Found) -> dict[str, Any]:

@@ -53,8 +53,10 @@ def echo(asked: Any) -> str:
     # without a schema, sentences with numbers are named
     numbered = "statements" in wanted or (not wanted and any(item.number for item in shown))
     if "findings" in wanted:
-        reply = _extract(shown)
-    elif "evidence" in wanted or "claims" in wanted or (not wanted and findings):
+        reply = _extract(shown, wanted)
+    elif (
+        "evidence" in wanted or "claims" in wanted or "short" in wanted or (not wanted and findings)
+    ):
         reply = _reduce(shown, wanted, numbered=numbered)
     else:
         reply = _answer(shown, wanted, numbered=numbered)
@@ -79,14 +81,18 @@ def _answer(
     }
 
 
-def _extract(shown: Sequence[_Shown]) -> dict[str, Any]:
+def _extract(shown: Sequence[_Shown], wanted: Mapping[str, Any]) -> dict[str, Any]:
     quotable = [item for item in shown if item.sentence]
     findings = [
         {"statement": item.sentence}
         | ({"sentences": [item.number]} if item.number else {"quotes": [_quote(item)]})
         for item in quotable
     ]
-    return {"found": bool(findings), "findings": findings}
+    reply: dict[str, Any] = {"found": bool(findings), "findings": findings}
+    if "answer" in wanted:
+        reply["answer"] = quotable[0].sentence if quotable else ""
+        reply["choice"] = _choice(wanted) if quotable else None
+    return reply
 
 
 def _reduce(
@@ -100,19 +106,21 @@ def _reduce(
         "resolution": "none",
         "reason": "They say the same.",
     }
+    if "short" in wanted:
+        ending: dict[str, Any] = {"short": shown[0].sentence if shown else ""}
+    else:
+        ending = {"claims": [agreed] if len(labels) > 1 else []}
     if numbered:
         return {
             "answerable": bool(shown),
             "choice": _choice(wanted) if shown else None,
-            "claims": [agreed] if len(labels) > 1 else [],
-        } | _statements(shown[0] if shown else None)
+        } | (ending | _statements(shown[0] if shown else None))
     return {
         "answerable": bool(shown),
         "answer": shown[0].sentence if shown else "Nothing is shown.",
         "choice": _choice(wanted) if shown else None,
         "evidence": labels[:2],
-        "claims": [agreed] if len(labels) > 1 else [],
-    }
+    } | ending
 
 
 def _statements(first: _Shown | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,6 +39,7 @@ from posology.types import (
     QUOTE_FORMS,
     Call,
     Dose,
+    PartitionMode,
     Passage,
     QuoteForm,
     Refusal,
@@ -75,6 +77,7 @@ def task(
     model: str,
     max_tokens: int | None = None,
     quotes: QuoteForm = "sentences",
+    partitions: PartitionMode = "extract",
 ) -> Task:
     query = make_query("Does aspirin lower the risk of stroke?", form="yes_no_maybe")
     return Task(
@@ -83,6 +86,7 @@ def task(
         model=model,
         max_tokens=max_tokens,
         quotes=quotes,
+        partitions=partitions,
     )
 
 
@@ -136,6 +140,15 @@ async def test_low_is_at_most_expected_and_expected_at_most_worst(
 
 
 def _extract(found: int, *, long: bool, call: Call) -> str:
+    """As many findings as the reply has room for, and an answer if one is asked for."""
+    reply = json.loads(_findings(found, long=long, call=call))
+    assert call.schema is not None
+    if "answer" in call.schema.model_fields:
+        reply |= {"answer": "STROKE 75 " * 20, "choice": None}
+    return json.dumps(reply, separators=(",", ":"))
+
+
+def _findings(found: int, *, long: bool, call: Call) -> str:
     """As many findings as the reply has room for, or one statement as long as it, of all passages."""
     labels = [f"P{i + 1}" for i in range(len(call.excerpts))]
     if call.quotes == "sentences":
@@ -168,9 +181,12 @@ def _replies(found: int, *, long: bool) -> Callable[[Call], str]:
     def reply(call: Call) -> str:
         if call.stage is Stage.EXTRACT:
             return _extract(found, long=long, call=call)
-        rest: dict[str, list[str]] = (
+        rest: dict[str, object] = (
             {"evidence": [], "claims": []} if call.stage is Stage.REDUCE else {"quotes": []}
         )
+        assert call.schema is not None
+        if "short" in call.schema.model_fields:
+            rest = {"evidence": [], "short": ""}
         if call.quotes == "sentences":
             rest.pop("evidence", None), rest.pop("quotes", None)
             said = [{"text": "No.", "sentences": []}]
@@ -219,6 +235,7 @@ async def give(dose: Dose, asked: Task, size: int, complete: Complete) -> None:
     size=st.sampled_from([1, 3, 9]),
     share=SHARES,
     quotes=st.sampled_from(QUOTE_FORMS),
+    partitions=st.sampled_from(get_args(PartitionMode)),
 )
 async def test_no_more_than_the_worst_is_charged_and_reserved(
     dose: Dose,
@@ -230,8 +247,9 @@ async def test_no_more_than_the_worst_is_charged_and_reserved(
     size: int,
     share: float,
     quotes: QuoteForm,
+    partitions: PartitionMode,
 ) -> None:
-    asked = task(found, model=model, max_tokens=max_tokens, quotes=quotes)
+    asked = task(found, model=model, max_tokens=max_tokens, quotes=quotes, partitions=partitions)
     made = await ESTIMATOR(asked, dose, partition_size=size)
     account, adapter = Holding(), _using(_repaired(findings, long=long), share)
     complete = build(adapter, journal=account, prices=packaged(), bound=BOUND)
@@ -244,13 +262,14 @@ async def test_no_more_than_the_worst_is_charged_and_reserved(
     assert account.most <= made.dollars.worst
 
 
+@pytest.mark.parametrize("partitions", get_args(PartitionMode))
 @pytest.mark.parametrize("quotes", QUOTE_FORMS)
 @pytest.mark.parametrize(("title", "size", "long"), [("STROKE " * 60, 1, False), ("", 9, True)])
 async def test_what_findings_can_become_is_reserved_for(
-    title: str, size: int, long: bool, quotes: QuoteForm
+    title: str, size: int, long: bool, quotes: QuoteForm, partitions: PartitionMode
 ) -> None:
     found = [Passage(id=f"t:{i}", text=SENTENCE, title=title) for i in range(9)]
-    asked = task(found, model=MODELS[0], max_tokens=700, quotes=quotes)
+    asked = task(found, model=MODELS[0], max_tokens=700, quotes=quotes, partitions=partitions)
     strategy = make_strategy(Dose(strategy="briefcontext"), partition_size=size)
     made = await ESTIMATOR(asked, Dose(strategy="briefcontext"), partition_size=size)
     account, adapter = Holding(), _using(_replies(10_000, long=long), 1.0)
