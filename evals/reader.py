@@ -11,22 +11,29 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
 
 from evals import reader_conflicts
 from evals.reader_cases import FILES, FINDS, Case, Data
 from evals.reader_methods import Method, candidates, crossed, late
+from evals.reader_sets import Pair, sets
 from orchestrator.settings.values import READ
 from orchestrator.training.artefacts.gold import DATA
 from posology.llm.offline.choice import choose
+from posology.llm.offline.evidence import Evidence
 from posology.llm.offline.verdict import lean, verdict
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
 from posology.types import Excerpt
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: share of the answerable dev questions that a threshold keeps at least
 KEEPS = 0.90
@@ -188,24 +195,47 @@ MEASURES: dict[str, Callable[[Data, Sequence[Method]], Iterable[Line]]] = {
 
 
 def calibrate(data: Data, methods: Sequence[Method]) -> None:
-    """Print for each method and dev set what thresholds keep and refuse, and the highest that keeps enough."""
-    sets = {
-        name: (made(), made(near=True))
-        for name, made in (("SQuAD", data.squad), ("PubMedQA", data.pubmedqa))
-    }
+    """Print for each method what decides whether a question is answered, and the highest threshold that keeps enough."""
+    found = sets(data)
     for method in methods:
+        if method.evidence is None:
+            values = {
+                name: tuple(_scores(cases, method) for cases in pair)
+                for name, pair in found.items()
+            }
+        else:
+            values = _fitted(found, method.evidence)
         least = []
-        for name, (able, unable) in sets.items():
-            good, bad = (
-                np.array([method.read(case.question, case.excerpts).best for case in cases])
-                for cases in (able, unable)
-            )
+        for name, (good, bad) in values.items():
             highest = float(np.quantile(good, 1 - KEEPS, method="lower"))
             least.append(highest)
             print(f"{method.name}, {name}: {highest:.4f} keeps {np.mean(good >= highest):.3f}, refuses {np.mean(bad < highest):.3f}")  # fmt: skip
-            for at in np.unique(np.quantile([*good, *bad], np.linspace(0.1, 0.9, 9))):
-                print(f"  {at:.4f} keeps {np.mean(good >= at):.3f}, refuses {np.mean(bad < at):.3f}")  # fmt: skip
-        print(f"{method.name}: threshold {min(least):.4f}")
+        at = min(least)
+        for name, (good, bad) in values.items():
+            print(f"  {at:.4f} {name}: keeps {np.mean(good >= at):.3f}, refuses {np.mean(bad < at):.3f}")  # fmt: skip
+        print(f"{method.name}: threshold {at:.4f}")
+
+
+def _scores(cases: Sequence[Case], method: Method) -> NDArray[np.float64]:
+    return np.array([method.read(case.question, case.excerpts).best for case in cases])
+
+
+def _fitted(
+    found: Mapping[str, Pair], evidence: Callable[[str, Sequence[Excerpt]], Evidence]
+) -> dict[str, tuple[NDArray[np.float64], ...]]:
+    """Fit slopes and offset by likelihood, each set counting the same, print them, and return the probabilities."""
+    seen = {
+        name: tuple(np.array([evidence(c.question, c.excerpts) for c in cases]) for cases in pair)
+        for name, pair in found.items()
+    }
+    rows = np.concatenate([part for pair in seen.values() for part in pair])
+    right = np.concatenate([np.full(len(part), 1 - k) for pair in seen.values() for k, part in enumerate(pair)])  # fmt: skip
+    weights = np.concatenate([np.full(len(part), 1 / len(part)) for pair in seen.values() for part in pair])  # fmt: skip
+    line = LogisticRegression(C=1e3).fit(rows, right, sample_weight=weights * len(rows))
+    print(f"slopes {Evidence(*np.round(line.coef_[0], 2).tolist())}, offset {line.intercept_[0]:.2f}")  # fmt: skip
+    return {
+        name: tuple(line.predict_proba(part)[:, 1] for part in pair) for name, pair in seen.items()
+    }
 
 
 def interval(values: Sequence[tuple[str, float]], *, middle: bool = False) -> tuple[float, float, float]:  # fmt: skip
@@ -262,7 +292,8 @@ def main(argv: list[str] | None = None) -> None:
     if given.by == "late":
         pass
     elif given.weights.exists():
-        methods.append(crossed(CrossEncoder(given.weights.read_bytes()), given.tokens))
+        model = CrossEncoder(given.weights.read_bytes())
+        methods.append(crossed(model, given.tokens, data.embedder))
     else:
         print(f"There are no weights at {given.weights}: only `late` is measured.", file=sys.stderr)
     if given.dev:

@@ -10,6 +10,7 @@ from posology.hub import DEFAULT, PACKAGED
 from posology.llm.offline.answering import AnswerScorer, LikenessScorer
 from posology.llm.offline.candidates import Candidates
 from posology.llm.offline.choice import Scores
+from posology.llm.offline.evidence import Evidence
 from posology.reading.crossencoder import CrossEncoder
 from posology.seams import SupportJudge, TokenEncoder
 from posology.text.tokens import wordpieces
@@ -25,6 +26,8 @@ class Method:
     name: str
     read: Read
     judge: SupportJudge | None = None
+    #: what decides whether a question is answered, where it is more than one score
+    evidence: Callable[[str, Sequence[Excerpt]], Evidence] | None = None
 
 
 def late(encoder: TokenEncoder, *, cached: bool = True) -> Method:
@@ -32,9 +35,17 @@ def late(encoder: TokenEncoder, *, cached: bool = True) -> Method:
     return Method(name="late", read=LikenessScorer(CachedEncoder(encoder) if cached else encoder))
 
 
-def crossed(model: CrossEncoder, tokens: int) -> Method:
-    """Return the reader by a cross-encoder that reads so many tokens."""
-    return Method(name="cross-encoder", read=AnswerScorer(model, candidates(tokens)), judge=model)
+def crossed(
+    model: CrossEncoder, tokens: int, encoder: TokenEncoder, *, cached: bool = True
+) -> Method:
+    """Return the reader by a cross-encoder that reads so many tokens; ``cached``: see :func:`late`."""
+    scorer = AnswerScorer(model, candidates(tokens), CachedEncoder(encoder) if cached else encoder)
+    return Method(
+        name="cross-encoder",
+        read=scorer,
+        judge=model,
+        evidence=lambda question, excerpts: scorer.weighed(question, excerpts)[1],
+    )
 
 
 def candidates(tokens: int) -> Candidates:

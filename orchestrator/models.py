@@ -89,7 +89,7 @@ class Models:
 
         def answers() -> AnswerScorer:
             candidates = Candidates(wordpieces(file), options.tokens)
-            return AnswerScorer(KeptReadings(CrossEncoder.packaged()), candidates)
+            return AnswerScorer(KeptReadings(CrossEncoder.packaged()), candidates, self)
 
         return ExtractiveReader(
             self, wordpiece_counter(file), answers=answers, judge=CrossEncoder.packaged

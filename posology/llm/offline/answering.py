@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from posology.llm.offline.candidates import Candidates
 from posology.llm.offline.choice import LIKENESS, PROBABILITY, Scores
+from posology.llm.offline.evidence import COMPARED, Evidence, probability
 from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.seams import PassageReader, TokenEncoder
 from posology.types import Excerpt, Reading, Sentence
@@ -36,12 +37,22 @@ class LikenessScorer:
 class AnswerScorer:
     """Scores sentences by a :class:`~posology.seams.PassageReader`, which reads only the best candidates.
 
-    Blocking, thread-safe.
+    Whether there is an answer is decided by its best window and by likeness together: a cross-encoder takes a near miss
+    for an answer more often than likeness does, and likeness refuses what is worded otherwise. Blocking, as thread-safe
+    as ``encoder``.
+
+    Args:
+        reader: reads windows with the question.
+        candidates: chooses the windows.
+        encoder: of tokens, for likeness.
     """
 
-    def __init__(self, reader: PassageReader, candidates: Candidates) -> None:
+    def __init__(
+        self, reader: PassageReader, candidates: Candidates, encoder: TokenEncoder
+    ) -> None:
         self._reader = reader
         self._candidates = candidates
+        self._likeness = SentenceScorer(encoder)
 
     @property
     def name(self) -> str:
@@ -50,6 +61,10 @@ class AnswerScorer:
 
     def __call__(self, question: str, excerpts: Sequence[Excerpt]) -> Scores:
         """Score the shown sentences of excerpts."""
+        return self.weighed(question, excerpts)[0]
+
+    def weighed(self, question: str, excerpts: Sequence[Excerpt]) -> tuple[Scores, Evidence]:
+        """Score the shown sentences, and return what their threshold was compared with."""
         chosen = self._candidates(question, excerpts)
         shown = [
             Excerpt(passage=excerpts[one.excerpt].passage, sentences=one.sentences)
@@ -57,20 +72,28 @@ class AnswerScorer:
         ]
         readings = self._reader.read(question, shown)
         scored = [
-            Scored(excerpt=window.excerpt, sentence=sentence, score=float(probability))
+            Scored(excerpt=window.excerpt, sentence=sentence, score=float(score))
             for window, reading in zip(chosen.read, readings, strict=True)
-            for sentence, probability in zip(window.sentences, reading.sentences, strict=True)
+            for sentence, score in zip(window.sentences, reading.sentences, strict=True)
         ]
-        return Scores(
+        order = sorted(range(len(shown)), key=lambda i: -readings[i].answers)
+        liked = self._likeness(question, [shown[i] for i in order[:COMPARED]])
+        evidence = Evidence.of(
+            question,
+            answers=readings[order[0]].answers if order else 0.0,
+            likeness=liked[0].score if liked else 0.0,
+        )
+        scores = Scores(
             read=sorted(scored, key=lambda one: -one.score),
             unread=[
                 Scored(excerpt=window.excerpt, sentence=sentence, score=0.0)
                 for window in chosen.unread
                 for sentence in window.sentences
             ],
-            best=max((one.answers for one in readings), default=0.0),
+            best=probability(evidence),
             rule=PROBABILITY,
         )
+        return scores, evidence
 
 
 class KeptReadings:
