@@ -1,4 +1,4 @@
-"""The prompt of direct RAG: a cited answer or a refusal.
+"""The prompt of direct RAG: a cited answer or a refusal; and that of one more reply, which any answer can get.
 
 The question stands before the passages and again after them: models use the two ends of a prompt
 best (BriefContext, section 1, 'spotlight positions'; its prompts put the query first, section 5.2).
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from posology.types import Excerpt, Form, Query, QuoteForm
+from posology.types import Excerpt, Form, Message, Query, QuoteForm, Role
 from prompts.fence import BETWEEN, fence
 from prompts.labels import FORMS, ReplyForm, items, narrowed, one_of
 from prompts.lengths import ANSWER_QUOTES, STATEMENT_SENTENCES, STATEMENTS
@@ -95,6 +95,20 @@ def render_answer(
     # what stands before the passages is as long in every prompt
     opening = len(rendered.messages[-1].content) - len(text) - len(end)
     return replace(rendered, ends=tuple(opening + place for place in ends))
+
+
+def render_repair(before: tuple[Message, ...], reply: str, problems: Sequence[str]) -> Rendered:
+    """Render the continued conversation, in which an answer is sent back for sentences that its evidence does not support.
+
+    Args:
+        before: messages that the reply is to.
+        reply: the reply.
+        problems: one line for each sentence that is not supported. They repeat no words of the reply: those may come from a
+            passage, and would stand outside its fence.
+    """
+    asked = render("repair", problems="\n".join(f"- {one}" for one in problems))
+    said = Message(role=Role.ASSISTANT, content=reply or "(nothing)")
+    return Rendered(messages=(*before, said, asked.messages[-1]), prompt=asked.prompt)
 
 
 def reply_schema(

@@ -249,7 +249,10 @@ class Comparison:
         if decision.declined:
             return Given(decision=decision, estimate=None)
         estimate = await self._estimator(
-            task_of(request, retrieval), decision.dose, partition_size=request.partition_size
+            task_of(request, retrieval),
+            decision.dose,
+            partition_size=request.partition_size,
+            repair=request.repairs,
         )
         return Given(decision=decision, estimate=estimate)
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 #: answers
 PROMPTS = ("answer", "extract", "reduce")
 ANSWERING = ("answer", "extract_answer", "reduce_answers")
+#: prompt of the repair of an answer
+REPAIR = "repair"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -175,6 +177,7 @@ class Decider:
                 prices=prices,
                 quotes=request.quotes,
                 partitions=request.partitions,
+                repairs=request.repairs,
             ),
         )
 
@@ -187,6 +190,7 @@ class Decider:
         prices: str | None,
         quotes: QuoteForm,
         partitions: PartitionMode = "extract",
+        repairs: bool = False,
     ) -> Mapping[str, str]:
         """Return the versions of everything that a decision depends on, by name.
 
@@ -197,6 +201,7 @@ class Decider:
             prices: version of the prices; ``None``: unknown, so left out.
             quotes: how replies name their evidence.
             partitions: what BriefContext asks of each partition.
+            repairs: whether sentences that are not supported are sent back, by a prompt of their own.
         """
         found = {"policy": policy.version}
         found |= {f"policy {name}": version for name, version in policy.parts.items()}
@@ -206,6 +211,7 @@ class Decider:
             found["prices"] = prices
         named = PROMPTS if partitions == "extract" else ANSWERING
         prompts = tuple(form(name, quotes) for name in named)
+        prompts += (REPAIR,) * repairs
         compresses = takes_compressor(decision.strategy)
         # whole passages may be the result of weighing a compressor
         name = (

@@ -71,7 +71,8 @@ class Answering:
     def calls(self) -> int:
         """Most model calls for the question, repeats excluded."""
         strategy, before = self.prepared.strategy, _steps(self.refused)
-        return len(before) + (0 if strategy is None else strategy.count(self.prepared.task))
+        made = 0 if strategy is None else strategy.count(self.prepared.task)
+        return len(before) + made + self.prepared.request.repairs
 
     async def run(self, complete: Complete) -> Outcome:
         """Run the strategy.
@@ -90,7 +91,10 @@ class Answering:
                 strategy=prepared.dose.strategy,
             )
         assert prepared.strategy is not None
-        return await prepared.strategy(prepared.task, complete)
+        outcome = await prepared.strategy(prepared.task, complete)
+        if self.refused is None:
+            return outcome
+        return reduced(outcome, self.refused.rungs, self.refused.compression)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -105,7 +109,8 @@ class Partitioned:
     @property
     def calls(self) -> int:
         """Most model calls for the question, repeats excluded."""
-        return len(_steps(self.refused)) + len(self.partitions) + 1
+        repairs = self.prepared.request.repairs
+        return len(_steps(self.refused)) + len(self.partitions) + 1 + repairs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -151,10 +156,8 @@ def begin(
 
 def answered(state: Answering, outcome: Outcome) -> Escalating | Concluded:
     """Return the state after the strategy ran."""
-    if state.refused is not None:
-        before = state.refused
-        outcome = reduced(outcome, before.rungs, before.compression)
-    elif isinstance(outcome, Refusal) and _escalates(state.prepared, outcome):
+    first = state.refused is None
+    if first and isinstance(outcome, Refusal) and _escalates(state.prepared, outcome):
         return Escalating(prepared=state.prepared, refused=outcome)
     return Concluded(prepared=state.prepared, outcome=outcome)
 
@@ -225,4 +228,6 @@ def _escalates(prepared: Prepared, refused: Refusal) -> bool:
         return False
     planned = dose.rungs[-1] if dose.overlapping else sum(dose.rungs)
     read = max((step.first + step.passages for step in refused.rungs), default=0)
-    return 0 < read >= min(planned, len(prepared.retrieval.passages))
+    # a refusal in place of an answer whose sentences were all left out is none of the model's
+    every = all(step.refused for step in refused.rungs)
+    return every and 0 < read >= min(planned, len(prepared.retrieval.passages))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -25,7 +25,7 @@ from orchestrator.question.machine import (
     escalated,
 )
 from orchestrator.question.request import Request, check_awaited
-from orchestrator.question.supporting import SupportCheck
+from orchestrator.question.supporting import Patience, SupportCheck
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from posology.errors import VersionGone
 from posology.index.search.retriever import Retriever
@@ -182,6 +182,7 @@ class Pipeline:
         remaining: Remaining | None = None,
         decided: Decision | None = None,
         distributed: bool = False,
+        seconds: Callable[[], float] | None = None,
     ) -> State:
         """Do what a state asks for, and return the next one.
 
@@ -191,14 +192,22 @@ class Pipeline:
             remaining: returns the remaining budget; ``None``: no limit.
             decided: second decision that was recorded for the same question and stands; ``None``: the policy
                 decides.
-            distributed: whether other workers can read partitions.
+            distributed: whether other workers can read partitions, and the question is requeued if it must wait.
+            seconds: returns the seconds that the repair of an answer may take; ``None``: any.
 
         Raises:
             NothingAffordable: the policy declined.
             PosologyError: a model call failed.
         """
         if isinstance(state, Answering):
-            return answered(state, await state.run(complete))
+            outcome = await self._support(
+                state.run,
+                complete,
+                request=state.prepared.request,
+                excerpts=whole(state.prepared.retrieval.passages),
+                patience=Patience(seconds=seconds, requeued=distributed),
+            )
+            return answered(state, outcome)
         prepared = state.prepared
         then = decided or await self._decider(
             prepared.request, prepared.retrieval, remaining=remaining, tried=state.refused.rungs
@@ -248,7 +257,7 @@ class Pipeline:
         return await self.report(state, account, time.perf_counter() - started)
 
     async def report(self, state: Concluded, account: Account, seconds: float) -> Report:
-        """Return the report of a question, its answer checked for support.
+        """Return the report of a question.
 
         Args:
             state: its outcome.
@@ -256,19 +265,15 @@ class Pipeline:
             seconds: from question to outcome.
         """
         prepared = state.prepared
-        started = time.perf_counter()
-        passages = whole(prepared.retrieval.passages)
-        outcome = await self._support(state.outcome, prepared.request, passages)
-        seconds += time.perf_counter() - started
         return Report(
             request=prepared.request,
-            outcome=outcome,
+            outcome=state.outcome,
             decision=prepared.decision,
             retrieval=prepared.retrieval,
             account=account,
             retrieval_seconds=prepared.retrieval_seconds,
             seconds=seconds,
-            spared=await self.savings(prepared, outcome),
+            spared=await self.savings(prepared, state.outcome),
         )
 
     async def savings(self, prepared: Prepared, outcome: Outcome) -> Savings | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from orchestrator.question.decider import ANSWERING, Decider
+from orchestrator.question.decider import ANSWERING, REPAIR, Decider
 from orchestrator.question.embedding import Spend
 from orchestrator.question.policy_forms import (
     ChangeOutput,
@@ -145,6 +145,7 @@ class Replayer:
             prices=self._present.prices,
             quotes=quotes,
             partitions="answer" if answering else "extract",
+            repairs=f"prompt {REPAIR}" in decision.versions,
         )
         changed = tuple(_versions(decision.versions, now))
         try:

@@ -176,6 +176,7 @@ def _support(found: Support) -> SupportOutput:
         ),
         unsupported=found.unsupported,
         removed=found.removed,
+        repair=found.repair,
     )
 
 

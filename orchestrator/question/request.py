@@ -108,6 +108,11 @@ class Request:
     #: what BriefContext asks of each partition
     partitions: PartitionMode = "extract"
 
+    @property
+    def repairs(self) -> bool:
+        """Whether sentences that are not supported are sent back once; the offline reader's are not checked."""
+        return self.support == "repair" and parse(self.model).provider != "offline"
+
 
 def _no_nul(value: str) -> str:
     if "\0" in value:
@@ -265,8 +270,8 @@ class AskRequest(_Sent):
     """How a model names its evidence: sentences (by their numbers; the words are shown from the source) or copied (word for
     word, more tokens). Default: POSOLOGY_QUOTES, else sentences."""
     support: SupportMode | None = None
-    """Treatment of sentences that their quotes do not support: mark, drop (left out of the answer), or off (no check).
-    Default: POSOLOGY_SUPPORT, else mark."""
+    """Treatment of sentences that their quotes do not support: mark; repair (one more call asks for a better answer); drop
+    (left out of the answer); or off (no check). Default: POSOLOGY_SUPPORT, else mark."""
     strategy: Text | None = None
     """Strategy: direct, compressed or briefcontext. Default: the policy decides."""
     keep: float | None = Field(default=None, ge=0, le=1)

@@ -1,27 +1,50 @@
-"""The check of every answer for support: the same for all strategies and models."""
+"""The check of every answer for support, and the repair of one that fails it: the same for all strategies and models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
 
-from anyio import to_thread
+from anyio import move_on_after, to_thread
 
 from orchestrator.question.machine import Outcome
 from orchestrator.question.request import Request
+from posology.errors import BudgetError, HeadroomReserved, ProviderError
 from posology.llm.models.names import parse
-from posology.seams import SupportJudge
-from posology.types import Answer, Excerpt
+from posology.seams import Complete, SupportJudge
+from posology.types import Answer, Completion, Excerpt, Finish, Repair
 from strategies.support.check import applied, checked
+from strategies.support.repair import (
+    Recording,
+    Unrecorded,
+    estimated,
+    problems_of,
+    repair_call,
+)
+
+#: runs the strategy of a question
+Run = Callable[[Complete], Awaitable[Outcome]]
 
 
 def no_judge() -> None:
     """Return no judge, so that rules alone decide."""
 
 
-class SupportCheck:
-    """Checks whether the quotes behind each sentence of an answer support it.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How long a question waits for the repair of its answer."""
 
-    It calls no model and spends nothing. The same answer gets the same result from the same judge, whose name is recorded.
+    #: returns the seconds that it may take; ``None``: any
+    seconds: Callable[[], float] | None = None
+    #: whether the question is asked again once there is budget, and its replies are replayed
+    requeued: bool = False
+
+
+class SupportCheck:
+    """Answers a question, and checks whether the quotes behind each sentence support it.
+
+    The check calls no language model and spends nothing. The same answer gets the same result from the same judge, whose name
+    is recorded. In the mode ``repair``, sentences that are not supported are sent back to the model by one more call.
 
     Args:
         judge: loads or returns the judge, in a thread; ``None``: there is none.
@@ -31,20 +54,100 @@ class SupportCheck:
         self._judge = judge
 
     async def __call__(
-        self, outcome: Outcome, request: Request, excerpts: Iterable[Excerpt]
+        self,
+        run: Run,
+        complete: Complete,
+        *,
+        request: Request,
+        excerpts: Iterable[Excerpt],
+        patience: Patience = Patience(),
     ) -> Outcome:
-        """Return an answer with the support of its sentences, or what the request's mode makes of it.
+        """Run a strategy, and return its answer with the support of its sentences, or what the request's mode makes of it.
 
-        The offline reader's answers stay as they are: they are quotes, and remarks that no quote stands behind.
+        The offline reader's answers stay as they are: they are quotes, and remarks that no quote stands behind. So do refusals.
 
         Args:
-            outcome: of a strategy; a refusal stays as it is.
+            run: runs the strategy; for a repair, a second time on the same replies.
+            complete: makes calls.
             request: the question, with its mode.
             excerpts: every retrieved passage, with all of its sentences.
+            patience: how long a repair may take.
+
+        Raises:
+            HeadroomReserved: a repair must wait for budget, and the question is requeued.
+            PosologyError: as the strategy raises.
         """
+        recording = Recording(complete) if request.repairs else None
+        outcome = await run(recording or complete)
         quoting = parse(request.model).provider == "offline"
         if request.support == "off" or quoting or not isinstance(outcome, Answer):
             return outcome
         by_id = {one.passage.id: one for one in excerpts}
-        found = await to_thread.run_sync(checked, outcome, by_id, request.query.text, self._judge)
+
+        async def check(answer: Answer) -> Answer:
+            return await to_thread.run_sync(checked, answer, by_id, request.query.text, self._judge)
+
+        found = await check(outcome)
+        if recording is not None and found.support and found.support.unsupported:
+            found = await _repaired(found, run, recording, check, complete, patience)
         return applied(found, request.support)
+
+
+async def _repaired(
+    first: Answer,
+    run: Run,
+    recording: Recording,
+    check: Callable[[Answer], Awaitable[Answer]],
+    complete: Complete,
+    patience: Patience,
+) -> Answer:
+    """Return the answer with fewer sentences that are not supported, of the first and the one to a repair."""
+    behind = recording.behind(first)
+    assert behind is not None
+    call, reply = behind
+    if not estimated(call, reply.text):
+        return _kept(first, Repair.UNAFFORDABLE)
+    asked = repair_call(call, reply.text, problems_of(first, call.quotes))
+    said: Completion | None = None
+    with move_on_after(patience.seconds() if patience.seconds else None):
+        try:
+            said = await complete(asked)
+        except HeadroomReserved:
+            if patience.requeued:
+                raise
+            return _kept(first, Repair.UNAFFORDABLE)
+        except BudgetError:
+            return _kept(first, Repair.UNAFFORDABLE)
+        except ProviderError:
+            return _kept(first, Repair.FAILED)
+    if said is None:
+        return _kept(first, Repair.FAILED)
+    if said.finish is Finish.FILTERED:
+        return _kept(first, Repair.REFUSED)
+    try:
+        second = await run(recording.replaced(call, said))
+    except Unrecorded:
+        # a ladder would go on, since none of the second reply's quotes stands
+        return _kept(first, Repair.REFUSED)
+    if not isinstance(second, Answer):
+        return _kept(first, Repair.REFUSED)
+    better = await check(second)
+    assert first.support is not None
+    if better.support is None or better.support.unsupported >= first.support.unsupported:
+        return _kept(first, Repair.NO_BETTER)
+    return _kept(better, Repair.BETTER)
+
+
+def _kept(answer: Answer, repair: Repair) -> Answer:
+    """Return an answer with the outcome of its repair."""
+    assert answer.support is not None
+    remark = {
+        Repair.BETTER: "The model was asked once more for sentences that their quotes did not support: this is its second answer.",
+        Repair.NO_BETTER: "The model was asked once more, and its second answer is not better supported.",
+        Repair.REFUSED: "The model was asked once more, and gave no second answer.",
+        Repair.UNAFFORDABLE: "The budget has no room to ask the model for a better answer.",
+        Repair.FAILED: "The call that asked the model for a better answer failed.",
+    }[repair]
+    return replace(
+        answer, support=replace(answer.support, repair=repair), notes=(*answer.notes, remark)
+    )

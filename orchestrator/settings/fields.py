@@ -170,8 +170,8 @@ class Fields(BaseModel):
     """How a model names its evidence: `sentences`, by their numbers, whose words are shown from the source; or `copied`,
     word for word, which costs more tokens. Default: sentences."""
     support: SupportMode = Field(default="mark", alias="POSOLOGY_SUPPORT")
-    """Treatment of sentences of an answer that their quotes do not support: `mark`, `drop` (left out of the answer), or
-    `off` (no check). Default: mark."""
+    """Treatment of sentences of an answer that their quotes do not support: `mark`; `repair` (one more call asks for a
+    better answer); `drop` (left out of the answer); or `off` (no check). Default: mark."""
     openai_legacy_max_tokens: bool = Field(default=False, alias="POSOLOGY_OPENAI_LEGACY_MAX_TOKENS")
     """Whether to send `max_tokens` instead of `max_completion_tokens`, for servers that know only the former.
     Default: false."""

@@ -14,6 +14,7 @@ from posology.types import (
     Form,
     Level,
     QuoteFault,
+    Repair,
     Resolution,
     Rule,
     SameAs,
@@ -245,6 +246,9 @@ class SupportOutput(Published):
     """Number of shown sentences that their quotes do not support, or contradict."""
     removed: int
     """Number of such sentences that were left out of the answer."""
+    repair: Repair | None = None
+    """Outcome of asking the model once more: `better` (this is its second answer), `no better`, `refused` (the second
+    reply is no answer), `unaffordable` or `failed`; null: it was not asked."""
 
 
 class FaultyQuoteOutput(Published):

@@ -108,6 +108,21 @@ class SentenceSupport:
         return self.backing in (Backing.SUPPORTED, Backing.UNCLEAR)
 
 
+class Repair(StrEnum):
+    """The outcome of asking a model once more for sentences that their quotes do not support."""
+
+    #: the second answer has fewer of them, and is the one that is returned
+    BETTER = "better"
+    #: the second answer has as many or more
+    NO_BETTER = "no better"
+    #: the second reply is no answer
+    REFUSED = "refused"
+    #: the budget has no room for the call
+    UNAFFORDABLE = "unaffordable"
+    #: the call failed, or the time was over
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Support:
     """The support of every sentence of an answer."""
@@ -118,6 +133,8 @@ class Support:
     sentences: tuple[SentenceSupport, ...]
     #: number of sentences that were removed because their quotes do not support them
     removed: int = 0
+    #: ``None``: the model was not to be asked once more
+    repair: Repair | None = None
 
     @property
     def unsupported(self) -> int:

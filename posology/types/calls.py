@@ -19,6 +19,8 @@ class Stage(StrEnum):
     ANSWER = "answer"
     EXTRACT = "extract"
     REDUCE = "reduce"
+    #: an answer once more, after its sentences were compared with its quotes
+    REPAIR = "repair"
     COMPRESS = "compress"
     LABEL = "label"
     #: vectors of the messages' texts, without a reply in words
@@ -39,10 +41,11 @@ QUOTE_FORMS: Final[tuple[QuoteForm, ...]] = ("sentences", "copied")
 #: the reduce call, as published, or by the rule on evidence as far as it decides
 PartitionMode = Literal["extract", "answer", "answer-by-rule"]
 
-#: What follows if quotes do not support a sentence of an answer: it is marked, or it is removed. ``off``: no check
-SupportMode = Literal["mark", "drop", "off"]
+#: What follows if quotes do not support a sentence of an answer: it is marked, it is sent back to the model once and marked
+#: if that does not help, or it is removed. ``off``: no check
+SupportMode = Literal["mark", "repair", "drop", "off"]
 #: the modes, the default first
-SUPPORT_MODES: Final[tuple[SupportMode, ...]] = ("mark", "drop", "off")
+SUPPORT_MODES: Final[tuple[SupportMode, ...]] = ("mark", "repair", "drop", "off")
 
 
 #: how a provider is asked to serve a call. ``flex`` and ``batch`` cost less and take longer

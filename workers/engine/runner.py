@@ -29,7 +29,7 @@ from orchestrator.question.report import (
     spending,
 )
 from orchestrator.question.request import JobRequest
-from orchestrator.question.supporting import SupportCheck
+from orchestrator.question.supporting import Patience, SupportCheck
 from posology.budget.ledger.redis import RedisLedger
 from posology.errors import (
     DeadlineExceeded,
@@ -76,6 +76,8 @@ _NOT_HERE = (
 #: Share of a job's time that is kept for the reduce call, and the most seconds: partitions that are not read by then
 #: have failed, and the answer is partial.
 KEEP_FOR_REDUCE, KEEP_AT_MOST = 0.25, 60.0
+#: Share of a job's remaining time that the repair of an answer may take: after that the first answer stands.
+REPAIR = 0.75
 
 
 class Runner:
@@ -306,7 +308,12 @@ class Runner:
             if isinstance(state, Concluded):
                 break
             state = await pipeline.advance(
-                state, complete, remaining=remaining, decided=then, distributed=True
+                state,
+                complete,
+                remaining=remaining,
+                decided=then,
+                distributed=True,
+                seconds=lambda: REPAIR * claimed.left,
             )
         seconds = anyio.current_time() - started
         await self._work.succeed(
@@ -363,26 +370,30 @@ class Runner:
         started = anyio.current_time()
         request = _request(claimed).as_settled()
         partitions, extractions = await self._work.gathered(claimed.unit)
-        outcome = await reduce(
-            Reduction(
-                query=request.query,
-                partitions=partitions,
-                extractions=extractions,
-                model=request.model,
-                max_tokens=request.max_tokens,
-                effort=request.effort,
-                quotes=request.quotes,
-                mode=request.partitions,
-            ),
-            self._spending.complete(claimed, request),
+        reduction = Reduction(
+            query=request.query,
+            partitions=partitions,
+            extractions=extractions,
+            model=request.model,
+            max_tokens=request.max_tokens,
+            effort=request.effort,
+            quotes=request.quotes,
+            mode=request.partitions,
         )
         assert claimed.decision is not None
         assert claimed.draft is not None
         draft = DRAFT.validate_json(claimed.draft)
         excerpts = [excerpt for part in partitions for excerpt in part.excerpts]
+        outcome = await self._support(
+            partial(reduce, reduction),
+            self._spending.complete(claimed, request),
+            request=request,
+            excerpts=excerpts,
+            patience=Patience(seconds=lambda: REPAIR * claimed.left, requeued=True),
+        )
         out = answer_output(
             request=request,
-            outcome=await self._support(reduced(outcome, draft.rungs), request, excerpts),
+            outcome=reduced(outcome, draft.rungs),
             decision=DECISION.validate_json(claimed.decision),
             excerpts=excerpts,
             retrieved=draft.retrieved,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from posology.types import Call, Dose, PlannedCall, Task, Tier, Usage
 from strategies import ESCALATION, Choose, make
 from strategies.evidence import truncate_task
 from strategies.ladder import step_tasks
+from strategies.support.repair import plan_repair
 
 if TYPE_CHECKING:
     from orchestrator.connections import Connections
@@ -127,7 +129,12 @@ class Estimator:
         self._prices.worst(model, input_tokens=1, output_tokens=1, tier=tier)
 
     async def __call__(
-        self, task: Task, dose: Dose, *, partition_size: int | None = None
+        self,
+        task: Task,
+        dose: Dose,
+        *,
+        partition_size: int | None = None,
+        repair: bool = False,
     ) -> Estimate:
         """Estimate one dose for one question.
 
@@ -135,6 +142,7 @@ class Estimator:
             task: the question with all retrieved passages.
             dose: the dose.
             partition_size: passages a partition; ``None``: the strategy's default.
+            repair: whether an answer with sentences that are not supported is sent back once.
 
         Raises:
             InputError: no such strategy.
@@ -142,9 +150,8 @@ class Estimator:
         """
         self.check(task.model, task.tier)
         # bounds of long texts take milliseconds, which would block the event loop
-        return await to_thread.run_sync(
-            self._estimate, task, dose, partition_size, abandon_on_cancel=True
-        )
+        work = partial(self._estimate, task, dose, partition_size=partition_size, repair=repair)
+        return await to_thread.run_sync(work, abandon_on_cancel=True)
 
     def vectors(self, estimate: Estimate, calls: Sequence[Call]) -> Estimate:
         """Add the calls that embed the question to an estimate. Blocking.
@@ -181,7 +188,9 @@ class Estimator:
         first = takewhile(lambda one: one.step == 0, calls)
         return sum((self._first(_sent(one, task.tier)) for one in first), Decimal(0))
 
-    def _estimate(self, task: Task, dose: Dose, partition_size: int | None = None) -> Estimate:
+    def _estimate(
+        self, task: Task, dose: Dose, *, partition_size: int | None, repair: bool
+    ) -> Estimate:
         strategy = make(
             dose, choose=self._choose, partition_size=partition_size, seconds=self._seconds
         )
@@ -194,6 +203,9 @@ class Estimator:
             more = list(escalated.calls(task, self._guess))
             planned += (replace(one, share=one.share * share) for one in more)
             waves += _waves(more)
+        if repair and (again := plan_repair(planned, self._guess)) is not None:
+            planned.append(again)
+            waves += 1
         found = self._sum(dose.strategy, [_sent(one, task.tier) for one in planned])
         return replace(found, waves=waves)
 

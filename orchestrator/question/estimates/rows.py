@@ -198,13 +198,16 @@ class Estimates:
             # only the index knows which names can be filtered by
             return Estimated(row=row, error=error_body(error, None))
         task, size = task_of(request, prepared.retrieval), request.partition_size
+        repair = request.repairs
 
         async def of(dose: Dose) -> Estimate:
-            found = await estimator(task, dose, partition_size=size)
+            found = await estimator(task, dose, partition_size=size, repair=repair)
             if request.tier != "batch-then-standard":
                 return found
             # what the batch leaves is sent at the standard price, which may be all of it
-            standard = await estimator(replace(task, tier="standard"), dose, partition_size=size)
+            standard = await estimator(
+                replace(task, tier="standard"), dose, partition_size=size, repair=repair
+            )
             return replace(found, dollars=replace(found.dollars, worst=standard.dollars.worst))
 
         decided = await of(prepared.decision.dose)
@@ -219,7 +222,9 @@ class Estimates:
             if lane not in lanes and lane == tier_of(lane):
                 with suppress(UnpricedModel):
                     sent = replace(task, tier=tier_of(lane))
-                    other = await estimator(sent, prepared.decision.dose, partition_size=size)
+                    other = await estimator(
+                        sent, prepared.decision.dose, partition_size=size, repair=repair
+                    )
                     lanes[lane] = estimator.vectors(other, before) if before else other
         return Estimated(
             row=row,

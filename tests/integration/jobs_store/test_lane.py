@@ -29,8 +29,8 @@ from posology.seams.batches import BatchFate, BatchResult
 from posology.store import keys
 from posology.testing.model import ScriptedModel
 from posology.testing.prices import FlatPrices
-from posology.types import Call, JobState, Outcome, Stage, Usage
-from prompts.answer import AnswerReply
+from posology.types import Call, JobState, Outcome, Repair, Stage, Usage
+from prompts.answer import AnswerReply, Quote
 from tests.integration.jobs_store.collector_process import FolderBatches
 from tests.integration.jobs_store.helpers import MODEL, Bench, request
 from tests.integration.jobs_store.local import Local, Wires, model, reply, runner
@@ -188,6 +188,26 @@ async def test_a_ladder_takes_one_batch_a_step(bench: Bench) -> None:
     out = await lane.get(job)
     assert out.state is JobState.SUCCEEDED
     assert [len(made.lines) for made in lane.endpoint.made.values()] == [1, 1]
+
+
+async def test_sentences_that_are_not_supported_are_repaired_in_another_batch(bench: Bench) -> None:
+    def answer(call: Call) -> ScriptedReply:
+        right = call.stage is Stage.REPAIR
+        said = "Drug 0 lowered the risk of stroke" + ("." if right else " by 20%.")
+        quotes = [Quote(passage="P1", quote="Drug 0 lowered the risk of stroke.")]
+        stated = AnswerReply(answerable=True, answer=said, choice=None, quotes=quotes)
+        return in_form(call, stated)
+
+    lane = lane_bench(bench, answer)
+    job = await lane.submit(support="repair", k=6)
+    await lane.wave()
+    assert (await lane.get(job)).state is JobState.RUNNING
+    await lane.wave()
+    out = await lane.get(job)
+    assert outcomes(out) == [(Stage.ANSWER, Outcome.OK, None), (Stage.REPAIR, Outcome.OK, None)]
+    assert out.result is not None
+    assert out.result.support is not None
+    assert (out.result.support.repair, out.result.support.unsupported) == (Repair.BETTER, 0)
 
 
 async def test_calls_wait_for_others_unless_they_fill_a_batch(lane: LaneBench) -> None:
