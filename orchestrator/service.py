@@ -28,7 +28,7 @@ from posology.index.search.filters import NONE
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.llm.accounting import Account
-from posology.seams import Journal, Meter
+from posology.seams import Journal, Meter, Recall
 from posology.types import EncodedQuery, Filters, Mode, Query, Retrieval
 from strategies.compression import known
 
@@ -59,11 +59,12 @@ class Service:
         journal: Journal | None = None,
         *,
         remaining: Remaining | None = None,
+        recall: Recall | None = None,
     ) -> Report:
         """Answer one question of the configured tenant; see :meth:`Pipeline.run`."""
         tenant = self.settings.tenant
         return await self.pipeline.run(
-            request, account, journal, tenant=tenant, remaining=remaining
+            request, account, journal, tenant=tenant, remaining=remaining, recall=recall
         )
 
     async def encode(self, query: Query, spend: Spend | None) -> EncodedQuery | None:

@@ -32,7 +32,7 @@ from posology.index.search.retriever import Retriever
 from posology.llm.accounting import Account
 from posology.llm.calls import CAPACITY_TIMEOUT, Caller
 from posology.llm.models.families import tier_of
-from posology.seams import Complete, Journal, Strategy
+from posology.seams import Complete, Journal, Recall, Strategy
 from posology.types import DECLINE, Call, Decision, Dose, Lane, Query, Retrieval
 from strategies import Choose, make, takes_compressor
 from strategies.evidence import whole
@@ -104,14 +104,16 @@ class Pipeline:
         self._seconds = seconds
         self._support = support or SupportCheck()
 
-    def spend(self, journal: Journal, tenant: str) -> Spend:
+    def spend(self, journal: Journal, tenant: str, recall: Recall | None = None) -> Spend:
         """Return what pays for the vectors of questions.
 
         Args:
             journal: takes the account.
             tenant: tenant that pays.
+            recall: replies to the same work; ``None``: there are none.
         """
-        return Spend(tenant=tenant, complete=lambda model: self._completes(model, journal))
+        caller = Caller(recall=recall)
+        return Spend(tenant=tenant, complete=lambda model: self._completes(model, journal, caller))
 
     async def unpaid(self, query: Query, tenant: str) -> Sequence[Call]:
         """Return the calls that a tenant still has to pay for a question's vector."""
@@ -228,6 +230,7 @@ class Pipeline:
         *,
         tenant: str,
         remaining: Remaining | None = None,
+        recall: Recall | None = None,
     ) -> Report:
         """Answer one question in this process.
 
@@ -239,6 +242,7 @@ class Pipeline:
             journal: reserves budget and forwards to the account; ``None``: no limit on spending.
             tenant: tenant that pays.
             remaining: returns the remaining budget; ``None``: the policy decides without it.
+            recall: replies that an interrupted run got to the same question; ``None``: there are none.
 
         Raises:
             InvalidQuery: the tier is batch.
@@ -248,8 +252,9 @@ class Pipeline:
         check_awaited(request.tier)
         started = time.perf_counter()
         # first: without a key for the model there is no need to retrieve
-        complete = self._completes(request.model, journal or account, _caller(request.tier))
-        spend = self.spend(journal or account, tenant)
+        caller = replace(_caller(request.tier), recall=recall)
+        complete = self._completes(request.model, journal or account, caller)
+        spend = self.spend(journal or account, tenant, recall)
         state: State = begin(await self.prepare(request, remaining=remaining, spend=spend))
         while isinstance(state, Answering | Escalating):
             state = await self.advance(state, complete, remaining=remaining)
