@@ -157,6 +157,12 @@ SECTIONS = (
                 long=True,
             ),
             Entry(
+                name="eval",
+                help="Ask questions with known answers, and report how often each policy and model is right, and at what cost.",
+                target="orchestrator.cli.evaluation.command:evaluate",
+                long=True,
+            ),
+            Entry(
                 name="compressor",
                 help="Train compressors: labels and pruners, data sets and summarization models.",
                 target="orchestrator.cli.compressor.group:app",

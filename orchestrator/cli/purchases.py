@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 from rich.console import Console
@@ -22,16 +22,40 @@ from orchestrator.cli.option_groups import Group
 from orchestrator.cli.output.words import money, safe
 from orchestrator.cli.question_options import RequestOptions
 from orchestrator.settings import Settings
-from orchestrator.training.forms import DatasetEstimate, LeftOut, TrainingEstimate
+from orchestrator.training.forms import LeftOut, TrainingEstimate
 
 if TYPE_CHECKING:
     from orchestrator.question.request import Request
     from orchestrator.training.paid.run import PaidRun, Terms
+    from posology.published.money import BalanceOutput
 
 #: seconds between two lines of progress without a terminal
 _LINE = 30.0
 #: rows without a result that are listed one by one
 LISTED = 20
+
+
+class Priced(Protocol):
+    """An estimate of the cost of a run."""
+
+    @property
+    def free(self) -> bool: ...
+    @property
+    def low_usd(self) -> Decimal: ...
+    @property
+    def expected_usd(self) -> Decimal: ...
+    @property
+    def worst_usd(self) -> Decimal: ...
+    @property
+    def spent_usd(self) -> Decimal: ...
+    @property
+    def cap_usd(self) -> Decimal | None: ...
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+    @property
+    def balances(self) -> tuple[BalanceOutput, ...]: ...
 
 
 DryRunOption = Annotated[
@@ -131,7 +155,7 @@ def show_left_out(found: Sequence[LeftOut]) -> None:
     say(lines, "yellow")
 
 
-def cost_lines(out: TrainingEstimate | DatasetEstimate) -> Iterator[str]:
+def cost_lines(out: Priced) -> Iterator[str]:
     """Yield the estimated cost and whether the remaining budgets cover it."""
     if out.free:
         yield "The model is free: $0."
@@ -148,7 +172,7 @@ def cost_lines(out: TrainingEstimate | DatasetEstimate) -> Iterator[str]:
             yield f"{name}: {money(amount)} remaining{_cover(out, amount)}"
 
 
-def _cover(out: TrainingEstimate | DatasetEstimate, amount: Decimal) -> str:
+def _cover(out: Priced, amount: Decimal) -> str:
     if amount >= out.worst_usd:
         return ", covers the maximum"
     if amount >= out.expected_usd:
@@ -169,13 +193,16 @@ def has_terminal() -> bool:
 
 
 @contextmanager
-def buying(calls: int, path: Path, *, check: bool) -> Iterator[Callable[[int], None]]:
+def buying(
+    calls: int, path: Path, *, check: bool, unit: str = "calls"
+) -> Iterator[Callable[[int], None]]:
     """Ask for confirmation, show progress, and name the file of the replies if the run ends early.
 
     Args:
         calls: number of calls or conversations to make.
         path: file of the replies.
         check: whether to ask for confirmation.
+        unit: noun of what is counted.
 
     Yields:
         A function that adds a number of ended calls to the progress.
@@ -186,7 +213,7 @@ def buying(calls: int, path: Path, *, check: bool) -> Iterator[Callable[[int], N
     if check and calls and not typer.confirm("Proceed?", err=True):
         raise typer.Exit
     try:
-        with progress(calls) as tick:
+        with progress(calls, unit) as tick:
             yield tick
     except BaseException as error:
         fail(f"replies so far are kept in {path}; run the same command again to resume")
@@ -196,11 +223,12 @@ def buying(calls: int, path: Path, *, check: bool) -> Iterator[Callable[[int], N
 
 
 @contextmanager
-def progress(calls: int) -> Iterator[Callable[[int], None]]:
+def progress(calls: int, unit: str = "calls") -> Iterator[Callable[[int], None]]:
     """Show progress: a bar at a terminal, else a line every 30 seconds.
 
     Args:
         calls: total number of calls.
+        unit: noun of what is counted.
 
     Yields:
         A function that adds a number of ended calls.
@@ -221,7 +249,7 @@ def progress(calls: int) -> Iterator[Callable[[int], None]]:
         bar.update(task, completed=done)
         if not console.is_terminal and time.monotonic() - printed > _LINE:
             printed = time.monotonic()
-            console.print(Text(f"{done:,} of {calls:,} calls done"), soft_wrap=True)
+            console.print(Text(f"{done:,} of {calls:,} {unit} done"), soft_wrap=True)
 
     with bar:
         task = bar.add_task("", total=calls)

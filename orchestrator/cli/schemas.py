@@ -31,6 +31,7 @@ from orchestrator.cli.money.ledger_form import (
 from orchestrator.cli.money.reconcile_form import ReconcileOutput
 from orchestrator.cli.money.tenants_form import TenantList, TenantOutput
 from orchestrator.cli.setup.forms import ConfigOutput, DoctorOutput
+from orchestrator.evaluation.forms import EvalOutput, EvalRow
 from orchestrator.question.policy_forms import CompareOutput, ReplayOutput
 from orchestrator.training.forms import (
     DatasetOutput,
@@ -88,6 +89,8 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "train": TrainOutput,
         "replay": ReplayOutput,
         "compare": CompareOutput,
+        "eval": EvalOutput,
+        "evalrow": EvalRow,
         "dataset": DatasetOutput,
         "finetune": FinetuneOutput,
         "label": LabelOutput,
