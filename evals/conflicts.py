@@ -15,6 +15,7 @@ import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -148,7 +149,8 @@ def main(argv: list[str] | None = None) -> int:
         if case.right and part_of(f"healthver:{case.question}") != "train"
     ]
     for name, found in (("RAMDocs", ramdocs(given.data)), ("HealthVer", aside)):
-        outcomes = anyio.run(lambda f=found: measure(f, reader, size=given.size, seed=given.seed))
+        asked = partial(measure, found, reader, size=given.size, seed=given.seed)
+        outcomes = anyio.run(asked)
         print(f"{name}: {summary(outcomes)}")
     return 0
 

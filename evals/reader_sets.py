@@ -37,8 +37,9 @@ def bioasq(data: Data) -> Pair:
         for row in rows(data.folder / BIOASQ)
         if row["snippets"] and part_of(f"bioasq:{row['id']}") == data.part
     ]
-    vectors = np.stack(data.embedder.embed_queries([row["body"] for row in found]))
-    able, unable = [], []
+    vectors = data.embedder.embed_queries([row["body"] for row in found])
+    able: list[Case] = []
+    unable: list[Case] = []
     for i in data.few(range(len(found))):
         own = _texts([found[i]], 3)
         others = [
@@ -57,7 +58,7 @@ def articles(data: Data) -> Pair:
     """Return prompts over their own article, or over the article with the likest title."""
     able = data.articles()
     titles = [case.excerpts[0].passage.title for case in able]
-    vectors = np.stack(data.embedder.embed_queries([title or "?" for title in titles]))
+    vectors = data.embedder.embed_queries([title or "?" for title in titles])
     unable = []
     for i, case in enumerate(able):
         near = _nearest(vectors, i, len(able))
@@ -69,14 +70,15 @@ def articles(data: Data) -> Pair:
 def covid(data: Data) -> Pair:
     """Return questions over their own article, or over the likest."""
     found = [row for row in rows(data.folder / COVID) if part_of(str(row["document_id"])) == data.part]  # fmt: skip
-    vectors = np.stack(data.embedder.embed_queries([row["context"][:300] for row in found]))
+    vectors = data.embedder.embed_queries([row["context"][:300] for row in found])
     asked = [
         (i, qa["question"])
         for i, row in enumerate(found)
         for qa in row["qas"]
         if qa["answers"] and not qa.get("is_impossible")
     ]
-    able, unable = [], []
+    able: list[Case] = []
+    unable: list[Case] = []
     for i, question in data.few(asked):
         for into, k in ((able, i), (unable, _nearest(vectors, i, 1)[0])):
             text = found[k]["context"]

@@ -45,7 +45,7 @@ _EACH = {"dilution": (0.1, 0.0, 1.0), "depth": (0.3, 0.0, 1.0), "recency": (0.5,
 
 def curves(models: Sequence[Mapping[str, Any]]) -> dict[str, Curve]:
     """Return the likeliest curve of each model."""
-    from scipy.optimize import least_squares
+    from scipy.optimize import least_squares  # type: ignore[import-untyped]
 
     limits = [*_SHARED.values(), *(limit for _ in models for limit in _EACH.values())]
 
@@ -162,7 +162,7 @@ def same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, str) or isinstance(other, str):
         return bool(one == other)
-    return abs(one - other) <= _TOLERANCE
+    return bool(abs(one - other) <= _TOLERANCE)
 
 
 def table(published: Mapping[str, Any]) -> Iterator[str]:

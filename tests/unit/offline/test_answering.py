@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +16,11 @@ from posology.llm.offline.answering import KEPT, AnswerScorer, KeptReadings
 from posology.llm.offline.candidates import WINDOW, Candidates, spans
 from posology.llm.offline.choice import ANSWERS, LESS_PROBABLE, LESS_PROBABLE_ELSEWHERE
 from posology.llm.offline.contrast import claim_of
+from posology.llm.offline.evidence import Evidence, probability
 from posology.llm.offline.reader import ExtractiveReader
 from posology.llm.offline.verdict import lean, verdict
 from posology.text.sentences import split
-from posology.types import Excerpt, Passage, Reading, Stage, Stance
+from posology.types import Excerpt, Passage, Reading, Stage, Stance, TokenVectors
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
 from prompts.summarise import SummaryReply
@@ -71,6 +73,22 @@ class ScriptedJudge:
         return [row[1], row[0], row[2]] if claim.endswith(" No.") else row
 
 
+class AlikeEncoder:
+    """Finds every token of every text equally like the question, which is encoded first."""
+
+    def __init__(self, likeness: float) -> None:
+        self._likeness = likeness
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        found = WordEncoder().token_vectors(texts)
+        texts_look = np.array([self._likeness, np.sqrt(1 - self._likeness**2)], np.float32)
+        looks = [np.array([1, 0], np.float32), *[texts_look] * (len(texts) - 1)]
+        return [
+            replace(one, vectors=np.tile(look, (len(one.ids), 1)))
+            for one, look in zip(found, looks, strict=True)
+        ]
+
+
 def pieces(texts: Sequence[str]) -> list[list[int]]:
     return [[sum(map(ord, w.strip(".?,").lower())) % 5_000 for w in t.split()] for t in texts]
 
@@ -84,12 +102,15 @@ def make(
     judge: ScriptedJudge | None = None,
     budget: int = 1_000,
     inner: ScriptedPassageReader | None = None,
+    likeness: float = 0.8,
 ) -> ExtractiveReader:
     found = inner or ScriptedPassageReader(scores)
     return ExtractiveReader(
         WordEncoder(),
         words,
-        answers=lambda: AnswerScorer(KeptReadings(found), Candidates(pieces, budget)),
+        answers=lambda: AnswerScorer(
+            KeptReadings(found), Candidates(pieces, budget), AlikeEncoder(likeness)
+        ),
         judge=None if judge is None else lambda: judge,
     )
 
@@ -107,11 +128,28 @@ async def test_the_sentence_that_answers_is_quoted_before_the_one_that_repeats_t
     assert completion.served_model.endswith("+scripted")
 
 
-async def test_a_question_that_no_window_answers_is_refused_with_the_probability() -> None:
-    least = ANSWERS - 0.01
-    reply = reply_of(await make({"shorter": least})(make_call("Does zinc help?", [TRIAL])))
-    assert not reply.answerable
-    assert f"probability of {least:.2f}, below the {ANSWERS:.2f}" in reply.answer
+@pytest.mark.parametrize("answers", [0.05, 0.5, 0.95])
+async def test_a_question_is_refused_by_odds_and_likeness_together(answers: float) -> None:
+    question = "Does zinc help?"
+    given = {
+        likeness: probability(Evidence.of(question, answers=answers, likeness=likeness))
+        for likeness in np.linspace(0.2, 0.9, 8).tolist()
+    }
+    for likeness, likely in given.items():
+        reader = make({"shorter": answers}, likeness=likeness)
+        reply = reply_of(await reader(make_call(question, [TRIAL])))
+        assert reply.answerable == (likely >= ANSWERS)
+        if not reply.answerable:
+            assert f"probability of {likely:.2f}, below the {ANSWERS:.2f}" in reply.answer
+    assert min(given.values()) < ANSWERS < max(given.values())
+
+
+def test_more_of_each_is_more_probable() -> None:
+    less, more = ({"answers": 0.3, "likeness": 0.5}, {"answers": 0.6, "likeness": 0.6})
+    for name, value in more.items():
+        high = probability(Evidence.of("Zinc?", **(less | {name: value})))
+        assert high > probability(Evidence.of("Zinc?", **less))
+    assert 0 <= probability(Evidence.of("", answers=0.0, likeness=0.0)) < 0.01
 
 
 async def test_quotes_are_the_most_probable_sentences_of_any_passage() -> None:
