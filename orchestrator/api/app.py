@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 
 from orchestrator.api import openapi, problems
+from orchestrator.api.chat import routes as chat
 from orchestrator.api.context import Context, Limits, known_parameters
 from orchestrator.api.origins import OriginMiddleware
 from orchestrator.api.routes import (
@@ -77,7 +78,18 @@ def create_app(
         redoc_url=None,
     )
     app.state.context = context
-    for served in (jobs, answers, ask, feedback, batches, literature, uploads, estimate, spend):
+    for served in (
+        jobs,
+        answers,
+        ask,
+        feedback,
+        batches,
+        literature,
+        uploads,
+        estimate,
+        spend,
+        chat,
+    ):
         app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)
     app.router.routes.extend(pages.ROUTES)

@@ -8,12 +8,15 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic.json_schema import models_json_schema
 
+from orchestrator.api.chat import examples as chat
+from orchestrator.api.chat.request import ChatRequest
 from orchestrator.api.examples import JSON, fails
 from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
 from orchestrator.settings import Auth
 from posology import errors
 from posology.budget.tenants.store import refused
 from posology.errors import PosologyError
+from posology.published.chat import ChatChunk, ChatError
 from posology.published.jobs import JobEvent
 from posology.published.problems import MEDIA_TYPE, Problem
 
@@ -27,8 +30,11 @@ def document(app: FastAPI) -> dict[str, Any]:
                 (JobRequest, "validation"),
                 (SearchRequest, "validation"),
                 (FeedbackRequest, "validation"),
+                (ChatRequest, "validation"),
                 (Problem, "serialization"),
                 (JobEvent, "serialization"),
+                (ChatChunk, "serialization"),
+                (ChatError, "serialization"),
             ],
             ref_template="#/components/schemas/{model}",
         )
@@ -40,6 +46,9 @@ def document(app: FastAPI) -> dict[str, Any]:
         schemas.pop("ValidationError", None)
         for path in made["paths"].values():
             for operation in path.values():
+                if operation["tags"] == [chat.TAG]:
+                    # FastAPI's own: an invalid field is 400 here
+                    operation["responses"].pop("422", None)
                 _secure(operation, optional=app.state.context.settings.auth is not Auth.KEYS)
                 for response in operation["responses"].values():
                     content = response.get("content", {}).get(JSON, {})
@@ -58,9 +67,12 @@ def _secure(operation: dict[str, Any], *, optional: bool) -> None:
     refusals: list[int | PosologyError] = [refused()]
     if operation["tags"] != ["operations"]:
         refusals += [403, errors.TenantDisabled("the tenant acme is disabled", tenant="acme")]
-    found = {status: shown for status, shown in fails(*refusals).items() if status in (401, 403)}
+    openai = operation["tags"] == [chat.TAG]
+    possible = (chat.fails if openai else fails)(*refusals)
+    found = {status: shown for status, shown in possible.items() if status in (401, 403)}
     for status, shown in found.items():
         known = operation["responses"].setdefault(str(status), shown)
         if known is not shown:
-            content = known["content"][MEDIA_TYPE]
-            content["examples"] = shown["content"][MEDIA_TYPE]["examples"] | content["examples"]
+            media = JSON if openai else MEDIA_TYPE
+            content = known["content"][media]
+            content["examples"] = shown["content"][media]["examples"] | content["examples"]

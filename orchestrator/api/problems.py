@@ -193,6 +193,29 @@ def of_job(error: ErrorBody, *, job: str) -> JSONResponse:
     )
 
 
+def of_exception(error: Exception) -> JSONResponse:
+    """Return the problem of what a route raised; what no kind of problem fits is a defect."""
+    match error:
+        case PosologyError():
+            return of_error(error)
+        case RequestProblem():
+            return response(
+                error.status,
+                error.name,
+                error.title,
+                error.detail,
+                headers=error.headers,
+                **error.members,
+            )
+        case RequestValidationError():
+            return of_validation(error.errors())
+        case _:
+            instance = _logged(error)
+            return response(
+                500, "Defect", "A defect of Posology", _WITHHELD[500], instance=instance
+            )
+
+
 def members(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an error that a problem can have, without those that would replace its own members."""
     return {name: value for name, value in details.items() if name not in _RESERVED}
@@ -214,23 +237,10 @@ def register(app: FastAPI) -> None:
     """Make an app answer every failure with a problem document."""
 
     @app.exception_handler(PosologyError)
-    async def posology_error(_: Request, error: PosologyError) -> JSONResponse:
-        return of_error(error)
-
     @app.exception_handler(RequestProblem)
-    async def request_problem(_: Request, error: RequestProblem) -> JSONResponse:
-        return response(
-            error.status,
-            error.name,
-            error.title,
-            error.detail,
-            headers=error.headers,
-            **error.members,
-        )
-
     @app.exception_handler(RequestValidationError)
-    async def validation(_: Request, error: RequestValidationError) -> JSONResponse:
-        return of_validation(error.errors())
+    async def problem(_: Request, error: Exception) -> JSONResponse:
+        return of_exception(error)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
@@ -243,8 +253,7 @@ def register(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def defect(_: Request, error: Exception) -> JSONResponse:
-        instance = _logged(error)
-        return response(500, "Defect", "A defect of Posology", _WITHHELD[500], instance=instance)
+        return of_exception(error)
 
 
 def _of_http(request: Request, error: HTTPException) -> JSONResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -89,9 +90,12 @@ def with_index(
     run_ingest([folder / "rows.jsonl"], Settings(), Target(place=place, embedder=encoder))
     context = served.app.state.context
     before = context.settings
+    limits = context.limits
     context.settings = before.model_copy(update={"index": place, "embedder": encoder})
+    # no worker ends the jobs that chat completions wait for
+    context.limits = replace(limits, completion=0.05)
     yield
-    context.settings = before
+    context.settings, context.limits = before, limits
 
 
 def hurry(case: schemathesis.Case[Any]) -> None:

@@ -13,7 +13,8 @@ from posology.published.answers import AskOutput, PassageOutput, Source
 if TYPE_CHECKING:
     from posology.published.literature import SearchOutput
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!])")
+#: and what GitHub's Markdown makes a link of
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&!@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 #: what begins a list, a heading or a rule
 _START = re.compile(r"^(\d*)([-+=.)])")
 
@@ -36,7 +37,12 @@ def passage_as_markdown(out: PassageOutput) -> str:
 
 def escaped(text: str) -> str:
     """Return text that Markdown shows as it is, in one line."""
-    return _START.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", " ".join(safe(text).split())))
+    return inert(" ".join(safe(text).split()))
+
+
+def inert(text: str) -> str:
+    """Return a line, or a piece of one with the spaces around it, that Markdown shows as it is."""
+    return _START.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", text))
 
 
 def _answer(out: AskOutput) -> Iterator[str]:
@@ -46,8 +52,16 @@ def _answer(out: AskOutput) -> Iterator[str]:
     body = "  ".join(filter(None, (out.choice, answer_text(out))))
     if body:
         yield ""
-        # the numbers of sources read better without backslashes, and link to nothing
-        yield re.sub(r"\\\[(\d[^\\\[\]]*)\\\]", r"[\1]", escaped(body))
+        # the numbers of sources read better without backslashes, where they cannot begin a link
+        yield re.sub(r"\\\[(\d[^\\\[\]]*)\\\](?![(:\\])", r"[\1]", escaped(body))
+    yield from sources(out)
+    yield from remarks(out)
+    yield ""
+    yield f"<sub>{escaped(footer(out))}</sub>"
+
+
+def sources(out: AskOutput) -> Iterator[str]:
+    """Yield the lines of the quoted passages of an answer, numbered, with their quotes."""
     for one in cited(out):
         yield ""
         yield f"{one.number}. {_heading(one.source, paged=False)}"
@@ -55,6 +69,10 @@ def _answer(out: AskOutput) -> Iterator[str]:
             yield ""
             where = f" ({pages(item)})" if pages(item) else ""
             yield f"   > {escaped(item.quote)}{where}"
+
+
+def remarks(out: AskOutput) -> Iterator[str]:
+    """Yield the lines of what contradicts an answer, and of what its reader must know."""
     for conflict in out.conflicts:
         yield ""
         yield f"**Sources disagree:** {escaped(conflict.claim)} ({escaped(conflict.how)})"
@@ -70,8 +88,6 @@ def _answer(out: AskOutput) -> Iterator[str]:
     if out.coverage is not None:
         yield ""
         yield escaped(coverage_text(out.coverage))
-    yield ""
-    yield f"<sub>{escaped(footer(out))}</sub>"
 
 
 def _search(out: SearchOutput) -> Iterator[str]:
@@ -97,4 +113,9 @@ def _heading(source: Source, *, paged: bool = True) -> str:
     named = f"[{title}](<{address}>)" if address else f"*{title}*"
     marked = f" **{warning(source)}**" if warning(source) else ""
     known = escaped(facts(source, paged=paged))
-    return f"{named}{f' ({known})' if known else ''} `{safe(source.id)}`{marked}"
+    return f"{named}{f' ({known})' if known else ''} {_code(source.id)}{marked}"
+
+
+def _code(text: str) -> str:
+    line = " ".join(safe(text).split())
+    return escaped(line) if "`" in line else f"`{line}`"

@@ -1,0 +1,1 @@
+"""Questions and answers in OpenAI's form: chat completions and models."""

@@ -1,0 +1,194 @@
+"""A chat completion's request, and the job that it asks for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from orchestrator.api.chat.models import choice_of
+from orchestrator.question.request import AskRequest, JobRequest, invalid_field
+from orchestrator.settings import Settings
+from posology.errors import InvalidQuery
+from posology.published.base import Described
+
+M = TypeVar("M", bound=AskRequest)
+
+#: fields of a job that the request says in OpenAI's own way → how
+_ELSEWHERE = MappingProxyType(
+    {
+        "question": "the last message of the user",
+        "policy": "`model`, e.g. posology/router:start=4",
+        "strategy": "`model`, e.g. posology/direct",
+    }
+)
+#: parameters that would change what the caller receives → their values that change nothing
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = MappingProxyType(
+    {
+        "n": (None, 1),
+        "logprobs": (None, False),
+        "audio": (None,),
+        "functions": (None, []),
+        "function_call": (None, "none", "auto"),
+        "tool_choice": (None, "none", "auto"),
+        "modalities": (None, ["text"]),
+        "response_format": (None, {"type": "text"}),
+        "service_tier": (None, "auto", "default", "flex"),
+    }
+)
+
+
+class ChatPart(Described):
+    """A part of a message."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: str
+    """Type: `text`."""
+    text: str | None = None
+    """Text of the part."""
+
+
+class ChatTurn(Described):
+    """A message of the conversation."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    """Author of the message."""
+    content: str | tuple[ChatPart, ...] | None = None
+    """Its text."""
+
+
+class ChatStreaming(Described):
+    """Options of a stream."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: bool | None = None
+    """Whether a last chunk has the tokens. Default: false."""
+
+
+class ChatRequest(Described):
+    """A chat completion's request. The last message of the user is the question, and must stand alone.
+
+    Fields that do not stand here have no effect and are named in `posology.ignored` of the response.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    model: Annotated[str, Field(min_length=1, max_length=300)]
+    """How the question is answered: a name of `GET /v1/models`, with settings of the policy if need be, e.g.
+    posology/router:start=4."""
+    messages: Annotated[tuple[ChatTurn, ...], Field(min_length=1)]
+    """Messages. The last one of the user is the question; the others are not read."""
+    stream: bool | None = None
+    """Whether the stages and the answer come as server-sent events. Default: false."""
+    stream_options: ChatStreaming | None = None
+    """Options of the stream. Default: none."""
+    max_tokens: int | None = None
+    """Older name of `max_completion_tokens`. Default: none."""
+    max_completion_tokens: int | None = None
+    """Maximum output tokens of one model call, 64 to 200000. Default: POSOLOGY_MAX_TOKENS, else the bound of each stage."""
+    reasoning_effort: str | None = None
+    """Reasoning effort. Default: POSOLOGY_EFFORT, else low to answer and the model's lowest to extract."""
+    service_tier: str | None = None
+    """Service tier: auto or default (the service's own), or flex. Default: auto."""
+    posology: dict[str, Any] | None = None
+    """Any other field of a job, e.g. k, filters, form, model (the language model) or max_cost_usd. Default: none."""
+
+    def to_job(self, settings: Settings, *, deadline: float) -> JobRequest:
+        """Return the job that the request asks for, with every default filled in.
+
+        Args:
+            settings: defaults of a question.
+            deadline: seconds until the job expires, unless the request says.
+
+        Raises:
+            InvalidQuery: a field is invalid, or asks for what an answer cannot be.
+            RequestProblem: the model is unknown.
+            UnknownModel: the language model in ``posology`` is unknown.
+        """
+        self._check_parameters()
+        given = self.posology or {}
+        for name, where in _ELSEWHERE.items():
+            if name in given:
+                raise InvalidQuery(
+                    f"posology.{name} is given by {where}: omit it", field="posology"
+                )
+        own = {
+            "question": self._question(),
+            "max_tokens": self.max_completion_tokens or self.max_tokens,
+            "effort": self.reasoning_effort,
+            "tier": "flex" if self.service_tier == "flex" else None,
+        }
+        fields = given | choice_of(self.model) | {k: v for k, v in own.items() if v is not None}
+        try:
+            # someone waits: the tier batch is refused, and as the service's default it is not taken
+            asked = _parse(AskRequest, {k: v for k, v in fields.items() if k != "deadline_seconds"})
+            tier = asked.to_request(settings).tier
+            return _parse(
+                JobRequest, {"deadline_seconds": deadline} | fields | {"tier": tier}
+            ).settled(settings)
+        except InvalidQuery as error:
+            raise InvalidQuery(error.message, field=_named(error.field, given)) from None
+
+    def ignored(self) -> tuple[str, ...]:
+        """Return the names of the fields that have no effect, in the order of the request."""
+        more = ["messages"] if len(self.messages) > 1 else []
+        return (*more, *(name for name in self.model_extra or {} if name not in _NEUTRAL))
+
+    def _check_parameters(self) -> None:
+        sent = {**(self.model_extra or {}), "service_tier": self.service_tier}
+        for name, neutral in _NEUTRAL.items():
+            if sent.get(name) not in neutral:
+                allowed = " or ".join(json.dumps(value) for value in neutral if value is not None)
+                raise InvalidQuery(
+                    f"{name} is not supported: {f'send {allowed}, or ' if allowed else ''}omit it",
+                    field=name,
+                )
+
+    def _question(self) -> str:
+        asked = next((turn for turn in reversed(self.messages) if turn.role == "user"), None)
+        if asked is None:
+            raise InvalidQuery(
+                "messages: the last message of the user is the question, and there is none",
+                field="messages",
+            )
+        return "\n".join(_texts(asked))
+
+
+def _texts(turn: ChatTurn) -> Iterator[str]:
+    if isinstance(turn.content, str):
+        yield turn.content
+        return
+    for part in turn.content or ():
+        if part.type != "text" or part.text is None:
+            raise InvalidQuery(
+                f"messages: a question is text (got a part of type {part.type[:50]!r})",
+                field="messages",
+            )
+        yield part.text
+
+
+def _parse(form: type[M], fields: Mapping[str, Any]) -> M:
+    try:
+        return form.model_validate_json(json.dumps(fields), strict=True)
+    except ValidationError as error:
+        raise invalid_field(error.errors(include_url=False, include_input=False), form) from None
+
+
+def _named(field: str, given: Mapping[str, Any]) -> str:
+    """Return the name of a job's field in the request."""
+    if field.partition(".")[0] in given:
+        return f"posology.{field}"
+    return {
+        "question": "messages",
+        "max_tokens": "max_completion_tokens",
+        "effort": "reasoning_effort",
+        "tier": "service_tier",
+        "policy": "model",
+    }.get(field, field)
