@@ -66,6 +66,8 @@ class Recipe:
     epochs: int = 1
     #: steps at most of the second cycle
     all_steps: int = 3_000
+    #: share of the second cycle's end in the weights; the rest is the end of the first, which knows the training texts less
+    last: float = 0.6
     seed: int = 0
     #: steps between two saved states
     save_every: int = 200
@@ -99,7 +101,7 @@ def train(
     recipe: Recipe,
     folder: Path,
 ) -> None:
-    """Train to the end, from the last saved state in ``folder``. Blocking.
+    """Train to the end, from the last saved state in ``folder``; the weights are a mean of both cycles' ends. Blocking.
 
     Args:
         model: what is trained.
@@ -133,7 +135,7 @@ def train(
         optimizer,
         lambda step: [*rates, 0.0][step],
     )
-    state = folder / "state.pt"
+    state, middle = folder / "state.pt", folder / "middle.pt"
     done = 0
     if state.exists():
         kept = torch.load(state, weights_only=True)
@@ -155,6 +157,8 @@ def train(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
+        if step + 1 == len(first):
+            _save(middle, model.state_dict())
         mean = 0.98 * mean + 0.02 * float(lost.detach())
         made = step + 1 - done
         if made % 20 == 0:
@@ -175,6 +179,10 @@ def train(
                     "done": step + 1,
                 },
             )
+    if first and second:
+        early, late = torch.load(middle, weights_only=True), model.state_dict()
+        shares = {name: torch.lerp(early[name], late[name], recipe.last) for name in late}
+        model.load_state_dict(shares)
 
 
 def _about(examples: Sequence[Example], recipe: Recipe) -> str:
