@@ -213,11 +213,12 @@ async def make_service(
 def make_decider(
     settings: Settings, estimator: Estimator, index: Index, compressors: Compressors
 ) -> Decider:
-    """Build the decider with the configured policy and Q-table. Blocking.
+    """Build the decider with the configured policy, Q-table and calibration. Blocking.
 
     Raises:
-        PolicyMismatch: the Q-table was trained with another embedder than the index's, or an unknown compressor.
-        PosologyError: the Q-table's file cannot be read.
+        PolicyMismatch: the Q-table or the calibration was made with another embedder than the index's, or the Q-table
+            with an unknown compressor.
+        PosologyError: a file cannot be read.
     """
     table = qtables.configured(settings)
     if table is not None and table.embedder != index.meta.embedder:
@@ -232,12 +233,20 @@ def make_decider(
             "with another compressor",
             policy="qtable",
         )
+    calibration = qtables.configured_calibration(settings)
+    if calibration is not None and calibration.embedder != index.meta.embedder:
+        raise PolicyMismatch(
+            f"the calibration {settings.calibration} was made with {calibration.embedder}, but the index was made with "
+            f"{index.meta.embedder}: run `posology policy calibrate` with this index",
+            policy="preflight",
+        )
     return Decider(
         default=settings.policy,
         table=table,
         estimator=estimator,
         compressors=compressors,
         embedder=index.meta.embedder,
+        calibration=calibration,
     )
 
 

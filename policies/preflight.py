@@ -2,24 +2,20 @@
 
 Zhang et al. (BriefContext, sections 2.5 and 5.2) let two rankings of the same passages vote: where their
 first places agree, the key document is assumed to be among them, and the passages can be read in one call.
-:class:`Published` is their rule. :class:`Calibrated` learned from questions whose key document is known; it
-uses more features of the rankings, and returns a probability. Figures: ``policies/models/README.md``.
+:class:`Published` is their rule. :class:`Calibrated` uses more features of the rankings and returns a probability; its
+models are learned for one embedder and one order of showing each (:mod:`policies.calibration`).
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from policies.calibration import Calibration, Model, digest, number, packaged
 from policies.preflight_features import ORDERS, OTHER_ORDER, PLACES, PREFIX, SPOTLIGHT, observe
-from posology.errors import BadArtefact, InvalidRecord
+from posology.errors import InvalidRecord
 
 __all__ = [
     "ORDERS",
@@ -29,19 +25,11 @@ __all__ = [
     "PREFIX",
     "SPOTLIGHT",
     "Calibrated",
-    "Model",
     "Prediction",
     "Predictor",
     "Published",
-    "Term",
     "observe",
-    "packaged",
-    "read",
-    "write",
 ]
-
-_FORMAT = 1
-_DIGEST = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +41,8 @@ class Prediction:
     probability: float | None
     #: sentence with the numbers that it is based on
     reason: str
+    #: whether an issue without a probability suffices for BriefContext at once
+    certain: bool = True
 
 
 class Predictor(Protocol):
@@ -106,11 +96,11 @@ class Published:
     @property
     def version(self) -> str:
         """Digest of its settings."""
-        return _digest({"rule": self.name, "n": self.n, "threshold": float(self.threshold)})
+        return digest({"rule": self.name, "n": self.n, "threshold": float(self.threshold)})
 
     def __call__(self, features: Mapping[str, Any]) -> Prediction:
         """See :class:`Predictor`."""
-        measured = _number(features, f"iou_{self.n}")
+        measured = number(features, f"iou_{self.n}")
         issue = measured <= self.threshold
         compared = f"of the first {self.n} by meaning and by words is {measured:.2f}"
         if issue:
@@ -127,80 +117,55 @@ class Published:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Term:
-    """Contribution of one feature: ``weight · (value − mean) / scale``."""
-
-    feature: str
-    weight: float
-    mean: float
-    scale: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Model:
-    """A standardised logistic regression for one order of showing."""
-
-    intercept: float
-    #: least probability at which the key document is expected to be buried
-    threshold: float
-    terms: tuple[Term, ...]
-
-    def probability(self, features: Mapping[str, Any]) -> float:
-        """Return the probability that the key document is buried, 0 to 1."""
-        score = self.intercept + math.fsum(
-            term.weight * (_number(features, term.feature) - term.mean) / term.scale
-            for term in self.terms
-        )
-        # exp of a large positive number overflows
-        odds = math.exp(-abs(score))
-        return 1 / (1 + odds) if score >= 0 else odds / (1 + odds)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Calibrated:
-    """A logistic regression, learned from questions whose key document is known.
+    """A model of the embedder and the order of showing; without one, the published rule as a hint.
 
-    It has a model for each order of showing passages, since each has other documents beyond the first places. For
-    other orders it applies the published rule.
+    The hint never leads to BriefContext at once: its reasons are right in one case of eight (fused order, 16 passages).
     """
 
-    #: order of showing, one of :data:`ORDERS` → model
-    models: Mapping[str, Model]
-    #: description of its training data
-    trained: Mapping[str, Any] = field(default_factory=dict)
+    #: calibrations, the first that has a model for a question decides
+    calibrations: tuple[Calibration, ...]
+    #: whether a calibration is used for vectors of its own embedder alone; an unknown embedder counts as its own
+    own_embedder: bool = True
+    published: Published = Published()
 
     @property
     def name(self) -> str:
-        """``calibrated``."""
-        return "calibrated"
+        """``auto``; ``calibrated`` if the embedder does not matter."""
+        return "auto" if self.own_embedder else "calibrated"
 
     @property
     def version(self) -> str:
-        """Digest of its models."""
-        return _digest({"rule": self.name, "models": _plain(self.models)})
+        """Digest of its models and its rule."""
+        of = [*(one.version for one in self.calibrations), self.published.version]
+        return digest({"rule": self.name, "of": of})
 
     def __call__(self, features: Mapping[str, Any]) -> Prediction:
-        """See :class:`Predictor`."""
+        """See :class:`Predictor`.
+
+        The router adds the name of the embedder as feature ``embedder``.
+        """
         order = features.get(PREFIX + "order")
-        if order not in (*ORDERS, OTHER_ORDER):
+        if not isinstance(order, str) or not order:
             raise InvalidRecord(
                 f"{PREFIX}order must be the name of an order (got {order!r}): decide anew",
                 field=PREFIX + "order",
             )
-        model = self.models.get(order)
-        if model is None:
-            plain = Published()(features)
-            return Prediction(
-                issue=plain.issue,
-                probability=None,
-                reason=f"passages in {order} order were not learned from: {plain.reason}",
-            )
-        passages = _number(features, "passages")
+        passages = number(features, "passages")
         if passages <= SPOTLIGHT:
             return Prediction(
                 issue=False,
                 probability=0.0,
                 reason=f"of {passages:g} passages none is beyond place {SPOTLIGHT}",
+            )
+        model = self.model(order, features.get("embedder"))
+        if model is None:
+            plain = self.published(features)
+            return Prediction(
+                issue=plain.issue,
+                probability=None,
+                reason=f"no calibration for passages in {order} order: {plain.reason}",
+                certain=False,
             )
         probability = model.probability(features)
         issue = probability >= model.threshold
@@ -214,137 +179,37 @@ class Calibrated:
             ),
         )
 
+    def model(self, order: str, embedder: str | None) -> Model | None:
+        """Return the model that decides; ``None``: there is none.
 
-def write(predictor: Calibrated) -> str:
-    """Write a calibrated predictor as text: one readable JSON object."""
-    content = {
-        "posology": "preflight",
-        "format": _FORMAT,
-        "digest": predictor.version,
-        "trained": dict(predictor.trained),
-        "models": _plain(predictor.models),
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-
-
-def read(text: str, *, path: str) -> Calibrated:
-    """Read a calibrated predictor.
-
-    Args:
-        text: text by :func:`write`.
-        path: path of the file, for messages.
-
-    Raises:
-        BadArtefact: not a predictor, of another format, or changed since it was written.
-    """
-    try:
-        content = json.loads(text)
-        if content["posology"] != "preflight" or content["format"] != _FORMAT:
-            raise BadArtefact(
-                f"not a preflight model of format {_FORMAT}: train it again", path=path
-            )
-        predictor = Calibrated(
-            models=MappingProxyType({name: _model(of) for name, of in content["models"].items()}),
-            trained=MappingProxyType(content["trained"]),
-        )
-        digest = content["digest"]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadArtefact(f"damaged: {error!r}", path=path) from None
-    if digest != predictor.version:
-        raise BadArtefact(
-            "the digest does not match the content: the file was changed or truncated", path=path
-        )
-    return predictor
+        Args:
+            order: name of the order of showing.
+            embedder: name of the embedder of the vectors; ``None``: unknown.
+        """
+        for one in self.calibrations:
+            fits = not self.own_embedder or None in (embedder, one.embedder)
+            if order in one.models and (fits or embedder == one.embedder):
+                return one.models[order]
+        return None
 
 
-@cache
-def packaged() -> Calibrated:
-    """Return the calibrated predictor that comes with Posology.
-
-    Raises:
-        BadArtefact: the installation is damaged.
-    """
-    file = files("policies") / "models" / "preflight.json"
-    try:
-        text = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadArtefact(f"cannot be read: {error.strerror}", path=str(file)) from error
-    return read(text, path=str(file))
+def _auto(own: Calibration | None) -> Calibrated:
+    return Calibrated(calibrations=_known(own))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Suited:
-    """The calibrated predictor for vectors of the embedder that it learned with, else the published rule.
-
-    The router adds the embedder as feature ``embedder``; if it is unknown, the packaged embedder is assumed.
-    """
-
-    calibrated: Calibrated
-    published: Published = field(default_factory=Published)
-
-    @property
-    def name(self) -> str:
-        """``auto``."""
-        return "auto"
-
-    @property
-    def version(self) -> str:
-        """Digest of both."""
-        return _digest({"rule": self.name, "of": [self.calibrated.version, self.published.version]})
-
-    def __call__(self, features: Mapping[str, Any]) -> Prediction:
-        """See :class:`Predictor`."""
-        trained = self.calibrated.trained.get("embedder")
-        suits = features.get("embedder") in (None, trained)
-        return self.calibrated(features) if suits else self.published(features)
+def _calibrated(own: Calibration | None) -> Calibrated:
+    return Calibrated(calibrations=_known(own), own_embedder=False)
 
 
-@cache
-def _suited() -> Suited:
-    return Suited(calibrated=packaged())
+def _published(own: Calibration | None) -> Published:  # noqa: ARG001 - the rule has nothing to calibrate
+    return Published()
 
 
-#: name → function that returns the predictor
-PREDICTORS: Mapping[str, Callable[[], Predictor]] = MappingProxyType(
-    {"auto": _suited, "calibrated": packaged, "published": Published}
+def _known(own: Calibration | None) -> tuple[Calibration, ...]:
+    return (packaged(),) if own is None else (own, packaged())
+
+
+#: name → function that returns the predictor, given the user's own calibration or ``None``
+PREDICTORS: Mapping[str, Callable[[Calibration | None], Predictor]] = MappingProxyType(
+    {"auto": _auto, "calibrated": _calibrated, "published": _published}
 )
-
-
-def _plain(models: Mapping[str, Model]) -> dict[str, Any]:
-    return {
-        order: {
-            "intercept": model.intercept,
-            "threshold": model.threshold,
-            "terms": {term.feature: [term.weight, term.mean, term.scale] for term in model.terms},
-        }
-        for order, model in models.items()
-    }
-
-
-def _model(content: Mapping[str, Any]) -> Model:
-    terms = tuple(
-        Term(feature=feature, weight=float(weight), mean=float(mean), scale=float(scale))
-        for feature, (weight, mean, scale) in content["terms"].items()
-    )
-    model = Model(
-        intercept=float(content["intercept"]), threshold=float(content["threshold"]), terms=terms
-    )
-    if not all(term.scale > 0 for term in terms):
-        raise ValueError("a scale must be > 0")
-    return model
-
-
-def _number(features: Mapping[str, Any], name: str) -> float:
-    value = features.get(PREFIX + name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidRecord(
-            f"{PREFIX}{name} must be a number (got {value!r}): the record lacks a feature of preflight, decide "
-            "anew",
-            field=PREFIX + name,
-        )
-    return value
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=_DIGEST // 2).hexdigest()

@@ -15,9 +15,9 @@ PREFIX = "preflight."
 PLACES = (1, 2, 3, 5, 8)
 #: first places that a model reads well; beyond them a key document is buried (section 5.3)
 SPOTLIGHT = 3
-#: orders in which passages can be shown; if two are equal, the earlier is named
+#: orders that are recognised in a retrieval that does not name its own; if two are equal, the earlier is named
 ORDERS = ("fused", "dense", "bm25")
-#: name of any other order
+#: name of an unknown order
 OTHER_ORDER = "other"
 #: Weights of scores in the log odds that a passage is the key document. Rounded maximum likelihood over PubMedQA and SciFact with MiniLM's vectors (``policies/models/README.md``)
 WEIGHTS: Mapping[str, float] = MappingProxyType({"dense": 20.0, "corpus": 0.2, "rerank": 0.2})
@@ -30,7 +30,8 @@ def observe(retrieval: Retrieval) -> dict[str, float | str | int]:
     """Return all features, flat: names to numbers, and the name of the order of showing.
 
     Every feature is present and finite for any retrieval. Rankings that are compared: ``dense``;
-    ``bm25_rerank``, the same passages by BM25; ``bm25`` over the whole corpus; ``fused``.
+    ``bm25_rerank``, the same passages by BM25; ``bm25`` over the whole corpus; ``fused``; and ``shown``, the order of the
+    passages themselves. Features of a re-ranker's scores are 0 without one.
     """
     dense, rerank = retrieval.dense, retrieval.bm25_rerank
     corpus, fused = retrieval.bm25, retrieval.fused
@@ -61,10 +62,13 @@ def observe(retrieval: Retrieval) -> dict[str, float | str | int]:
     seen |= _gaps("rerank", rerank)
     seen |= _gaps("corpus", corpus)
     seen |= _gaps("fused", fused)
+    seen |= _reranked(retrieval)
     return {PREFIX + name: value for name, value in seen.items()}
 
 
 def _order(retrieval: Retrieval) -> str:
+    if retrieval.order is not None:
+        return retrieval.order
     shown = tuple(one.passage.id for one in retrieval.passages)
     for name in ORDERS:
         ranking: Ranking = getattr(retrieval, name)
@@ -91,6 +95,26 @@ def _beyond(retrieval: Retrieval) -> dict[str, float | str | int]:
             ("_by_meaning", ("dense",)),
             ("_by_words", ("corpus", "rerank")),
         )
+    }
+
+
+def _reranked(retrieval: Retrieval) -> dict[str, float | str | int]:
+    """Return how far the shown order is from the fused one, and how certain a re-ranker is of its first passages.
+
+    Scores of a re-ranker count as log odds; infinite ones are those of its last finite score.
+    """
+    shown = tuple(one.passage.id for one in retrieval.passages)
+    ranking = retrieval.reranked or Ranking(method="reranked", hits=())
+    scores = _scores(ranking, ranking.ids)
+    return {
+        "shown_iou_3": iou(shown, retrieval.fused.ids, 3),
+        "shown_overlap": overlap(shown, retrieval.fused.ids),
+        "shown_first_in_dense": nearness(retrieval.dense.ids, shown),
+        "shown_first_in_corpus": nearness(retrieval.bm25.ids, shown),
+        "reranked_beyond": _log_odds(ranking.ids, scores, set(shown[:SPOTLIGHT]))
+        if scores
+        else 0.0,
+        "reranked_lead": scores[0] - scores[min(SPOTLIGHT, len(scores) - 1)] if scores else 0.0,
     }
 
 

@@ -52,7 +52,8 @@ class Router:
     #: whether a compressor that costs more than it saves is skipped
     saving: bool = True
     #: Least probability of a buried passage for BriefContext at once. Below it, a flagged question has all passages
-    #: in one call, while others begin with a few. A predictor without probabilities always suffices
+    #: in one call, while others begin with a few. The published rule, which has no probability, suffices if it was
+    #: chosen, and does not where it stands in for a missing calibration
     issue: float = 0.0
     #: shares that are tried if the budget is short, falling; empty: only the share that is kept anyway
     step_down: tuple[float, ...] = STEP_DOWN
@@ -163,7 +164,7 @@ class Router:
     def _wanted(self, features: Mapping[str, Any], passages: int) -> tuple[Dose, list[str]]:
         """Return the dose without regard to money, and the sentences that explain it."""
         steps: list[str] = []
-        suspect = False
+        suspect, sure = False, None
         if not passages:
             return Dose(strategy=WHOLE), ["Nothing was retrieved: there is nothing to decide."]
         tried = _number(features, "tried")
@@ -178,6 +179,7 @@ class Router:
             steps.append(f"Preflight ({self.preflight.name}): {predicted.reason}")
             # among so few passages none is in the middle, regardless of longer rankings
             suspect = predicted.issue and passages > preflight.SPOTLIGHT
+            sure = None if predicted.probability is None else self.issue
             if suspect and self._sure(predicted):
                 return Dose(strategy=PARTITIONED), steps
         dose = self._kept(features, steps)
@@ -191,14 +193,16 @@ class Router:
                 overlapping=self.doubling.overlapping,
                 escalate=escalate,
             )
-            steps.append(_explained(dose, suspect=suspect, sure=self.issue))
+            steps.append(_explained(dose, suspect=suspect, sure=sure))
         if not steps:
             steps.append(f"{describe(dose)} is what this policy gives.")
         return dose, steps
 
     def _sure(self, predicted: Prediction) -> bool:
         """Return whether a buried passage is likely enough for BriefContext to be worth its price."""
-        return predicted.probability is None or predicted.probability >= self.issue
+        if predicted.probability is None:
+            return predicted.certain
+        return predicted.probability >= self.issue
 
     @property
     def _learned(self) -> bool:
@@ -287,9 +291,20 @@ def recorded_quote(record: Decision) -> Quote | None:
     return quote if prices else None
 
 
-def _explained(dose: Dose, *, suspect: bool, sure: float) -> str:
-    """Explain the steps of a ladder."""
+def _explained(dose: Dose, *, suspect: bool, sure: float | None) -> str:
+    """Explain the steps of a ladder.
+
+    Args:
+        dose: the dose.
+        suspect: whether the key passage is expected beyond the first.
+        sure: probability that would suffice for BriefContext at once; ``None``: the probability is unknown.
+    """
     after = ", then BriefContext over all." if dose.escalate else "."
+    if suspect and sure is None:
+        return (
+            f"Doubling: not calibrated, the issue is no reason for BriefContext, and too likely for a few passages: "
+            f"{describe(dose)}, in one call{after}"
+        )
     if suspect:
         return (
             f"Doubling: less likely than {sure:g}, the issue is not worth BriefContext, and too likely for a few "

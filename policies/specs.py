@@ -22,6 +22,7 @@ from posology.errors import InvalidQuery
 from posology.types import Dose
 
 if TYPE_CHECKING:
+    from policies.calibration import Calibration
     from policies.qtable import QTable
     from policies.router import Router
     from posology.seams import Policy
@@ -58,6 +59,7 @@ class Spec(ABC):
         *,
         embedder: str | None = None,
         compressor: str | None = None,
+        calibration: Calibration | None = None,
     ) -> Policy:
         """Build the policy.
 
@@ -65,6 +67,7 @@ class Spec(ABC):
             table: the loaded Q-table; ``None``: there is none.
             embedder: name of the embedder of the index's vectors; ``None``: unknown.
             compressor: name of the configured compressor; ``None``: unknown.
+            calibration: the user's own calibration of preflight; ``None``: the packaged one alone.
         """
 
 
@@ -96,6 +99,7 @@ class RouterSpec(Spec):
         *,
         embedder: str | None = None,
         compressor: str | None = None,
+        calibration: Calibration | None = None,
     ) -> Router:
         """Build the router, see :meth:`Spec.policy`."""
         from policies.router import Router
@@ -106,7 +110,7 @@ class RouterSpec(Spec):
             keep = 1.0 if self.compressor is None else OWN
         return Router(
             name=self.text,
-            preflight=PREDICTORS[self.preflight]() if self.preflight else None,
+            preflight=PREDICTORS[self.preflight](calibration) if self.preflight else None,
             table=table if self.qtable else None,
             doubling=self.doubling,
             keep=None if isinstance(keep, str) else keep,
@@ -136,6 +140,7 @@ class FixedSpec(Spec):
         *,
         embedder: str | None = None,  # noqa: ARG002
         compressor: str | None = None,  # noqa: ARG002
+        calibration: Calibration | None = None,  # noqa: ARG002
     ) -> Fixed:
         """Build the policy of one dose."""
         return Fixed(

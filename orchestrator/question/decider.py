@@ -34,6 +34,7 @@ from strategies import takes_compressor
 if TYPE_CHECKING:
     from orchestrator.question.estimates.costs import Estimator
     from orchestrator.question.request import Request
+    from policies.calibration import Calibration
     from policies.qtable import QTable
     from posology.seams import Policy
 
@@ -92,6 +93,7 @@ class Decider:
         estimator: prices doses and compressors; ``None``: budget and savings are ignored.
         compressors: compressors by name; ``None``: those without configuration, the pruner by default.
         embedder: name of the index's embedder; ``None``: unknown.
+        calibration: the user's own calibration of preflight; ``None``: the packaged one alone.
     """
 
     def __init__(
@@ -102,9 +104,11 @@ class Decider:
         estimator: Estimator | None = None,
         compressors: Compressors | None = None,
         embedder: str | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self.default = default
         self.table = table
+        self._calibration = calibration
         self._embedder = embedder
         self._compressors = compressors or Compressors(DEFAULT_COMPRESSOR)
         self._estimator = estimator
@@ -125,7 +129,10 @@ class Decider:
             spec = replace(spec, compressor=request.compressor)
         check(spec.compressor, field="policy")
         return spec.policy(
-            self.table, embedder=self._embedder, compressor=self._compressors.default
+            self.table,
+            embedder=self._embedder,
+            compressor=self._compressors.default,
+            calibration=self._calibration,
         )
 
     async def __call__(

@@ -1,4 +1,4 @@
-"""Files of Q-tables, written atomically."""
+"""Files of Q-tables and of preflight's calibrations, written atomically."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from orchestrator.settings import Settings
-from policies import artefacts
+from policies import artefacts, calibration
+from policies.calibration import Calibration
 from policies.qtable import QTable
 from posology.errors import BadArtefact, BadFile
 
@@ -18,17 +19,18 @@ def load(path: Path) -> QTable:
     Raises:
         BadArtefact: the file cannot be read, or has no complete Q-table.
     """
-    try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise BadArtefact(
-            f"cannot read the Q-table ({why}): pass another file, or train one with `posology policy train`",
-            path=str(path),
-        ) from None
-    except UnicodeDecodeError:
-        raise BadArtefact("not a Q-table: the file is not UTF-8 text", path=str(path)) from None
+    text = _text(path, "Q-table", "train one with `posology policy train`")
     return artefacts.read(text, path=str(path))
+
+
+def load_calibration(path: Path) -> Calibration:
+    """Read a calibration of preflight.
+
+    Raises:
+        BadArtefact: the file cannot be read, or has no complete calibration.
+    """
+    text = _text(path, "calibration", "make one with `posology policy calibrate`")
+    return calibration.read(text, path=str(path))
 
 
 def configured(settings: Settings) -> QTable | None:
@@ -40,19 +42,53 @@ def configured(settings: Settings) -> QTable | None:
     return load(Path(settings.qtable)) if settings.qtable else None
 
 
+def configured_calibration(settings: Settings) -> Calibration | None:
+    """Read the configured calibration; ``None``: none is configured.
+
+    Raises:
+        BadArtefact: the file cannot be read, or has no complete calibration.
+    """
+    return load_calibration(Path(settings.calibration)) if settings.calibration else None
+
+
 def save(table: QTable, path: Path) -> None:
     """Replace the file of a Q-table atomically.
 
     Raises:
         BadFile: it cannot be written; the old file is unchanged.
     """
+    _replace(artefacts.write(table), path)
+
+
+def save_calibration(made: Calibration, path: Path) -> None:
+    """Replace the file of a calibration atomically.
+
+    Raises:
+        BadFile: it cannot be written; the old file is unchanged.
+    """
+    _replace(calibration.write(made), path)
+
+
+def _text(path: Path, what: str, how: str) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise BadArtefact(
+            f"cannot read the {what} ({why}): pass another file, or {how}", path=str(path)
+        ) from None
+    except UnicodeDecodeError:
+        raise BadArtefact(f"not a {what}: the file is not UTF-8 text", path=str(path)) from None
+
+
+def _replace(text: str, path: Path) -> None:
     try:
         with NamedTemporaryFile(
             "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
         ) as file:
             draft = Path(file.name)
             try:
-                file.write(artefacts.write(table))
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
                 # workers of another user read it, too

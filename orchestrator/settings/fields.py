@@ -92,6 +92,8 @@ class Fields(BaseModel):
     """Policy that decides how a question is answered, with its settings. Default: `router`."""
     qtable: str | None = Field(default=None, alias="POSOLOGY_QTABLE")
     """File of a Q-table made by `posology policy train`. Default: none; policies work without one."""
+    calibration: str | None = Field(default=None, alias="POSOLOGY_CALIBRATION")
+    """File of a calibration of preflight made by `posology policy calibrate`. Default: the packaged one alone."""
     compressor: str = Field(default=DEFAULT_COMPRESSOR, alias="POSOLOGY_COMPRESSOR")
     """Compressor of the strategy `compressed`. Default: `pruner`."""
     compressor_model: Annotated[str, AfterValidator(named_models)] = Field(

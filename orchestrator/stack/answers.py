@@ -29,7 +29,7 @@ _ELSEWHERE = frozenset(
     }
 )  # fmt: skip
 #: settings that name a file, which may change under the same name
-_FILES = ("prices", "qtable", "memory", "tiktoken_files")
+_FILES = ("prices", "qtable", "calibration", "memory", "tiktoken_files")
 #: settings that may name a folder, relative to the current one
 _PERHAPS_FOLDERS = ("embedder", "compressor_model", "reranker", "expand")
 

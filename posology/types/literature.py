@@ -405,6 +405,8 @@ class Retrieval:
     codec: str | None = None
     #: top k after re-ranking; ``None``: no re-ranker
     reranked: Ranking | None = None
+    #: name of the order of the passages: a mode, or ``RERANKER of MODE``; ``None``: unknown
+    order: str | None = None
     #: restrictions of the search
     filters: Filters = Filters()
     #: passages omitted as duplicates of a returned one

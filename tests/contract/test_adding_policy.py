@@ -16,6 +16,7 @@ from orchestrator.question.policy_forms import Replay
 from orchestrator.question.replay import Present, Replayer
 from orchestrator.question.request import AskRequest, JobRequest
 from orchestrator.settings import Settings
+from policies.calibration import Calibration
 from policies.qtable import QTable
 from policies.specs import POLICIES, Entry, Spec, parse
 from posology.errors import InvalidQuery, InvalidRecord
@@ -75,8 +76,9 @@ class ToySpec(Spec):
         *,
         embedder: str | None = None,
         compressor: str | None = None,
+        calibration: Calibration | None = None,
     ) -> Toy:
-        del table, embedder, compressor
+        del table, embedder, compressor, calibration
         return Toy(name=self.text, most=self.most)
 
 

@@ -19,6 +19,7 @@ from orchestrator.question.estimates.typical import Typical
 from orchestrator.question.machine import task_of
 from orchestrator.question.request import AskRequest, JobRequest, Request
 from orchestrator.settings import Settings
+from policies.calibration import Calibration
 from policies.qtable import QTable
 from policies.specs import POLICIES, Spec
 from policies.specs import Entry as PolicyEntry
@@ -105,8 +106,9 @@ class ClimbingSpec(Spec):
         *,
         embedder: str | None = None,
         compressor: str | None = None,
+        calibration: Calibration | None = None,
     ) -> Climbing:
-        del table, embedder, compressor
+        del table, embedder, compressor, calibration
         return Climbing()
 
 

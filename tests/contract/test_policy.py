@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from policies.affordable import options
+from policies.calibration import Calibration, Model, Term
 from policies.fixed import Fixed
-from policies.preflight import ORDERS, PREDICTORS, Calibrated, Model, Term
+from policies.preflight import ORDERS, PREDICTORS, Calibrated
 from policies.qtable import QTable
 from policies.router import Router
 from policies.specs import POLICIES, RouterSpec, parse
@@ -45,7 +46,7 @@ def calibrated() -> Calibrated:
         Term(feature="correlation", weight=-0.5, mean=0.2, scale=0.4),
     )
     model = Model(intercept=-0.3, threshold=0.4, terms=terms)
-    return Calibrated(models=dict.fromkeys(ORDERS, model))
+    return Calibrated(calibrations=(Calibration(models=dict.fromkeys(ORDERS, model)),))
 
 
 #: one that keeps something else in each state, and one that knows too little of all

@@ -41,6 +41,20 @@ def _agree(found: re.Match[str]) -> str:
     return f"{ranks.format('agree', '>')}, so the key passage is probably among the first."
 
 
+def _uncalibrated(found: re.Match[str]) -> str:
+    return (
+        f"No calibration fits this embedder and order of passages ({found['order']}), so the rankings are a hint only. "
+        f"{_agree(found)}"
+    )
+
+
+def _unsure(found: re.Match[str]) -> str:
+    return (
+        f"A hint does not justify BriefContext, but reading only a few passages is too risky: read {_whole(found)} in one "
+        f"call{_then(found)}."
+    )
+
+
 def _chance(found: re.Match[str]) -> str:
     chance, limit = float(found["chance"]), float(found["limit"])
     low = chance < limit
@@ -74,14 +88,20 @@ def _ladder(found: re.Match[str]) -> str:
 
 
 def _doubtful(found: re.Match[str]) -> str:
-    rungs = _rungs(found["dose"])
-    count = f"all {rungs[-1]} passages" if rungs else "all passages"
-    end = (
-        "; if they hold no answer, read them in small groups (BriefContext)" if found["all"] else ""
-    )
     return (
         f"That is below {_percent(float(found['sure']))}, so BriefContext is not worth its cost yet, but reading only a few "
-        f"passages is too risky: read {count} in one call{end}."
+        f"passages is too risky: read {_whole(found)} in one call{_then(found)}."
+    )
+
+
+def _whole(found: re.Match[str]) -> str:
+    rungs = _rungs(found["dose"])
+    return f"all {rungs[-1]} passages" if rungs else "all passages"
+
+
+def _then(found: re.Match[str]) -> str:
+    return (
+        "; if they hold no answer, read them in small groups (BriefContext)" if found["all"] else ""
     )
 
 
@@ -122,24 +142,33 @@ def _percent(share: float) -> str:
 
 
 _END = r"(?P<all>, then BriefContext over all)?\."
+_IOU = (
+    r"the IoU of the first (?P<n>\d+) by meaning and by words is (?P<iou>[\d.]+), (?:no more than|above) "
+    r"(?P<limit>[\d.]+): .*"
+)
 _SENTENCES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = tuple(
     (re.compile(pattern), words)
     for pattern, words in (
         (
-            (
-                r"Preflight \(\w+\): (?:.*: )?the IoU of the first (?P<n>\d+) by meaning and by words is (?P<iou>[\d.]+), "
-                r"(?:no more than|above) (?P<limit>[\d.]+): .*"
-            ),
-            _agree,
+            rf"Preflight \(\w+\): no calibration for passages in (?P<order>.+) order: {_IOU}",
+            _uncalibrated,
         ),
+        (rf"Preflight \(\w+\): (?:.*: )?{_IOU}", _agree),
         (
             (
-                r"Preflight \(\w+\): the key passage is beyond place (?P<n>\d+) of the \w+ order with probability "
+                r"Preflight \(\w+\): the key passage is beyond place (?P<n>\d+) of the .+ order with probability "
                 r"(?P<chance>[\d.]+), (?:below|no less than) (?P<limit>[\d.]+)"
             ),
             _chance,
         ),
         (r"Preflight \(\w+\): of (?P<count>\d+) passages none is beyond place \d+", _few),
+        (
+            (
+                r"Doubling: not calibrated, the issue is no reason for BriefContext, and too likely for a few passages: "
+                rf"(?P<dose>.+), in one call{_END}"
+            ),
+            _unsure,
+        ),
         (
             (
                 r"Doubling: less likely than (?P<sure>[\d.]+), the issue is not worth BriefContext, and too likely for a few "

@@ -171,6 +171,7 @@ async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
             table=table,
             compressors=make_compressors(settings),
             embedder=index.meta.embedder if index else None,
+            calibration=qtables.configured_calibration(settings),
         ),
         prices=price_book(settings).version,
         index=await to_thread.run_sync(lambda: index.version) if index else None,

@@ -241,6 +241,7 @@ class Retriever:
             query_tokens=found.encoded.tokens,
             codec=self._index.meta.codec,
             growth=view.growth,
+            order=mode,
         )
         if self._reranker is not None:
             retrieval = reorder(retrieval, self._reranker, k)
@@ -304,4 +305,5 @@ def reorder(retrieval: Retrieval, reranker: Reranker, k: int) -> Retrieval:
         bm25=retrieval.bm25.top(k),
         fused=retrieval.fused.top(k),
         reranked=Ranking(method="reranked", hits=hits),
+        order=f"{reranker.name} of {retrieval.order}",
     )

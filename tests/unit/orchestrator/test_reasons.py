@@ -38,6 +38,37 @@ from posology.types import Dose
             ),
         ),
         (
+            (
+                "Preflight (auto): no calibration for passages in late-0 of fused order: the IoU of the first 3 by meaning and "
+                "by words is 0.00, no more than 0.2: the key passage may be lost in the middle"
+            ),
+            (
+                "No calibration fits this embedder and order of passages (late-0 of fused), so the rankings are a hint only. "
+                "Dense and BM25 rankings disagree on the top 3 (IoU 0.00 ≤ 0.20), so the key passage may be buried among the "
+                "others."
+            ),
+        ),
+        (
+            (
+                "Doubling: not calibrated, the issue is no reason for BriefContext, and too likely for a few passages: direct, "
+                "by 8 passages, in one call, then BriefContext over all."
+            ),
+            (
+                "A hint does not justify BriefContext, but reading only a few passages is too risky: read all 8 passages in one "
+                "call; if they hold no answer, read them in small groups (BriefContext)."
+            ),
+        ),
+        (
+            (
+                "Preflight (auto): the key passage is beyond place 3 of the late-0 of dense>bm25 order with probability 0.044, "
+                "below 0.130"
+            ),
+            (
+                "The chance that the key passage is not among the first 3 is about 4 %: low enough to begin with the first "
+                "passages (limit: 13 %)."
+            ),
+        ),
+        (
             "Preflight (auto): of 2 passages none is beyond place 3",
             "Only 2 passages were found, so none can be buried among the others.",
         ),

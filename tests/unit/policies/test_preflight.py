@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policies.calibration import Calibration, Model, Term, packaged, read, write
 from policies.preflight import (
     ORDERS,
     OTHER_ORDER,
@@ -18,13 +20,9 @@ from policies.preflight import (
     PREDICTORS,
     PREFIX,
     Calibrated,
-    Model,
+    Prediction,
     Published,
-    Term,
     observe,
-    packaged,
-    read,
-    write,
 )
 from policies.rankings import correlation, iou, nearness, overlap
 from posology.errors import BadArtefact, InvalidRecord
@@ -131,14 +129,14 @@ def test_shares_are_shares(situation: Retrieval) -> None:
 def test_every_retrieval_gets_a_prediction_and_the_record_alone_gets_it_again(
     situation: Retrieval, name: str
 ) -> None:
-    predictor = PREDICTORS[name]()
+    predictor = PREDICTORS[name](None)
     features = observe(situation)
     prediction = predictor(features)
     assert predictor(json.loads(json.dumps(features))) == prediction
     assert predictor(features | {"qtable.state": 3}) == prediction
     assert prediction.probability is None or 0 <= prediction.probability <= 1
     assert prediction.reason
-    if len(situation.passages) <= 3 and name == "calibrated":
+    if len(situation.passages) <= 3 and name != "published":
         assert not prediction.issue
 
 
@@ -195,6 +193,9 @@ def test_the_order_of_showing_is_told_from_the_passages() -> None:
     assert observe(part)[PREFIX + "order"] == "dense"
     mixed = retrieval(list("abcd"), list("abcd"), fused=list("bacd"), shown=list("cd"))
     assert observe(mixed)[PREFIX + "order"] == OTHER_ORDER
+    # a re-ranker that happens to agree with the first stage is another order all the same
+    named = replace(part, order="late-0 of fused")
+    assert observe(named)[PREFIX + "order"] == "late-0 of fused"
 
 
 def test_odds_that_the_key_is_beyond_fall_as_the_first_stand_out() -> None:
@@ -222,13 +223,13 @@ def test_a_record_without_what_is_looked_at_is_an_error_that_names_it(
     if wrong is None:
         del features[missing]
     with pytest.raises(InvalidRecord, match="iou_3") as caught:
-        PREDICTORS[name]()(features)
+        PREDICTORS[name](None)(features)
     assert caught.value.field == missing
 
 
 def test_a_record_without_its_order_is_an_error() -> None:
     with pytest.raises(InvalidRecord, match="order"):
-        packaged()(numbers(order="random"))
+        predicted(packaged(), numbers(order=None))
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
@@ -238,9 +239,13 @@ def test_settings_that_cannot_be_are_refused() -> None:
         Published(threshold=1.5)
 
 
-def small(threshold: float = 0.5, **orders: float) -> Calibrated:
+def predicted(calibration: Calibration, features: Mapping[str, Any]) -> Prediction:
+    return Calibrated(calibrations=(calibration,))(features)
+
+
+def small(threshold: float = 0.5, **orders: float) -> Calibration:
     term = Term(feature="iou_3", weight=-2.0, mean=0.5, scale=0.25)
-    return Calibrated(
+    return Calibration(
         models={
             order: Model(intercept=intercept, threshold=threshold, terms=(term,))
             for order, intercept in orders.items()
@@ -250,24 +255,26 @@ def small(threshold: float = 0.5, **orders: float) -> Calibrated:
 
 
 def test_a_model_is_a_standardised_logistic_regression() -> None:
-    prediction = small(fused=1.0)(numbers(iou_3=0.75))
+    prediction = predicted(small(fused=1.0), numbers(iou_3=0.75))
     assert prediction.probability == pytest.approx(1 / (1 + math.e))  # 1 − 2 · 1
     assert not prediction.issue
-    assert small(threshold=0.2, fused=1.0)(numbers(iou_3=0.75)).issue
-    assert small(fused=2000.0)(numbers()).probability == 1
-    assert small(fused=-2000.0)(numbers()).probability == 0
+    assert predicted(small(threshold=0.2, fused=1.0), numbers(iou_3=0.75)).issue
+    assert predicted(small(fused=2000.0), numbers()).probability == 1
+    assert predicted(small(fused=-2000.0), numbers()).probability == 0
 
 
-def test_an_order_that_was_not_learned_gets_the_published_rule_and_says_so() -> None:
+def test_an_order_that_was_not_learned_gets_the_published_rule_as_a_hint_and_says_so() -> None:
     features = numbers(order=OTHER_ORDER)
-    prediction = small(fused=1.0)(features)
+    prediction = predicted(small(fused=1.0), features)
     assert prediction.issue is Published()(features).issue
     assert prediction.probability is None
+    assert not prediction.certain
+    assert Published()(features).certain
     assert OTHER_ORDER in prediction.reason
 
 
 def test_of_three_passages_none_is_beyond_the_third() -> None:
-    prediction = small(fused=99.0)(numbers(passages=3))
+    prediction = predicted(small(fused=99.0), numbers(passages=3))
     assert (prediction.issue, prediction.probability) == (False, 0.0)
 
 
@@ -337,7 +344,7 @@ def test_the_packaged_model_takes_agreement_for_a_sign_of_safety() -> None:
         bm25_rerank=ranked("bm25_rerank", NAMES[::-1], [10.0] * 12),
         bm25=ranked("bm25", NAMES[::-1], [15.0] * 12),
     )
-    low, high = (packaged()(observe(one)) for one in (agree, quarrel))
+    low, high = (predicted(packaged(), observe(one)) for one in (agree, quarrel))
     assert not low.issue
     assert high.issue
     assert low.probability is not None

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from policies.preflight import Prediction, packaged
+from policies.calibration import Calibration, Model, Term, packaged
+from policies.preflight import Prediction
 from policies.qtable import ACTIONS, QTable
 from policies.specs import parse
 from posology.errors import InvalidRecord, PolicyMismatch
@@ -214,11 +215,17 @@ class Says:
 
     probability: float | None
     issue: bool = True
+    certain: bool = True
     name: str = "says"
     version: str = "1"
 
     def __call__(self, features: Mapping[str, Any]) -> Prediction:
-        return Prediction(issue=self.issue, probability=self.probability, reason="it says so")
+        return Prediction(
+            issue=self.issue,
+            probability=self.probability,
+            reason="it says so",
+            certain=self.certain,
+        )
 
 
 @pytest.mark.parametrize(
@@ -228,6 +235,8 @@ class Says:
         (Says(0.5), Dose(strategy="briefcontext")),
         # a predictor without probabilities is taken at its word
         (Says(None), Dose(strategy="briefcontext")),
+        # unless it is a hint
+        (Says(None, certain=False), Dose(strategy="direct", rungs=(8,), escalate=True)),
         # likely to stand beyond the first passages: they would be read in vain
         (Says(0.49), Dose(strategy="direct", rungs=(8,), escalate=True)),
         (Says(0.49, issue=False), Dose(strategy="direct", rungs=(4, 8), escalate=True)),
@@ -238,6 +247,43 @@ def test_the_likelier_the_issue_the_more_is_read_at_once(says: Says, dose: Dose)
     decision = replace(policy, preflight=says)(situation())
     assert decision.dose == dose
     assert decision.steps[0] == "Preflight (says): it says so"
+
+
+@pytest.mark.parametrize("name", ["router", "preflight", "router:issue=0"])
+@pytest.mark.parametrize("predictor", ["auto", "calibrated"])
+@pytest.mark.parametrize("order", ["late-0 of fused", "dense>bm25"])
+def test_an_order_without_a_calibration_never_leads_to_briefcontext_at_once(
+    name: str, predictor: str, order: str
+) -> None:
+    asked = situation(APART)
+    asked = replace(asked, retrieval=replace(asked.retrieval, order=order))
+    settings = "," if ":" in name else ":"
+    decision = parse(f"{name}{settings}preflight={predictor}").policy()(asked)
+    # no more than direct RAG over the same passages
+    assert (decision.dose.strategy, decision.dose.rungs) == (
+        "direct",
+        () if name == "preflight" else (8,),
+    )
+    assert decision.steps[0].startswith(
+        f"Preflight ({predictor}): no calibration for passages in {order} order"
+    )
+    # chosen by name, the rule is followed
+    assert parse(ROUTER).policy()(asked).dose == Dose(strategy="briefcontext")
+
+
+def test_a_calibration_of_ones_own_comes_first() -> None:
+    asked = situation(APART)
+    term = Term(feature="iou_3", weight=0.0, mean=0.0, scale=1.0)
+    sure = Model(intercept=9.0, threshold=0.5, terms=(term,))
+    own = Calibration(models={"fused": sure, "mine": sure}, trained={"embedder": "another:3"})
+    policy = parse("router").policy(embedder="another:3", calibration=own)
+    assert policy(asked).dose == Dose(strategy="briefcontext")
+    mine = replace(asked, retrieval=replace(asked.retrieval, order="mine"))
+    assert policy(mine).dose == Dose(strategy="briefcontext")
+    # of other vectors it knows nothing
+    other = parse("router").policy(embedder="a third:3", calibration=own)
+    assert "no calibration" in other(asked).steps[0]
+    assert policy.version != parse("router").policy(embedder="another:3").version
 
 
 def test_without_a_ladder_all_passages_are_in_one_call_anyway() -> None:
