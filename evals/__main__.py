@@ -32,6 +32,7 @@ EXPERIMENTS = (
     Experiment(name="ledger", data=False),
     Experiment(name="overshoot", data=False),
     Experiment(name="estimates", data=False),
+    Experiment(name="census", data=False),
     Experiment(name="fuzz_corpus", data=False),
     Experiment(name="pdf", data=False),
     Experiment(name="reader"),

@@ -67,6 +67,10 @@ class Service:
             request, account, journal, tenant=tenant, remaining=remaining, recall=recall
         )
 
+    def order(self, mode: Mode) -> str:
+        """Return the name of the order of passages, with the configured re-ranker; see :meth:`Retriever.order`."""
+        return self._retriever.order(mode)
+
     async def encode(self, query: Query, spend: Spend | None) -> EncodedQuery | None:
         """Return a question's vector from a paid embedder; ``None``: the embedder computes it in the search.
 

@@ -167,6 +167,16 @@ class Entry:
     settings: Mapping[str, Apply] = field(default_factory=dict)
 
 
+def at_once(text: str) -> float | None:
+    """Return the least probability of a buried passage at which a policy gives BriefContext at once; ``None``: never.
+
+    Raises:
+        InvalidQuery: no such policy, setting or value.
+    """
+    spec = parse(text)
+    return spec.issue if isinstance(spec, RouterSpec) and spec.preflight else None
+
+
 def parse(text: str) -> Spec:
     """Read a policy's name and settings, ``NAME:SETTING=VALUE,SETTING=VALUE``.
 

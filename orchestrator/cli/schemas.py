@@ -33,6 +33,7 @@ from orchestrator.cli.money.tenants_form import TenantList, TenantOutput
 from orchestrator.cli.setup.forms import ConfigOutput, DoctorOutput
 from orchestrator.evaluation.forms import EvalOutput, EvalRow
 from orchestrator.question.policy_forms import CompareOutput, ReplayOutput
+from orchestrator.training.calibration.forms import CalibratedOutput, CalibrationOutput
 from orchestrator.training.forms import (
     DatasetOutput,
     FinetuneOutput,
@@ -87,6 +88,8 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "qtable": QTableOutput,
         "promotion": PromotionOutput,
         "train": TrainOutput,
+        "calibration": CalibrationOutput,
+        "calibrate": CalibratedOutput,
         "replay": ReplayOutput,
         "compare": CompareOutput,
         "eval": EvalOutput,

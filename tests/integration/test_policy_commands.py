@@ -79,8 +79,11 @@ def test_a_table_is_shown_and_drawn(cli: Cli, of: QTable, tmp_path: Path) -> Non
 def test_without_a_file_the_configured_one_is_shown(cli: Cli, of: QTable) -> None:
     assert of.digest in cli("show", POSOLOGY_QTABLE="t.json").stdout
     none = cli("show")
-    assert none.exit_code == 4
-    assert "POSOLOGY_QTABLE" in none.stderr
+    assert none.exit_code == 0
+    assert "comes with Posology" in none.stdout
+    drawn = cli("show", "--png", "x.png")
+    assert drawn.exit_code == 4
+    assert "POSOLOGY_QTABLE" in drawn.stderr
 
 
 @pytest.mark.parametrize("command", [("show", "x.json"), ("promote", "x.json", "--out", "y.json")])

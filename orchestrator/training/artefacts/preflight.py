@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import anyio
 import numpy as np
@@ -24,31 +24,27 @@ from numpy.typing import NDArray
 
 from orchestrator.training.artefacts.gold import DATA, WORK
 from orchestrator.training.artefacts.preflight_cases import DEPTHS, Cases, gather
-from policies.preflight import ORDERS, Calibrated, Model, Published, Term, write
+from orchestrator.training.calibration.learning import (
+    RECALL,
+    Flags,
+    Reach,
+    Shares,
+    logistic,
+    model_of,
+    reach,
+    terms_of,
+    threshold_for,
+)
+from policies.calibration import Calibration, Model, write
+from policies.preflight import Published
 from posology.index.schema import FORMAT, SPLITTER
-
-Flags: TypeAlias = "NDArray[np.bool_]"
-Shares: TypeAlias = "NDArray[np.float64]"
 
 #: Default folder of the pool's index; built when missing.
 INDEX = WORK / f"pool-vectors-{FORMAT}-{SPLITTER}"
-#: Features of the model: few enough that a thousand questions teach their weights.
-TERMS = (
-    "beyond",
-    "iou_3",
-    "dense_gap_2",
-    "dense_gap_3",
-    "dense_gap_4",
-    "dense_gap_mean",
-    "passages",
-)
-#: Recall that the threshold is chosen for, unless the published rule's own is higher.
-RECALL = 0.92
 #: Number of passages that predictors are judged at.
 K = 16
 SETS = ("PubMedQA", "SciFact", "both")
 _FOLDS = 5
-_INVERSE_PENALTY = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -58,21 +54,6 @@ class Judged:
     #: probabilities and flags, shape ``(repeats, n)`` each
     probabilities: Shares
     flags: Flags
-
-
-def logistic() -> Any:
-    """Return the predictor's learner; unweighted, so that its probabilities are calibrated."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    return make_pipeline(StandardScaler(), LogisticRegression(C=_INVERSE_PENALTY, max_iter=2000))
-
-
-def threshold_for(probabilities: Shares, issue: Flags, recall: float) -> float:
-    """Return the largest threshold that flags this share of the issues."""
-    of_issues = np.sort(probabilities[issue])[::-1]
-    return float(of_issues[math.ceil(recall * len(of_issues) - 1e-9) - 1])
 
 
 def stacked(cases: Cases, order: str, names: Sequence[str], rows: NDArray[np.intp]) -> Shares:
@@ -88,13 +69,14 @@ def held_out(
     *,
     seed: int,
     rows: NDArray[np.intp] | None = None,
+    depth: int = K,
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], Shares]]:
     """Yield for each fold its training rows, its held-out rows, and the predictions for these."""
     from sklearn.model_selection import StratifiedKFold
 
     rows = np.arange(len(cases.sets)) if rows is None else rows
     issue = cases.issue[order]
-    shown = cases.numbers(order, K, names)
+    shown = cases.numbers(order, depth, names)
     strata = [f"{cases.sets[row]} {issue[row]}" for row in rows]
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=seed)
     for inside, outside in folds.split(rows, strata):
@@ -113,22 +95,25 @@ def scores(
     *,
     seed: int,
     rows: NDArray[np.intp] | None = None,
+    depth: int = K,
 ) -> Shares:
     """Return each row's held-out probability, shape ``(len(rows),)``."""
     found = np.full(len(cases.sets), np.nan)
-    for _, test, probabilities in held_out(cases, order, names, learner, seed=seed, rows=rows):
+    for _, test, probabilities in held_out(
+        cases, order, names, learner, seed=seed, rows=rows, depth=depth
+    ):
         found[test] = probabilities
     return found if rows is None else found[rows]
 
 
 def judge(cases: Cases, order: str, rule: Flags, *, repeats: int) -> Judged:
     """Cross-validate the calibrated predictor, including its threshold."""
-    issue = cases.issue[order]
+    issue, names = cases.issue[order], terms_of(order)
     probabilities = np.zeros((repeats, len(issue)))
     flags = np.zeros((repeats, len(issue)), bool)
     for seed in range(repeats):
-        for train, test, of_test in held_out(cases, order, TERMS, logistic, seed=seed):
-            inner = scores(cases, order, TERMS, logistic, seed=seed, rows=train)
+        for train, test, of_test in held_out(cases, order, names, logistic, seed=seed):
+            inner = scores(cases, order, names, logistic, seed=seed, rows=train)
             wanted = max(RECALL, rule[train][issue[train]].mean())
             least = threshold_for(inner, issue[train], wanted)
             probabilities[seed, test] = of_test
@@ -154,31 +139,48 @@ def published(cases: Cases, order: str, depth: int) -> Flags:
 
 def train(cases: Cases, order: str, judged: Judged, rule: Flags) -> Model:
     """Train the model on all questions, with the threshold from held-out predictions."""
-    issue = cases.issue[order]
+    issue, names = cases.issue[order], terms_of(order)
     fitted = logistic().fit(
-        stacked(cases, order, TERMS, np.arange(len(issue))), np.tile(issue, len(DEPTHS))
+        stacked(cases, order, names, np.arange(len(issue))), np.tile(issue, len(DEPTHS))
     )
-    scaler, regression = fitted[0], fitted[1]
     wanted = max(RECALL, recall_of(rule, issue))
     least = [threshold_for(p, issue, wanted) for p in judged.probabilities]
-    return Model(
-        intercept=float(regression.intercept_[0]),
-        threshold=float(np.mean(least)),
-        terms=tuple(
-            Term(feature=name, weight=float(weight), mean=float(mean), scale=float(scale))
-            for name, weight, mean, scale in zip(
-                TERMS, regression.coef_[0], scaler.mean_, scaler.scale_, strict=True
-            )
-        ),
-    )
+    return model_of(fitted, names, float(np.mean(least)))
 
 
-def save(cases: Cases, models: dict[str, Model]) -> None:
-    """Write the models of :data:`ORDERS` to the package."""
+def reached(
+    cases: Cases, order: str, model: Model, *, repeats: int, rows: Flags | None = None
+) -> tuple[Reach, ...]:
+    """Return the reach of a model's flag and of BriefContext at once, on held-out questions, for 8 and 16 passages.
+
+    Args:
+        cases: the questions.
+        order: name of the order.
+        model: has the threshold of the flag.
+        repeats: repetitions of the folds.
+        rows: questions that count, shape ``(n,)``; ``None``: all.
+    """
+    rows = np.ones(len(cases.sets), bool) if rows is None else rows
+    issue = cases.issue[order]
+    found: list[Reach] = []
+    for depth in DEPTHS[:2]:
+        said = np.array(
+            [
+                scores(cases, order, terms_of(order), logistic, seed=seed, depth=depth)
+                for seed in range(repeats)
+            ]
+        )
+        absent = cases.absent[order, depth]
+        found += reach(said[:, rows], issue[rows], absent[rows], k=depth, threshold=model.threshold)
+    return tuple(found)
+
+
+def save(cases: Cases, models: Mapping[str, Model], reaches: Mapping[str, Sequence[Reach]]) -> None:
+    """Write the models of all orders, with their reach, to the package."""
     from sklearn import __version__
 
-    predictor = Calibrated(
-        models={order: models[order] for order in ORDERS},
+    calibration = Calibration(
+        models=models,
         trained={
             "questions": {name: int(of_set(cases, name).sum()) for name in SETS[:2]},
             "digest": cases.digest,
@@ -187,12 +189,28 @@ def save(cases: Cases, models: dict[str, Model]) -> None:
             "embedder": cases.embedder,
             "recall": RECALL,
             "scikit-learn": __version__,
+            "orders": {
+                order: {
+                    "questions": len(cases.sets),
+                    "rate": round(float(cases.issue[order].mean()), 4),
+                    "reach": [_rounded(one) for one in reaches[order]],
+                }
+                for order in models
+            },
         },
     )
     path = Path(str(files("policies"))) / "models" / "preflight.json"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(write(predictor), encoding="utf-8")
-    print(f"\nwritten: {path.name}, version {predictor.version}")
+    path.write_text(write(calibration), encoding="utf-8")
+    print(f"\nwritten: {path.name}, version {calibration.version}")
+
+
+def _rounded(one: Reach) -> dict[str, Any]:
+    """Return a reach with three decimals; its threshold stays, since it names the flag's row."""
+    found = asdict(one)
+    for name in ("share", "recall", "mendable"):
+        found[name] = None if found[name] is None else round(found[name], 3)
+    return found
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -207,11 +225,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the five folds")
     given = parser.parse_args(argv)
     cases = anyio.run(partial(gather, given.data, given.index))
-    models = {}
-    for order in ORDERS:
+    models, reaches = {}, {}
+    for order in cases.issue:
         rule = published(cases, order, K)
-        models[order] = train(cases, order, judge(cases, order, rule, repeats=given.repeats), rule)
-    save(cases, models)
+        judged = judge(cases, order, rule, repeats=given.repeats)
+        models[order] = train(cases, order, judged, rule)
+        reaches[order] = reached(cases, order, models[order], repeats=given.repeats)
+    save(cases, models, reaches)
     return 0
 
 

@@ -14,17 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
-from policies.preflight import ORDERS, PREFIX, SPOTLIGHT, observe
+from orchestrator.training.calibration.learning import disagrees, held_ranking
+from policies.preflight import PREFIX, SPOTLIGHT, observe
 from policies.preflight_features import WEIGHTS, candidates
 from posology.index.build.ingest import ingest
+from posology.index.build.quick import QuickRowBuilder
 from posology.index.build.rows import RowSource
 from posology.index.embedders import load
 from posology.index.search.bm25 import rerank
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
-from posology.seams import Embedder, TokenCodec
-from posology.types import Encoded, Mode, Passage, Query, Retrieval, Retrieved, Sentence
+from posology.seams import Embedder, Reranker, TokenCodec
+from posology.types import MODES, Encoded, Passage, Query, Retrieval, Retrieved, Sentence
+from strategies.compression.late.codec import LateCodec
+from strategies.compression.late.pruner import LateReranker
 
 FILES = (
     "pool.jsonl.gz",
@@ -34,7 +38,6 @@ FILES = (
 )
 #: Numbers of passages.
 DEPTHS = (8, 16, 32)
-_MODES: tuple[Mode, ...] = ("fused", "dense", "bm25")
 #: Questions whose cut retrievals are compared with the retriever's own.
 _CHECKED = 5
 _STEPS = 12
@@ -50,6 +53,8 @@ class Cases:
     issue: dict[str, NDArray[np.bool_]]
     #: by order and number of passages, shape ``(n,)``: whether no key document was retrieved at all
     absent: dict[tuple[str, int], NDArray[np.bool_]]
+    #: by order and number of passages, shape ``(n,)``: whether the first of a held ranking is not among the first three
+    held: dict[tuple[str, int], NDArray[np.bool_]]
     #: by order and number of passages: each question's features
     features: dict[tuple[str, int], list[dict[str, Any]]]
     #: by number of passages: each question's candidates in the dense order, shape ``(c, 3)``, by the methods
@@ -69,7 +74,7 @@ class Cases:
 
 
 class _WithoutSentences:
-    """Embedder for passages whose vectors are given: its own are empty or replaced."""
+    """Embedder for retrievals of which only the order counts: vectors of sentences are zeros."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.dim = embedder.name, embedder.dim
@@ -79,45 +84,53 @@ class _WithoutSentences:
     def embed_passages(
         self,
         passages: Sequence[Passage],
-        sentences: Sequence[Sequence[Sentence]],  # noqa: ARG002 (the protocol's)
+        sentences: Sequence[Sequence[Sentence]],
         codec: TokenCodec | None = None,  # noqa: ARG002 (the protocol's)
     ) -> list[Encoded]:
-        """Return empty vectors of the right shapes."""
-        nothing = Encoded(
-            vector=np.zeros(self.dim, np.float32),
-            sentence_vectors=np.zeros((0, self.dim), np.float32),
-        )
-        return [nothing for _ in passages]
+        """Return zeros of the right shapes."""
+        return [
+            Encoded(
+                vector=np.zeros(self.dim, np.float32),
+                sentence_vectors=np.zeros((len(of), self.dim), np.float32),
+            )
+            for _, of in zip(passages, sentences, strict=True)
+        ]
 
 
 async def gather(data: Path, index: Path) -> Cases:
-    """Retrieve passages for every question of both sets.
+    """Retrieve passages for every question of both sets, in every order of :func:`orders`.
 
     If the index is missing, it is built from the given passage vectors, without sentence vectors: one or two minutes
-    instead of forty. It is unsuitable for answering questions.
+    instead of forty. The pruner's order needs those of fifty passages a question, which takes most of the time.
     """
     if missing := [name for name in FILES if not (data / name).exists()]:
         sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
-    embedder = load()
+    embedder, codec = load(), LateCodec.packaged()
     if not (index / "complete").exists():
-        build(data, index, embedder)
+        build(data, index, embedder, codec)
     opened = Index.open(index / "index")
     asked = {"PubMedQA": pubmedqa(data), "SciFact": scifact(data)}
-    retriever = Retriever(opened, embedder)
+    plain = Retriever(opened, _WithoutSentences(embedder))
+    pruner = LateReranker()
+    pruned = Retriever(opened, embedder, pruner, codec=lambda: codec)
     questions = [(name, question) for name, of in asked.items() for question in of]
-    issue: dict[str, list[bool]] = {order: [] for order in ORDERS}
-    absent: dict[tuple[str, int], list[bool]] = {(o, k): [] for o in ORDERS for k in DEPTHS}
+    named = orders(pruner)
+    issue: dict[str, list[bool]] = {order: [] for order in named}
+    absent: dict[tuple[str, int], list[bool]] = {(o, k): [] for o in named for k in DEPTHS}
+    held: dict[tuple[str, int], list[bool]] = {key: [] for key in absent}
     features: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in absent}
     among: dict[int, list[tuple[NDArray[np.float64], NDArray[np.bool_]]]] = {k: [] for k in DEPTHS}
     for number, (_, question) in enumerate(questions):
         query = make_query(question.text)
-        found = {mode: await retriever.retrieve(query, max(DEPTHS), mode) for mode in _MODES}
+        found = {mode: await plain.retrieve(query, max(DEPTHS), mode) for mode in MODES}
+        found[named[-1]] = await pruned.retrieve(query, max(DEPTHS))
         if number < _CHECKED:
-            await _check(retriever, query, found["fused"], found["dense"])
+            await _check(plain, query, found["fused"], found["dense"])
         for order, retrieval in found.items():
             for depth, cut in _cuts(retrieval, found["dense"]):
                 ids = [one.passage.id for one in cut.passages]
                 absent[order, depth].append(not question.gold & set(ids))
+                held[order, depth].append(disagrees(cut, held_ranking(order)))
                 features[order, depth].append(observe(cut))
                 if order == "dense":
                     names, by = candidates(cut)
@@ -128,6 +141,7 @@ async def gather(data: Path, index: Path) -> Cases:
         sets=np.array([name for name, _ in questions]),
         issue={order: np.array(of) for order, of in issue.items()},
         absent={key: np.array(of) for key, of in absent.items()},
+        held={key: np.array(of) for key, of in held.items()},
         features=features,
         candidates=among,
         digest=_digest([question for _, question in questions]),
@@ -136,13 +150,21 @@ async def gather(data: Path, index: Path) -> Cases:
     )
 
 
-def build(data: Path, where: Path, embedder: Embedder) -> None:
-    """Build the index of the pool with its given vectors."""
-    index = Index.open_or_create(where / "index", embedder.name, embedder.dim)
-    given = _WithoutSentences(embedder)
-    report = ingest(
-        [data / FILES[0]], index, RowSource(embedder=given, batch=4096), vectors=data / FILES[1]
+def orders(pruner: Reranker) -> tuple[str, ...]:
+    """Return the names of the orders that have a packaged model: every mode, and the fused one re-ranked."""
+    return (*MODES, f"{pruner.name} of fused")
+
+
+def build(data: Path, where: Path, embedder: Embedder, codec: TokenCodec) -> None:
+    """Build the index of the pool with its given vectors; sentences and tokens are encoded when they are needed."""
+    index = Index.open_or_create(where / "index", embedder.name, embedder.dim, codec=codec)
+    source = RowSource(
+        embedder=embedder,
+        codec=codec,
+        builder=QuickRowBuilder(embedder=embedder, annotator=None),
+        batch=4096,
     )
+    report = ingest([data / FILES[0]], index, source, vectors=data / FILES[1])
     if report.bad or report.bad_files:
         sys.exit(f"{report.bad} records and {len(report.bad_files)} files cannot be read")
     (where / "complete").touch()
@@ -162,6 +184,7 @@ def _cut(retrieval: Retrieval, depth: int, dense: Sequence[Retrieved]) -> Retrie
         bm25=retrieval.bm25.top(depth),
         fused=retrieval.fused.top(depth),
         bm25_rerank=rerank(retrieval.query.text, [one.passage for one in dense[:depth]]),
+        reranked=None if retrieval.reranked is None else retrieval.reranked.top(depth),
     )
 
 

@@ -15,7 +15,7 @@ from posology.query import make_query
 from posology.types import Query
 
 #: fields of a row; other options are the same for all questions of a run
-FIELDS = ("question", "id", "form", "options", "answer", "answers")
+FIELDS = ("question", "id", "form", "options", "answer", "answers", "gold")
 #: maximum characters of a reference answer, and references of a question
 MAX_REFERENCE, MAX_REFERENCES = 10_000, 100
 #: characters of a digest
@@ -31,6 +31,8 @@ class Example:
     query: Query
     #: correct answers, any of which is accepted; empty: the whole context's answer is the reference
     references: tuple[str, ...]
+    #: ids of the passages that answer it; empty: unknown
+    gold: frozenset[str] = frozenset()
 
     @property
     def digest(self) -> str:
@@ -66,8 +68,8 @@ def read_examples(lines: Iterable[bytes], settings: Settings) -> Examples:
     Invalid lines and repeated questions are returned as bad lines; they do not stop the others.
 
     Args:
-        lines: each ``{"question": …}`` with an ``id``, ``form`` and ``options`` as for a batch, and ``answer``
-            or ``answers``: correct answers, as strings.
+        lines: each ``{"question": …}`` with an ``id``, ``form`` and ``options`` as for a batch, ``answer`` or
+            ``answers``: correct answers, as strings, and ``gold``: ids of the passages that answer it.
         settings: limits of a batch's rows.
     """
     good: list[Example] = []
@@ -92,8 +94,9 @@ def read_examples(lines: Iterable[bytes], settings: Settings) -> Examples:
 def _example(line: int, raw: bytes, settings: Settings) -> Example:
     data = _object(raw)
     references: tuple[str, ...] = ()
+    gold: frozenset[str] = frozenset()
     if data is not None:
-        references = _references(data)
+        references, gold = _references(data), _gold(data)
         if others := sorted(set(data) - set(FIELDS)):
             raise InvalidQuery(
                 f"unknown field {others[0]!r}. Allowed fields: {', '.join(FIELDS)}.",
@@ -101,7 +104,7 @@ def _example(line: int, raw: bytes, settings: Settings) -> Example:
             )
         raw = json.dumps(data).encode()
     row = read_row(0, line, raw, {}, settings)
-    return Example(line=line, query=_query(row), references=references)
+    return Example(line=line, query=_query(row), references=references, gold=gold)
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:
@@ -139,6 +142,16 @@ def _references(data: dict[str, Any]) -> tuple[str, ...]:
             field="answers",
         )
     return kept
+
+
+def _gold(data: dict[str, Any]) -> frozenset[str]:
+    """Remove the ids of gold passages from a row and return them."""
+    found = data.pop("gold", None)
+    if found is None:
+        return frozenset()
+    if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
+        raise InvalidQuery("gold must be a list of ids of passages", field="gold")
+    return frozenset(found)
 
 
 def _distinct(found: Sequence[str]) -> tuple[str, ...]:

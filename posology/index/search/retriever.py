@@ -129,6 +129,10 @@ class Retriever:
         """Return the embedder of questions."""
         return self._embedder
 
+    def order(self, mode: Mode = "fused") -> str:
+        """Return the name of the order of the passages that a mode returns, see :class:`Retrieval`."""
+        return mode if self._reranker is None else _reranked(self._reranker, mode)
+
     async def retrieve(
         self,
         query: Query,
@@ -305,5 +309,9 @@ def reorder(retrieval: Retrieval, reranker: Reranker, k: int) -> Retrieval:
         bm25=retrieval.bm25.top(k),
         fused=retrieval.fused.top(k),
         reranked=Ranking(method="reranked", hits=hits),
-        order=f"{reranker.name} of {retrieval.order}",
+        order=_reranked(reranker, retrieval.order),
     )
+
+
+def _reranked(reranker: Reranker, order: str | None) -> str:
+    return f"{reranker.name} of {order or 'unknown'}"

@@ -1,0 +1,78 @@
+"""Terminal view of calibrations of preflight."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.cli.output.words import safe
+from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, ReachOutput
+
+#: the rest of what is shown where an order has no model
+_FALLBACK = (
+    "Other orders of passages, and other embedders, have no probability: the published rule decides between a few "
+    "passages and all of them in one call, and no question is given to BriefContext at once. To calibrate one: posology "
+    "policy calibrate."
+)
+
+
+def show_calibration(console: Console, out: CalibrationOutput) -> None:
+    """Print a calibration: origin, and for each order the reach of the flag and of BriefContext at once."""
+    facts = Table(show_header=False, box=None, pad_edge=False)
+    facts.add_column(no_wrap=True, style="dim")
+    facts.add_column(overflow="fold")
+    source = "comes with Posology" if out.packaged else "of your own"
+    facts.add_row("preflight", Text(f"{out.digest}, {source}"))
+    facts.add_row("embedder", Text(safe(out.embedder or "unknown")))
+    never = "never: the configured policy has no preflight"
+    at_once = never if out.at_once is None else f"at a probability of {out.at_once:g} or more"
+    facts.add_row("BriefContext at once", Text(at_once))
+    print_table(console, facts)
+    console.print()
+    shown = plain_table(
+        "order", "questions", "issues", "k", "probability", "share", "of issues", "of mendable",
+        left=("order",),
+    )  # fmt: skip
+    for one in out.orders:
+        _add(shown, one, out.at_once)
+    print_table(console, shown)
+    console.print(Text(_legend(out), style="dim"), soft_wrap=True)
+    console.print(Text(_FALLBACK, style="dim"), soft_wrap=True)
+
+
+def _add(shown: Table, order: OrderOutput, at_once: float | None) -> None:
+    """Add the rows of an order: the flag, and the measured level next to that of BriefContext at once."""
+    questions = "" if order.questions is None else f"{order.questions:,}"
+    rate = "" if order.rate is None else f"{order.rate:.1%}"
+    name = Text(safe(order.order))
+    if order.held is not None:
+        name.append(f"\nno gold: {order.held} is held", style="dim")
+    if not order.reach:
+        shown.add_row(name, questions, rate, "", f"≥ {order.threshold:.2f}", "", "", "")
+    for k in sorted({one.k for one in order.reach}):
+        for one in _levels([one for one in order.reach if one.k == k], order.threshold, at_once):
+            kind = "flag" if one.least == order.threshold else "at once"
+            mendable = "" if one.mendable is None else f"{one.mendable:.0%}"
+            cells = (f"{k}", f"{kind}, ≥ {one.least:.2f}", f"{one.share:.1%}", f"{one.recall:.0%}")
+            shown.add_row(name, questions, rate, *cells, mendable)
+            name, questions, rate = Text(""), "", ""
+
+
+def _levels(reach: list[ReachOutput], threshold: float, at_once: float | None) -> list[ReachOutput]:
+    """Return the reach of the flag, and of the first measured level from which BriefContext is given at once."""
+    flag = [one for one in reach if one.least == threshold]
+    if at_once is None or at_once <= threshold:
+        return flag
+    return flag + [one for one in reach if one.least >= at_once][:1]
+
+
+def _legend(out: CalibrationOutput) -> str:
+    text = (
+        "Held-out questions at or above each probability: share of all; of those whose key passage is not among the first "
+        "3 (issues); of those issues whose key passage was retrieved (mendable)."
+    )
+    if out.at_once is not None and any(out.at_once <= one.threshold for one in out.orders):
+        text += " Where only the flag is listed, every flagged question is given to BriefContext at once."
+    return text

@@ -1,0 +1,1 @@
+"""Calibration of preflight for an index, an embedder and an order of showing: cases, learning and figures."""
