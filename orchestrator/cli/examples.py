@@ -41,6 +41,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "ledger archive": "ledger archive --before 2026-01-01 --out ./archive",
         "reconcile": "reconcile usage.json costs.json --provider openai --all",
         "policy train": "policy train --questions train.jsonl --out table.json --dry-run",
+        "policy calibrate": "policy calibrate --questions gold.jsonl --out calibration.json",
         "policy show": "policy show table.json --png table.png",
         "policy feedback": "policy feedback ID --score 0.8",
         "policy promote": "policy promote table.json --out better.json",

@@ -7,7 +7,7 @@ from posology.published.base import Published
 
 
 class ReachOutput(Published):
-    """What acting on a probability reaches, on held-out questions."""
+    """Reach of a probability, on held-out questions."""
 
     k: int
     """Passages retrieved for a question."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
 
+from orchestrator.question.embedding import Spend
+from orchestrator.settings import Settings
 from orchestrator.training.calibration.learning import (
     ISSUE_RATE,
     Case,
@@ -17,10 +23,17 @@ from orchestrator.training.calibration.learning import (
     terms_of,
     threshold_for,
 )
+from orchestrator.training.calibration.rows import open_run
+from orchestrator.training.calibration.run import Made, Wanted, calibrate, describe
+from orchestrator.training.qtable.questions import read_examples
+from policies.calibration import Calibration, read, write
 from policies.preflight import PREFIX, observe
 from posology.errors import InputError
-from posology.types import MODES, Hit, Ranking
+from posology.types import MODES, Hit, Query, Ranking, Retrieval
 from tests.support.situations import retrieved
+
+if TYPE_CHECKING:
+    from orchestrator.service import Service
 
 ORDERS = (*MODES, "late-0 of fused")
 BASE = retrieved([list(range(8))] * 4, [1.0 - 0.1 * place for place in range(8)], 1)
@@ -110,6 +123,79 @@ def test_too_few_questions_of_either_kind_are_refused(rate: float) -> None:
     few = [replace(one, issue=int(one.question) < 200 * rate) for one in cases()]
     with pytest.raises(InputError, match="at least 10 are needed"):
         learn(few, "fused", None, ISSUE_RATE)
+
+
+class Index:
+    """An index that is never read."""
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+        self.meta = SimpleNamespace(embedder="hash-4")
+
+
+class Searching:
+    """A service whose rankings come from the question's number."""
+
+    def __init__(self, version: str = "index@1", broken: int | None = None) -> None:
+        self.index = Index(version)
+        self.asked: list[str] = []
+        self._broken = broken
+
+    def order(self, mode: str) -> str:
+        return f"late-0 of {mode}"
+
+    async def search(self, query: Query, *, k: int, mode: str, spend: Spend) -> Retrieval:
+        assert spend.tenant == "t"
+        if len(self.asked) == self._broken:
+            raise InputError("it broke")
+        self.asked.append(query.text)
+        random = np.random.default_rng(len(query.text))
+        orders = [random.permutation(k).tolist() for _ in range(4)]
+        found = retrieved(orders, sorted(random.random(k).tolist(), reverse=True), 1)
+        shown = Ranking(method="reranked", hits=found.fused.hits)
+        return replace(
+            found, order=self.order(mode), reranked=shown, index_version=self.index.version,
+            passages=tuple(found.passages[i] for i in random.permutation(k)),
+        )  # fmt: skip
+
+
+def wanted(count: int = 60) -> Wanted:
+    lines = [
+        json.dumps({"question": f"Why{'?' * (1 + number)}"}).encode() for number in range(count)
+    ]
+    return Wanted(examples=read_examples(lines, Settings()), k=8, mode="fused", rate=ISSUE_RATE)
+
+
+async def run(service: Searching, path: Path, before: Calibration | None = None) -> Made:
+    with open_run(path) as file:
+        return await calibrate(
+            wanted(), file, cast("Service", service), Spend(tenant="t"), before=before, tick=lambda _: None
+        )  # fmt: skip
+
+
+@pytest.mark.anyio
+async def test_without_gold_an_order_is_calibrated_against_a_held_ranking(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    broken = Searching(broken=25)
+    with pytest.raises(InputError, match="it broke"):
+        await run(broken, path)
+    # what was retrieved before is kept
+    service = Searching()
+    made = await run(service, path)
+    assert (made.order, made.retrieved) == ("late-0 of fused", 60 - 25)
+    assert not set(service.asked) & set(broken.asked)
+    facts = made.calibration.trained["orders"]["late-0 of fused"]
+    assert (facts["held"], facts["questions"], facts["reach"]) == ("fused", 60, [])
+    assert read(write(made.calibration), path="c").version == made.calibration.version
+    (order,) = describe(made.calibration, 0.5).orders
+    assert (order.held, order.reach) == ("fused", ())
+    # an index that has changed is asked again, and other orders are kept
+    other = Calibration(
+        models={"dense": made.calibration.models["late-0 of fused"]}, trained={"embedder": "hash-4"}
+    )
+    later = await run(Searching("index@2"), path, other)
+    assert later.retrieved == 60
+    assert set(later.calibration.models) == {"dense", "late-0 of fused"}
 
 
 def test_reach_by_hand() -> None:
