@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, errors, print_json
 from orchestrator.settings import Settings, load_settings
-from policies.qtable import QTable
 from posology.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from policies.qtable import QTable
 
 FileArgument = Annotated[
     Path | None,
