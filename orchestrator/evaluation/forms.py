@@ -21,6 +21,8 @@ class Outcome(StrEnum):
     WRONG = "wrong"
     #: the literature answers the question, and the model refused
     REFUSED = "refused"
+    #: an answer without the verdict that the question asks for
+    UNDECIDED = "undecided"
     #: there is no answer: a call failed in a way that concerns this question alone
     FAILED = "failed"
 
@@ -101,7 +103,7 @@ class EvalRow(Published, Row):
     model: str
     """Model, as `provider:name`."""
     outcome: Outcome
-    """Grade: right, wrong, refused (though answerable) or failed."""
+    """Grade: right, wrong, refused (though answerable), undecided (no verdict, though asked for one) or failed."""
     gold: GoldOutput
     """Known answer."""
     status: Status | None
@@ -133,7 +135,7 @@ class EvalRow(Published, Row):
     charged_usd: Dollars
     """Dollars that count against limits: unknown costs at their bounds."""
     seconds: float | None
-    """Duration in seconds; null: replies of an interrupted run were used again."""
+    """Duration in seconds, waiting for other questions included; null: replies of an interrupted run were used again."""
     index: str | None
     """Name and version of the index; null: failed."""
     error: str | None
@@ -174,6 +176,8 @@ class CellOutput(Published):
     """Share of refusals of answerable questions."""
     wrong: Measured | None
     """Share of wrong answers."""
+    undecided: Measured | None
+    """Share of answers without the verdict that the question asks for."""
     citation_precision: Measured | None
     """Cited gold passages per cited passage; null: gold passages are unknown, or nothing was cited."""
     citation_recall: Measured | None

@@ -117,6 +117,8 @@ def _outcome(gold: Gold, row: EvalRow, citations: CitationsOutput | None) -> Out
         return Outcome.RIGHT if refused else Outcome.WRONG
     if refused:
         return Outcome.REFUSED
+    if gold.verdict is not None and row.verdict is None:
+        return Outcome.UNDECIDED
     if gold.verdict is not None:
         right = row.verdict == gold.verdict
     elif gold.answers:

@@ -120,6 +120,7 @@ def measured(cell: Cell, rows: Sequence[EvalRow], *, planned: int) -> CellOutput
         accuracy=_share(rows, Outcome.RIGHT),
         refused=_share(rows, Outcome.REFUSED),
         wrong=_share(rows, Outcome.WRONG),
+        undecided=_share(rows, Outcome.UNDECIDED),
         citation_precision=ratio(rows, _precision),
         citation_recall=ratio(rows, _recall),
         retrieval_recall=ratio(rows, _retrieved),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from orchestrator.evaluation.suites.base import Case, Suite
@@ -88,10 +88,7 @@ def plan(
     for way in ways:
         # once, instead of as the fault of the first question
         AskRequest.parse({"question": "?", **defaults, "model": way.model}).to_request(settings)
-    kept = tuple(
-        Suite(name=suite.name, cases=_drawn(suite, limit), skipped=suite.skipped)
-        for suite in suites
-    )
+    kept = tuple(replace(suite, cases=_drawn(suite, limit)) for suite in suites)
     items = tuple(
         _item(suite, case, way, defaults, settings)
         for suite in kept

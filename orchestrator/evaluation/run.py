@@ -153,6 +153,8 @@ async def ask_all(
     folder: Folder,
     terms: Terms,
     found: Open,
+    *,
+    at_once: int,
     tick: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Ask what is left. Every attempt and every row is on disk before the next step.
@@ -165,6 +167,7 @@ async def ask_all(
         folder: keeps calls and rows.
         terms: who pays, and the maximum cost of the folder's calls.
         found: index, budget and connections.
+        at_once: questions in work at the same time.
         tick: called with 1 for each question that has ended.
 
     Raises:
@@ -192,7 +195,7 @@ async def ask_all(
             answered_row(item, ask_output(report), kept.account, replayed=kept.replayed)
         )
 
-    await buy_all(ask, left(plan, folder), at_once=terms.settings.worker_concurrency, tick=tick)
+    await buy_all(ask, left(plan, folder), at_once=at_once, tick=tick)
 
 
 def _regrade(plan: Plan, folder: Folder) -> None:

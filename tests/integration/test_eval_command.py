@@ -154,7 +154,7 @@ def test_a_paid_model_needs_a_cap_and_the_price_comes_first(cli: Cli, tmp_path: 
 def test_a_cap_ends_the_run_and_a_larger_one_resumes_it(cli: Cli, tmp_path: Path) -> None:
     given = ("--out", "run", "--model", MODEL, "--policy", "direct")
     with StubProvider(lambda _: echoing()) as stub:
-        short = cli(*given, "--max-cost", "0.0005", stub=stub, POSOLOGY_WORKER_CONCURRENCY="1")
+        short = cli(*given, "--at-once", "1", "--max-cost", "0.0005", stub=stub)
         assert short.exit_code == 11, short.output
         assert "run the same command again to resume" in short.stderr
         some = rows_of(tmp_path / "run") if (tmp_path / "run" / "rows.jsonl").exists() else []
@@ -216,6 +216,38 @@ def test_another_index_is_refused(
     assert "are from" in refused.stderr
 
 
+def test_passages_of_the_files_are_indexed_once(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"pmid": str(n), "question": f"Did it lower the risk of disease {n}?", "answer": "yes",
+         "contexts": [f"The drug lowered the risk of disease {n}.", "Nobody was lost."]}
+        for n in range(5)
+    ]  # fmt: skip
+    write_rows(tmp_path / "train.jsonl", rows)
+    squad = {"context": "It began in 1973.", "qas": [
+        {"id": "a", "question": "When did it begin?", "answers": [{"text": "1973"}]}]}  # fmt: skip
+    write_rows(tmp_path / "dev.jsonl", [squad])
+    write_rows(tmp_path / "q.jsonl", QUESTIONS)
+    given = ("pubmedqa:train.jsonl", "squad:dev.jsonl", "--own-passages", "--out", "run", "--json")
+    alone = command_line(environment_of(tmp_path / "nowhere", tiny_encoder), "eval")
+    out = published(alone(*given))
+    first, second = out.cells
+    assert first.retrieval_recall is not None
+    assert first.retrieval_recall.mean == 1.0
+    assert first.outcomes[Outcome.UNDECIDED] + first.outcomes[Outcome.REFUSED] == 5
+    assert second.outcomes[Outcome.RIGHT] == 1
+    made = (tmp_path / "run" / "index.complete").stat().st_mtime_ns
+    assert published(alone(*given)).cells == out.cells
+    assert (tmp_path / "run" / "index.complete").stat().st_mtime_ns == made
+    other = alone("squad:dev.jsonl", *given[2:])
+    assert other.exit_code == 3
+    assert "is of other suites" in json.loads(other.stdout)["error"]["message"]
+    refused = alone("q.jsonl", *given[2:-1])
+    assert refused.exit_code == 3
+
+
 @pytest.mark.slow
 def test_a_killed_run_resumes_and_pays_for_no_call_twice(
     cli: Cli, environment: dict[str, str], tmp_path: Path
@@ -229,8 +261,8 @@ def test_a_killed_run_resumes_and_pays_for_no_call_twice(
 
         kill_when(
             some_replies,
-            ["eval", "q.jsonl", *given],
-            environment | {"OPENAI_BASE_URL": stub.openai_url, "POSOLOGY_WORKER_CONCURRENCY": "1"},
+            ["eval", "q.jsonl", "--at-once", "1", *given],
+            environment | {"OPENAI_BASE_URL": stub.openai_url},
             tmp_path,
         )
         kept = (tmp_path / "run" / "calls.jsonl").read_text(encoding="utf-8").splitlines()

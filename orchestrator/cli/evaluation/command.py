@@ -92,6 +92,17 @@ class RunOptions(Group):
             "Default: all.",
         ),
     ] = None
+    at_once: Annotated[
+        int,
+        typer.Option(
+            "--at-once",
+            min=1,
+            max=1_000,
+            metavar="N",
+            help="Questions in work at the same time; 1 to measure durations. Default: 4.",
+            show_default=False,
+        ),
+    ] = 4
     tenant: TenantOption = None
     max_cost: Annotated[
         str | None,
@@ -134,6 +145,8 @@ class _Wanted:
     index: str | None
     #: number of the index's version; ``None``: the newest, or that of the folder's rows
     version: int | None
+    #: questions in work at the same time
+    at_once: int
     #: whether only the price is asked for
     dry: bool
     #: whether a person may be asked to confirm
@@ -168,6 +181,13 @@ def evaluate(
         ),
     ] = None,
     index: IndexOption = None,
+    own: Annotated[
+        bool,
+        typer.Option(
+            "--own-passages",
+            help="Answer from the passages in the suites' files (pubmedqa, bioasq, squad), which are indexed once in DIR.",
+        ),
+    ] = False,
     running: RunOptions,
     asked: AskedOptions,
     as_json: JsonOption = False,
@@ -185,6 +205,7 @@ def evaluate(
     from orchestrator.cli.evaluation.view import show_evaluation
     from orchestrator.evaluation.folder import open_folder, read_folder
     from orchestrator.evaluation.forms import Outcome
+    from orchestrator.evaluation.literature import own_index
     from orchestrator.evaluation.measures import Other
     from orchestrator.evaluation.plan import plan, ways_of
     from orchestrator.evaluation.suites import read_suites
@@ -199,14 +220,19 @@ def evaluate(
             settings,
             limit=running.limit,
         )
+        if own and index is not None:
+            raise typer.BadParameter("--own-passages and --index exclude each other")
         other = None if against is None else Other(path=against, rows=read_folder(against))
         with open_folder(out) as folder:
+            if own:
+                index = str(own_index(planned.suites, out, settings, Console(stderr=True)))
             wanted = _Wanted(
                 plan=planned,
                 folder=folder,
                 terms=running.terms(settings),
                 index=index,
                 version=asked.given().get("index_version"),
+                at_once=running.at_once,
                 dry=running.dry_run,
                 confirm=not (running.yes or as_json),
                 other=other,
@@ -259,7 +285,9 @@ async def _ask(wanted: _Wanted, tick: Callable[[int], None]) -> None:
     from orchestrator.evaluation.run import ask_all, opened
 
     async with opened(wanted.terms, wanted.index, wanted.folder, wanted.version) as found:
-        await ask_all(wanted.plan, wanted.folder, wanted.terms, found, tick)
+        await ask_all(
+            wanted.plan, wanted.folder, wanted.terms, found, at_once=wanted.at_once, tick=tick
+        )
 
 
 def _estimate_lines(out: EvalEstimate) -> Iterator[str]:

@@ -21,6 +21,7 @@ _COLOURS: Mapping[Outcome, str] = MappingProxyType(
     {
         Outcome.RIGHT: "#009e73",
         Outcome.REFUSED: "#e69f00",
+        Outcome.UNDECIDED: "#56b4e9",
         Outcome.WRONG: "#d55e00",
         Outcome.FAILED: "#999999",
     }

@@ -31,11 +31,13 @@ METHOD = f"""
 Brackets are 95 % bootstrap intervals over questions ({DRAWS:,} resamples). Differences are paired, question by question.
 Right: the verdict is the known one; without a known verdict, the answer has all words of an accepted answer (stemmed); without \
 accepted answers, it cites a gold passage. If the literature does not answer a question, a refusal is right.
-Refused: a refusal of a question that has an answer. Failed: no answer, because a call failed. Shares are of all questions asked.
+Refused: a refusal of a question that has an answer. Undecided: an answer without the verdict that the question asks for. \
+Failed: no answer, because a call failed. Shares are of all questions asked.
 Citation precision: share of the cited passages that are gold. Citation recall: share of the gold passages that are cited, over \
 answered questions. Retrieval recall: share of the gold passages that are retrieved. Those that the index lacks count as missed.
 Supported: share of all checked sentences, removed ones included, that their quotes support.
-Costs are those of the ledger. Questions with an unknown cost are left out of them.
+Costs are those of the ledger. Questions with an unknown cost are left out of them. Durations include waiting for the questions \
+that were asked at the same time.
 """.strip().splitlines()
 
 
@@ -70,7 +72,7 @@ def tables(out: EvalOutput) -> Iterator[Table]:
     cells = [cell for cell in out.cells if cell.questions]
     yield Table(
         title="Answers",
-        columns=(*_WAY, "questions", "right", "refused", "wrong", "failed"),
+        columns=(*_WAY, "questions", "right", "refused", "wrong", "undecided", "failed"),
         rows=tuple(_answers(cell) for cell in cells),
     )
     evidence = tuple(row for cell in cells if set((row := _evidence(cell))[len(_WAY) :]) != {NONE})
@@ -101,7 +103,7 @@ def _way(cell: CellOutput) -> tuple[str, str, str]:
 
 
 def _answers(cell: CellOutput) -> tuple[str, ...]:
-    shares = map(percent, (cell.accuracy, cell.refused, cell.wrong))
+    shares = map(percent, (cell.accuracy, cell.refused, cell.wrong, cell.undecided))
     return (*_way(cell), f"{cell.questions:,}", *shares, f"{cell.outcomes[Outcome.FAILED]:,}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 
@@ -56,7 +57,7 @@ def _read(text: str) -> Suite:
         if case.id in ids:
             raise bad_file(where, f"two questions have the id {case.id!r}", case.line)
         ids.add(case.id)
-    return Suite(name=name, cases=found.cases, skipped=found.skipped)
+    return Suite(name=name, **{one.name: getattr(found, one.name) for one in fields(found)})
 
 
 def _stem(path: Path) -> str:

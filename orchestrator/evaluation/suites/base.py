@@ -43,10 +43,22 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class OwnPassage:
+    """A passage that a suite's file holds."""
+
+    #: id, as gold passages name it
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Cases:
     """Content of a file."""
 
     cases: tuple[Case, ...]
+    #: the literature, where the file holds it
+    passages: tuple[OwnPassage, ...] = ()
     #: number of records left out, by reason
     skipped: Mapping[str, int] = field(default_factory=dict)
 

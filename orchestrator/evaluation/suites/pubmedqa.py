@@ -5,19 +5,23 @@ Read: ``ori_pqal.json`` of its authors, an object for each PubMed id; and rows w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from orchestrator.evaluation.suites.base import Case, Cases, Gold, Record, records
+from orchestrator.evaluation.suites.base import Case, Cases, Gold, OwnPassage, Record, records
 from posology.types import Form
 
 _VERDICTS = ("yes", "no", "maybe")
 
 
 def read(path: Path) -> Cases:
-    """Read PubMedQA. The gold passage is the question's abstract, ``pmid:N``."""
-    return Cases(cases=tuple(map(_case, records(path, _unwrap))))
+    """Read PubMedQA. The gold passage is the question's abstract, ``pmid:N``, without its conclusion and its title."""
+    found = records(path, _unwrap)
+    return Cases(
+        cases=tuple(map(_case, found)),
+        passages=tuple(one for record in found for one in _passage(record)),
+    )
 
 
 def _unwrap(found: Any) -> Iterable[tuple[str, Any]] | None:
@@ -27,7 +31,7 @@ def _unwrap(found: Any) -> Iterable[tuple[str, Any]] | None:
 
 
 def _case(record: Record) -> Case:
-    pmid = record.text("pmid") if record.line else record.place
+    pmid = _pmid(record)
     verdict = record.choice("answer" if record.line else "final_decision", *_VERDICTS)
     return Case(
         id=pmid,
@@ -35,3 +39,15 @@ def _case(record: Record) -> Case:
         gold=Gold(verdict=verdict, passages=(f"pmid:{pmid}",)),
         line=record.line,
     )
+
+
+def _passage(record: Record) -> Iterator[OwnPassage]:
+    """Yield the abstract; its title is the question."""
+    text = " ".join(record.texts("contexts" if record.line else "CONTEXTS"))
+    if text:
+        pmid = _pmid(record)
+        yield OwnPassage(id=f"pmid:{pmid}", title=f"PubMed {pmid}", text=text)
+
+
+def _pmid(record: Record) -> str:
+    return record.text("pmid") if record.line else record.place

@@ -9,13 +9,31 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from orchestrator.evaluation.suites.base import Case, Cases, Gold, Record, listed, records
+from orchestrator.evaluation.suites.base import (
+    Case,
+    Cases,
+    Gold,
+    OwnPassage,
+    Record,
+    listed,
+    records,
+)
 
 
 def read(path: Path) -> Cases:
     """Read SQuAD's form. The gold passage is the question's paragraph, ``squad:N``, counted from 0 in the file."""
     found = records(path, _unwrap)
-    return Cases(cases=tuple(case for n, record in enumerate(found) for case in _cases(record, n)))
+    return Cases(
+        cases=tuple(case for n, record in enumerate(found) for case in _cases(record, n)),
+        passages=tuple(
+            OwnPassage(
+                id=f"squad:{n}",
+                title=str(record.data.get("title") or f"Paragraph {n}").replace("_", " "),
+                text=record.text("context"),
+            )
+            for n, record in enumerate(found)
+        ),
+    )
 
 
 def _unwrap(found: Any) -> Iterable[tuple[str, Any]] | None:

@@ -61,7 +61,13 @@ def test_a_ratio_is_that_of_the_sums() -> None:
     rows = [row(n, Outcome.RIGHT if n % 4 else Outcome.WRONG) for n in range(40)]
     found = measured(CELL, rows, planned=50)
     assert found.missing == 10
-    assert found.outcomes == {"right": 30, "wrong": 10, "refused": 0, "failed": 0}
+    assert found.outcomes == {
+        "right": 30,
+        "wrong": 10,
+        "refused": 0,
+        "undecided": 0,
+        "failed": 0,
+    }
     assert found.accuracy is not None
     assert found.accuracy.mean == 0.75
     assert found.accuracy.low < 0.75 < found.accuracy.high
