@@ -249,7 +249,7 @@ class EvalEstimate(Published):
     calls: int
     """Most model calls, without repairs."""
     free: bool
-    """Whether all models are free."""
+    """Whether no question that is left costs anything."""
     input_tokens: int
     """Expected input tokens."""
     output_tokens: int

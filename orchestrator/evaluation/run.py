@@ -114,8 +114,12 @@ async def estimate(plan: Plan, folder: Folder, terms: Terms, found: Open) -> Eva
     for item in todo:
         estimator.check(item.request.model, tier_of(item.request.tier))
 
-    async def price(item: Item) -> Estimate:
+    async def price(item: Item) -> Estimate | None:
+        """Return the estimate of a question; ``None``: neither its model nor its vector costs anything."""
         request, pipeline = _pinned(item, found), found.service.pipeline
+        before = await pipeline.unpaid(request.query, terms.tenant)
+        if estimator.free(request.model) and not before:
+            return None
         # without a stored vector of a paid embedder, passages are found by words
         prepared = await pipeline.prepare(request, spend=Spend(tenant=terms.tenant, blind=True))
         one = await estimator(
@@ -123,17 +127,16 @@ async def estimate(plan: Plan, folder: Folder, terms: Terms, found: Open) -> Eva
             prepared.decision.dose,
             partition_size=request.partition_size,
         )
-        before = await pipeline.unpaid(request.query, terms.tenant)
         return await to_thread.run_sync(estimator.vectors, one, before) if before else one
 
-    paid = [item for item in todo if not estimator.free(item.request.model)]
-    prices = await map_concurrently(price, paid, limit=_AT_ONCE)
+    priced = await map_concurrently(price, todo, limit=_AT_ONCE)
+    prices = [one for one in priced if one is not None]
     dollars = sum((one.dollars for one in prices), Dollars())
     return EvalEstimate(
         questions=len(todo),
         answered=len(plan.items) - len(todo),
         calls=sum(one.calls for one in prices),
-        free=all(estimator.free(way.model) for way in plan.ways),
+        free=not prices,
         input_tokens=sum(one.input for one in prices),
         output_tokens=sum(one.output for one in prices),
         low_usd=dollars.low,

@@ -15,6 +15,7 @@ from typer.testing import Result
 
 from orchestrator.evaluation.folder import read_folder
 from orchestrator.evaluation.forms import EvalOutput, EvalRow, Outcome
+from posology.published.money import SpendOutput
 from posology.testing import Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
 from posology.types import Usage
@@ -159,11 +160,32 @@ def test_a_cap_ends_the_run_and_a_larger_one_resumes_it(cli: Cli, tmp_path: Path
         assert "run the same command again to resume" in short.stderr
         some = rows_of(tmp_path / "run") if (tmp_path / "run" / "rows.jsonl").exists() else []
         assert len(some) < len(QUESTIONS)
-        assert "were not asked yet" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+        if some:
+            report = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+            assert "were not asked yet" in report
         done = published(cli(*given, "--max-cost", "1", "--json", stub=stub))
         assert done.cells[0].questions == len(QUESTIONS)
         assert set(prompts(stub).values()) == {1}
     assert done.spent_usd <= Decimal(1)
+
+
+def test_a_run_is_in_the_tenants_ledger_and_stops_at_its_limit(
+    cli: Cli, redis_url: str, tmp_path: Path
+) -> None:
+    given = ("--out", "run", "--model", MODEL, "--policy", "direct", "--max-cost", "1")
+    env = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_TENANT": "trials"}
+    with StubProvider(lambda _: echoing()) as stub:
+        done = published(cli(*given, "--json", stub=stub, **env))
+        spend = command_line(env, "spend")("--json")
+        assert SpendOutput.model_validate_json(spend.stdout).total.charged_usd == done.spent_usd > 0
+        limited = command_line(env, "tenants", "create")(
+            "trials", "--day", f"{done.spent_usd:f}", "--model", "none"
+        )
+        assert limited.exit_code == 0, limited.output
+        sent = len(stub.requests)
+        more = cli("--out", "other", *given[2:], stub=stub, **env)
+    assert more.exit_code == 11, more.output
+    assert len(stub.requests) == sent
 
 
 def test_runs_are_compared_question_by_question(cli: Cli, tmp_path: Path) -> None:
@@ -246,6 +268,36 @@ def test_passages_of_the_files_are_indexed_once(
     assert "is of other suites" in json.loads(other.stdout)["error"]["message"]
     refused = alone("q.jsonl", *given[2:-1])
     assert refused.exit_code == 3
+
+
+@pytest.mark.slow
+def test_a_server_that_nobody_here_wrote_is_evaluated(
+    cli: Cli, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """llama.cpp's server with a model of random weights: every answer has a grade, and every token is in the rows."""
+    pytest.importorskip("xllamacpp", reason="llama.cpp's server is not installed (xllamacpp)")
+    pytest.importorskip("gguf", reason="models cannot be written (gguf)")
+    from tests.support.llama import serving, write_model
+
+    folder = tmp_path_factory.mktemp("model")
+    write_model(folder / "tiny.gguf", seed=1)
+    (folder / "prices.toml").write_text(
+        '[models."openai:tiny"]\ninput = "1"\ncache_read = "1"\noutput = "2"\n'
+    )
+    with serving(folder / "tiny.gguf", window=8_192) as server:
+        out = published(
+            cli(
+                "--out", "run", "--model", "openai:tiny", "--policy", "direct", "--max-cost", "1", "--json",
+                OPENAI_BASE_URL=server.base_url, POSOLOGY_PRICES=str(folder / "prices.toml"),
+                POSOLOGY_CONCURRENCY="1",
+            )
+        )  # fmt: skip
+        counted = server.counts()
+    rows = rows_of(tmp_path / "run")
+    assert (out.cells[0].questions, out.cells[0].missing) == (len(QUESTIONS), 0)
+    assert sum(row.input_tokens or 0 for row in rows) == counted.prompt
+    assert sum(row.output_tokens or 0 for row in rows) == counted.predicted
+    assert out.spent_usd == Decimal(counted.prompt + 2 * counted.predicted) / 1_000_000
 
 
 @pytest.mark.slow

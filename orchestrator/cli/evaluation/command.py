@@ -210,6 +210,8 @@ def evaluate(
     from orchestrator.evaluation.plan import plan, ways_of
     from orchestrator.evaluation.suites import read_suites
 
+    if own and index is not None:
+        raise typer.BadParameter("--own-passages and --index exclude each other")
     with errors(as_json=as_json):
         settings = load_settings()
         tell_preparing()
@@ -220,8 +222,6 @@ def evaluate(
             settings,
             limit=running.limit,
         )
-        if own and index is not None:
-            raise typer.BadParameter("--own-passages and --index exclude each other")
         other = None if against is None else Other(path=against, rows=read_folder(against))
         with open_folder(out) as folder:
             if own:
@@ -261,7 +261,7 @@ def _run(wanted: _Wanted) -> EvalOutput:
         return result().model_copy(update={"cells": (), "differences": ()})
     if not estimate.free and wanted.terms.cap is None:
         raise InputError(
-            "a model is paid: say with --max-cost how much the run may cost. "
+            "the run is not free: say with --max-cost how much it may cost. "
             f"Expected {money(estimate.expected_usd)}, maximum {money(estimate.worst_usd)}."
         )
     check = wanted.confirm and not estimate.free and has_terminal()
@@ -269,8 +269,10 @@ def _run(wanted: _Wanted) -> EvalOutput:
         with buying(estimate.questions, wanted.folder.path, check=check, unit="questions") as tick:
             run(lambda: _ask(wanted, tick))
     finally:
-        # of an interrupted run, too
-        write_reports(found := result(), wanted.folder.path)
+        found = result()
+        if wanted.folder.rows.content:
+            # of an interrupted run, too
+            write_reports(found, wanted.folder.path)
     return found
 
 

@@ -63,10 +63,10 @@ def _figures(cells: Sequence[CellOutput]) -> Iterator[Figure]:
 
 
 def _accuracy(cells: Sequence[CellOutput]) -> str:
-    parts = list(_frame(len(cells)))
+    parts, names = list(_frame(len(cells))), _names(cells)
     for row, cell in enumerate(cells):
         found, y = cell.accuracy, _middle(row)
-        parts.append(_label(cell, y))
+        parts.append(_text(_LABELS - 10, y + 4, names[row], "end"))
         if found is not None:
             low, at, high = (_across(value) for value in (found.low, found.mean, found.high))
             parts += [
@@ -78,10 +78,10 @@ def _accuracy(cells: Sequence[CellOutput]) -> str:
 
 
 def _grades(cells: Sequence[CellOutput]) -> str:
-    parts = list(_frame(len(cells)))
+    parts, names = list(_frame(len(cells))), _names(cells)
     for row, cell in enumerate(cells):
         y, before = _middle(row), 0
-        parts.append(_label(cell, y))
+        parts.append(_text(_LABELS - 10, y + 4, names[row], "end"))
         for outcome, colour in _COLOURS.items():
             count = cell.outcomes[outcome]
             start, end = (_across(n / cell.questions) for n in (before, before + count))
@@ -102,8 +102,8 @@ def _grades(cells: Sequence[CellOutput]) -> str:
 
 def _cost(cells: Sequence[CellOutput]) -> str:
     known = [
-        (cell, cell.cost_usd, cell.accuracy)
-        for cell in cells
+        (name, cell.cost_usd, cell.accuracy)
+        for name, cell in zip(_names(cells), cells, strict=True)
         if cell.cost_usd is not None and cell.accuracy is not None
     ]
     most = max(cost.high for _, cost, _ in known) * 1.05
@@ -118,7 +118,7 @@ def _cost(cells: Sequence[CellOutput]) -> str:
             _text(x, base + 18, f"${most * share:.2g}", "middle"),
         ]
     parts.append(_text(left + wide / 2, base + 38, "dollars a question", "middle"))
-    for cell, cost, found in known:
+    for name, cost, found in known:
         x, y = left + wide * cost.mean / most, base - _TALL * found.mean
         ends = [left + wide * end / most for end in (cost.low, cost.high)]
         low, high = (base - _TALL * end for end in (found.low, found.high))
@@ -126,7 +126,7 @@ def _cost(cells: Sequence[CellOutput]) -> str:
             _line(ends[0], y, ends[1], y, _BLUE, 1),
             _line(x, low, x, high, _BLUE, 1),
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{_BLUE}"/>',
-            _text(x + 8, y - 6, _short(cell), "start" if x < left + wide * 0.6 else "end"),
+            _text(x + 8, y - 6, name, "start" if x < left + wide * 0.6 else "end"),
         ]
     return _svg("Share of right answers by cost", base + _FOOT, parts)
 
@@ -152,13 +152,16 @@ def _across(share: float) -> float:
     return _LABELS + _PLOT * share
 
 
-def _label(cell: CellOutput, y: float) -> str:
-    return _text(_LABELS - 10, y + 4, _short(cell), "end")
-
-
-def _short(cell: CellOutput) -> str:
-    full = f"{cell.suite} · {cell.policy} · {cell.model}"
-    return full if len(full) <= _LONGEST else f"{full[: _LONGEST - 1]}…"
+def _names(cells: Sequence[CellOutput]) -> list[str]:
+    """Return a label for each cell: the policy, and of suite and model those that differ."""
+    columns = [[cell.suite for cell in cells], [cell.model for cell in cells]]
+    suites, models = (column if len(set(column)) > 1 else None for column in columns)
+    labels = []
+    for place, cell in enumerate(cells):
+        parts = (suites and suites[place], cell.policy, models and models[place])
+        full = " · ".join(part for part in parts if part)
+        labels.append(full if len(full) <= _LONGEST else f"{full[: _LONGEST - 1]}…")
+    return labels
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:
