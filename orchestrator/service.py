@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from orchestrator.compressors import Compressors, make_compressors
 from orchestrator.connections import Connections
 from orchestrator.models import Models
-from orchestrator.question import qtables
+from orchestrator.question import qtables, templates
 from orchestrator.question.decider import Decider, Remaining
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Estimator, make_estimator
@@ -160,7 +160,12 @@ def _secret(secret: SecretStr | None) -> str | None:
 async def open_connections(
     settings: Settings, models: Models, meter: Meter | None = None
 ) -> AsyncIterator[Connections]:
-    """Open connections to providers on first use, and close them in the end."""
+    """Load the configured templates; open connections to providers on first use, and close them in the end.
+
+    Raises:
+        BadFile: the templates cannot be read or used.
+    """
+    await to_thread.run_sync(templates.configured, settings)
     offline = partial(models.offline, settings.reading)
     connections = Connections(settings, offline=offline, meter=meter)
     try:

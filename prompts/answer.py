@@ -67,6 +67,7 @@ def render_answer(
     quotes: QuoteForm = "copied",
     *,
     before: Sequence[int] = (),
+    own: str | None = None,
 ) -> Rendered:
     """Render the messages for a question over excerpts.
 
@@ -75,10 +76,12 @@ def render_answer(
         excerpts: labelled 1, 2, … in their order, or P1, P2, … where words are copied.
         quotes: how the reply names its evidence.
         before: numbers of excerpts that earlier prompts showed, ascending: the prompt begins as each of them, whole.
+        own: digest of the user's own templates; ``None``: the packaged ones.
     """
     copied, name = quotes == "copied", form("answer", quotes)
     fenced = (fence if copied else fence_numbered)(excerpts, question=query.text)
-    end = closing(name, question=query.text)
+    choices = render_choices(query)
+    end = closing(name, own=own, question=query.text, choices=choices, code=fenced.code)
     text, ends = "", []
     for first, last in pairwise((0, *before)):
         text += BETWEEN.join(fenced.blocks[first:last]) + end
@@ -87,8 +90,9 @@ def render_answer(
     text += BETWEEN.join(fenced.blocks[before[-1] if before else 0 :])
     rendered = render(
         name,
+        own=own,
         question=query.text,
-        choices=render_choices(query),
+        choices=choices,
         code=fenced.code,
         passages=text,
     )

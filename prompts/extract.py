@@ -68,6 +68,8 @@ def render_extract(
     excerpts: Sequence[Excerpt],
     quotes: QuoteForm = "copied",
     mode: PartitionMode = "extract",
+    *,
+    own: str | None = None,
 ) -> Rendered:
     """Render the messages for one partition.
 
@@ -76,11 +78,13 @@ def render_extract(
         excerpts: labelled 1, 2, … in their order, or P1, P2, … where words are copied.
         quotes: how the reply names its evidence.
         mode: what is asked of the partition.
+        own: digest of the user's own templates; ``None``: the packaged ones.
     """
     copied = quotes == "copied"
     fenced = (fence if copied else fence_numbered)(excerpts, question=query.text)
     return render(
         form("extract" if mode == "extract" else "extract_answer", quotes),
+        own=own,
         question=query.text,
         choices=render_choices(query),
         code=fenced.code,

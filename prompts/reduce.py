@@ -123,6 +123,8 @@ def render_reduce(
     unread: Sequence[Partition] = (),
     quotes: QuoteForm = "copied",
     mode: PartitionMode = "extract",
+    *,
+    own: str | None = None,
 ) -> Rendered:
     """Render the messages for findings.
 
@@ -132,6 +134,7 @@ def render_reduce(
         unread: partitions that could not be read; only that is rendered.
         quotes: how the reply names its evidence.
         mode: what was asked of the partitions.
+        own: digest of the user's own templates; ``None``: the packaged ones.
     """
     copied = quotes == "copied"
     if copied:
@@ -141,6 +144,7 @@ def render_reduce(
     fenced = enclose(bodies, LETTER if copied else "", question=query.text)
     return render(
         form("reduce" if mode == "extract" else "reduce_answers", quotes),
+        own=own,
         question=query.text,
         choices=render_choices(query),
         unread=_unread(unread),

@@ -30,16 +30,20 @@ class RewriteReply(ReplyForm):
     passages: list[Rewritten] = Field(description="all passages, one entry each")
 
 
-def render_rewrite(excerpts: Sequence[Excerpt], *, words: Sequence[int]) -> Rendered:
+def render_rewrite(
+    excerpts: Sequence[Excerpt], *, words: Sequence[int], own: str | None = None
+) -> Rendered:
     """Render the messages for excerpts, labelled P1, P2, … in their order.
 
     Args:
         excerpts: what is to be written anew.
         words: that each may have.
+        own: digest of the user's own templates; ``None``: the packaged ones.
     """
     fenced = fence(excerpts)
     return render(
         "rewrite",
+        own=own,
         limits=", ".join(f"{label(i)} {n}" for i, n in enumerate(words)),
         code=fenced.code,
         passages=fenced.text,

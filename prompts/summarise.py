@@ -31,17 +31,21 @@ class SummaryReply(ReplyForm):
     summaries: list[Summary] = Field(description="of the passages that bear on the question")
 
 
-def render_summarise(query: Query, excerpts: Sequence[Excerpt], *, words: int) -> Rendered:
+def render_summarise(
+    query: Query, excerpts: Sequence[Excerpt], *, words: int, own: str | None = None
+) -> Rendered:
     """Render the messages for excerpts, labelled P1, P2, … in their order.
 
     Args:
         query: the question.
         excerpts: what is to be shortened.
         words: that all summaries together may have.
+        own: digest of the user's own templates; ``None``: the packaged ones.
     """
     fenced = fence(excerpts, question=query.text)
     return render(
         "summarise",
+        own=own,
         question=query.text,
         choices=render_choices(query),
         words=str(words),

@@ -75,7 +75,7 @@ def ask(
     if not excerpts:
         return None
     earlier = sorted({shown for shown in before if 0 < shown < len(excerpts)})
-    rendered = render_answer(task.query, excerpts, task.quotes, before=earlier)
+    rendered = render_answer(task.query, excerpts, task.quotes, before=earlier, own=task.prompts)
     effort = effort_of(task.model, Stage.ANSWER, task.effort)
     return Call(
         stage=Stage.ANSWER,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import Annotated, Any, ClassVar, get_args, get_origin
 
@@ -15,7 +17,7 @@ from pydantic.fields import FieldInfo
 from typer.models import OptionInfo
 
 from orchestrator.cli.option_groups import Group
-from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
+from orchestrator.question.request import ROW_ONLY, TEMPLATES, FiltersRequest, JobRequest
 from posology.errors import InvalidQuery
 from posology.published.base import descriptions
 
@@ -42,6 +44,8 @@ _METAVARS: Mapping[str, str] = MappingProxyType(
         "languages": "CODE",
         "index_version": "N",
         "compressor": "NAME",
+        "preset": "NAME",
+        "prompts": "DIR",
         "max_cost_usd": "USD",
         "deadline_seconds": "SECONDS",
     }
@@ -94,7 +98,20 @@ class RequestOptions(Group):
         for name, value in self._values.items():
             found: Any = value.given() if isinstance(value, RequestOptions) else value
             if found not in (None, [], {}):
-                yield name, _labelled(found) if name == "options" else found
+                yield name, _READ.get(name, _as_given)(found)
+
+
+def _as_given(found: Any) -> Any:
+    return found
+
+
+def _templates(found: str) -> str:
+    """Return the digest of templates: as given, or of a folder, which is loaded."""
+    if re.fullmatch(TEMPLATES, found):
+        return found
+    from prompts.template import load_own
+
+    return load_own(Path(found).absolute())
 
 
 class FilterOptions(RequestOptions):
@@ -192,3 +209,9 @@ def _labelled(given: list[str]) -> dict[str, str]:
             )
         options[label] = text
     return options
+
+
+#: field → how the command line's value becomes the request's, where it is not the same
+_READ: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {"options": _labelled, "prompts": _templates}
+)

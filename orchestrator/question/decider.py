@@ -44,6 +44,8 @@ PROMPTS = ("answer", "extract", "reduce")
 ANSWERING = ("answer", "extract_answer", "reduce_answers")
 #: prompt of the repair of an answer
 REPAIR = "repair"
+#: name of the digest of a user's own templates, among the versions of a decision
+OWN_PROMPTS = "prompts"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -185,6 +187,7 @@ class Decider:
                 quotes=request.quotes,
                 partitions=request.partitions,
                 repairs=request.repairs,
+                own=request.prompts,
             ),
         )
 
@@ -198,6 +201,7 @@ class Decider:
         quotes: QuoteForm,
         partitions: PartitionMode = "extract",
         repairs: bool = False,
+        own: str | None = None,
     ) -> Mapping[str, str]:
         """Return the versions of everything that a decision depends on, by name.
 
@@ -209,6 +213,10 @@ class Decider:
             quotes: how replies name their evidence.
             partitions: what BriefContext asks of each partition.
             repairs: whether sentences that are not supported are sent back, by a prompt of their own.
+            own: digest of the user's own templates; ``None``: the packaged ones.
+
+        Raises:
+            PromptsMismatch: those templates are not loaded here.
         """
         found = {"policy": policy.version}
         found |= {f"policy {name}": version for name, version in policy.parts.items()}
@@ -227,7 +235,9 @@ class Decider:
         if compresses or name is not None:
             found["compressor"] = self._compressors.version(name)
             prompts += self._compressors.prompts(name)
-        return found | {f"prompt {name}": digest for name, digest in _digests(prompts)}
+        if own is not None:
+            found[OWN_PROMPTS] = own
+        return found | {f"prompt {name}": digest for name, digest in _digests(prompts, own)}
 
     def _saving(
         self, request: Request, retrieval: Retrieval
@@ -269,5 +279,5 @@ def _raise_if_reserved(decision: Decision, left: RemainingBudget) -> None:
 
 
 @cache
-def _digests(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(digests(names).items()))
+def _digests(names: tuple[str, ...], own: str | None) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(digests(names, own=own).items()))

@@ -197,6 +197,7 @@ def task_of(request: Request, retrieval: Retrieval) -> Task:
         tier=tier_of(request.tier),
         quotes=request.quotes,
         partitions=request.partitions,
+        prompts=request.prompts,
     )
 
 

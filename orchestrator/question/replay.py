@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from orchestrator.question.decider import ANSWERING, REPAIR, Decider
+from orchestrator.question.decider import ANSWERING, OWN_PROMPTS, REPAIR, Decider
 from orchestrator.question.embedding import Spend
 from orchestrator.question.policy_forms import (
     ChangeOutput,
@@ -23,7 +23,7 @@ from orchestrator.question.report import error_body
 from orchestrator.question.request import JobRequest
 from policies.router import recorded_quote
 from policies.savings import recorded as recorded_saving
-from posology.errors import DecisionChanged, JobNotFound, PosologyError
+from posology.errors import DecisionChanged, JobNotFound, PosologyError, PromptsMismatch
 from posology.published.decisions import DoseOutput
 from posology.types import Decision, QuoteForm, Retrieval, Rung, Situation
 from prompts.template import form
@@ -138,15 +138,19 @@ class Replayer:
             "copied" if f"prompt {form('answer', 'copied')}" in decision.versions else "sentences"
         )
         answering = f"prompt {form(ANSWERING[1], quotes)}" in decision.versions
-        now = self._present.decider.versions(
-            policy,
-            decision,
-            index=index,
-            prices=self._present.prices,
-            quotes=quotes,
-            partitions="answer" if answering else "extract",
-            repairs=f"prompt {REPAIR}" in decision.versions,
-        )
+        try:
+            now = self._present.decider.versions(
+                policy,
+                decision,
+                index=index,
+                prices=self._present.prices,
+                quotes=quotes,
+                partitions="answer" if answering else "extract",
+                repairs=f"prompt {REPAIR}" in decision.versions,
+                own=decision.versions.get(OWN_PROMPTS),
+            )
+        except PromptsMismatch as error:
+            return _failed(decision, error)
         changed = tuple(_versions(decision.versions, now))
         try:
             features = () if retrieval is None else tuple(_features(decision, policy, retrieval))

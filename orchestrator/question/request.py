@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -65,6 +65,11 @@ MAX_COMPRESSOR = 100
 MAX_POLICY = 200
 #: maximum length of an effort, with a level for each stage, characters
 MAX_EFFORT = 100
+#: in the place of a digest of templates: the packaged ones, whatever is configured
+PACKAGED = "packaged"
+#: forms of the field ``prompts``
+TEMPLATES = rf"^([0-9a-f]{{16}}|{PACKAGED})$"
+Preset = Literal["briefcontext", "leancontext", "tcra", "provence", "pathway"]
 #: characters of an unknown field's name that an error repeats
 _LONGEST_NAME = 100
 
@@ -107,6 +112,8 @@ class Request:
     partition_size: int | None = None
     #: what BriefContext asks of each partition
     partitions: PartitionMode = "extract"
+    #: digest of the user's own templates that replace packaged ones; ``None``: none
+    prompts: str | None = None
 
     @property
     def repairs(self) -> bool:
@@ -240,6 +247,9 @@ class AskRequest(_Sent):
 
     question: Annotated[str, AfterValidator(_no_nul)]
     """Question to answer."""
+    preset: Preset | None = None
+    """Method of a paper, which fills the fields that are not given: briefcontext, leancontext, tcra, provence or pathway.
+    Default: none."""
     form: Form = Form.FREE
     """Form of the answer: free, choice, yes_no or yes_no_maybe. Default: free."""
     options: dict[Text, Text] | None = None
@@ -285,10 +295,22 @@ class AskRequest(_Sent):
     partitions: PartitionMode = "extract"
     """What briefcontext asks of each partition: extract (findings), answer (an answer and why; the reduce call resolves
     answers that differ) or answer-by-rule (the stronger evidence decides first, as far as it can). Default: extract."""
+    prompts: Annotated[Text, Field(max_length=16, pattern=TEMPLATES)] | None = None
+    """Templates of your own instead of the packaged ones: their digest, on the command line also their folder; or packaged.
+    Default: POSOLOGY_PROMPTS, else packaged."""
     max_cost_usd: Decimal | None = Field(
         default=None, ge=0, le=MAX_CAP, max_digits=16, decimal_places=9
     )
     """Maximum cost of all model calls of the question, in dollars. Default: the tenant's limits only."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or data.get("preset") is None:
+            return data
+        from orchestrator.question.presets import filled
+
+        return filled(data)
 
     @field_serializer("max_cost_usd", when_used="json")
     def _published(self, amount: Decimal | None) -> str | None:
@@ -302,6 +324,7 @@ class AskRequest(_Sent):
                 compressor is unknown, the model lacks the effort or the tier, or both a strategy and a policy are
                 given.
             UnknownModel: the provider is unknown, or the name has no provider.
+            BadFile: the configured templates cannot be read or used.
         """
         if self.strategy is not None and self.policy is not None:
             raise InvalidQuery(
@@ -325,6 +348,7 @@ class AskRequest(_Sent):
             tier,
             self.quotes or settings.quotes,
             self.support or settings.support,
+            self.prompts or _configured_prompts(settings),
         )
 
     def _request(
@@ -336,6 +360,7 @@ class AskRequest(_Sent):
         tier: Lane,
         quotes: QuoteForm | None,
         support: SupportMode | None,
+        prompts: str | None,
     ) -> Request:
         self._check_strategy()
         _check_compressor(self.compressor, "compressor")
@@ -359,6 +384,7 @@ class AskRequest(_Sent):
             policy=None if self.strategy else policy,
             partition_size=self.partition_size,
             partitions=self.partitions,
+            prompts=None if prompts == PACKAGED else prompts,
         )
 
     def _check_strategy(self) -> None:
@@ -441,6 +467,7 @@ class JobRequest(AskRequest):
                 "quotes": request.quotes,
                 "support": request.support,
                 "policy": request.policy,
+                "prompts": request.prompts or PACKAGED,
             }
         )
 
@@ -461,6 +488,7 @@ class JobRequest(AskRequest):
             self.tier or "standard",
             self.quotes,
             self.support,
+            self.prompts,
         )
 
 
@@ -488,6 +516,14 @@ def check_awaited(tier: Lane | None) -> None:
             f"the tier {tier} may take days, and this waits for the answer: submit the question, or use flex",
             field="tier",
         )
+
+
+def _configured_prompts(settings: Settings) -> str | None:
+    if settings.prompts is None:
+        return None
+    from orchestrator.question.templates import configured
+
+    return configured(settings)
 
 
 def _check_compressor(name: str | None, field: str) -> None:

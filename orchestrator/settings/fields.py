@@ -94,6 +94,9 @@ class Fields(BaseModel):
     """File of a Q-table made by `posology policy train`. Default: none; policies work without one."""
     calibration: str | None = Field(default=None, alias="POSOLOGY_CALIBRATION")
     """File of a calibration of preflight made by `posology policy calibrate`. Default: the packaged one alone."""
+    prompts: str | None = Field(default=None, alias="POSOLOGY_PROMPTS")
+    """Folder of templates of your own that replace packaged ones of the same name; read once, at the start.
+    Default: none."""
     compressor: str = Field(default=DEFAULT_COMPRESSOR, alias="POSOLOGY_COMPRESSOR")
     """Compressor of the strategy `compressed`. Default: `pruner`."""
     compressor_model: Annotated[str, AfterValidator(named_models)] = Field(

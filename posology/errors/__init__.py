@@ -16,6 +16,7 @@
     │   ├── BadPrices               the price file cannot be read, or is wrong
     │   ├── BadArtefact             a policy's file cannot be read
     │   ├── PolicyMismatch          a policy's file does not fit the index or compressor
+    │   ├── PromptsMismatch         templates of a user's own are not loaded here
     │   ├── MissingKey              the provider's key is not set
     │   ├── ReaderUnavailable       the package that reads a file format is not installed
     │   ├── EmbedderUnavailable     the embedder's files cannot be loaded
@@ -114,6 +115,7 @@ from posology.errors.base import (
     PassageNotFound,
     PolicyMismatch,
     PosologyError,
+    PromptsMismatch,
     ReaderUnavailable,
     ScorerUnavailable,
     StackRuns,
@@ -239,6 +241,7 @@ __all__ = [
     "PermissionRefused",
     "PolicyMismatch",
     "PosologyError",
+    "PromptsMismatch",
     "ProviderError",
     "ProviderOverloaded",
     "ProviderTimeout",

@@ -170,6 +170,16 @@ class PolicyMismatch(ConfigurationError):
     policy: str
 
 
+class PromptsMismatch(ConfigurationError):
+    """A question, or the record of one, needs templates of a user's own that this process has not loaded."""
+
+    def __init__(self, message: str, *, prompts: str) -> None:
+        super().__init__(message, prompts=prompts)
+
+    #: digest of the templates
+    prompts: str
+
+
 class MissingKey(ConfigurationError):
     """The provider's key is not set."""
 

@@ -316,5 +316,7 @@ class Task:
     quotes: QuoteForm = "sentences"
     #: what BriefContext asks of each partition
     partitions: PartitionMode = "extract"
+    #: digest of the user's own templates that replace packaged ones; ``None``: none
+    prompts: str | None = None
     #: place in a ladder; ``None``: no call comes before or after this one
     step: Step | None = None

@@ -50,6 +50,8 @@ class Extract:
     quotes: QuoteForm = "sentences"
     #: what is asked of the partition
     mode: PartitionMode = "extract"
+    #: digest of the user's own templates that replace packaged ones; ``None``: none
+    prompts: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,3 +110,5 @@ class Reduction:
     quotes: QuoteForm = "sentences"
     #: what was asked of the partitions
     mode: PartitionMode = "extract"
+    #: digest of the user's own templates that replace packaged ones; ``None``: none
+    prompts: str | None = None

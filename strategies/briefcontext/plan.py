@@ -11,9 +11,9 @@ from posology.types import (
     Citation,
     Excerpt,
     Partition,
-    PartitionMode,
     PlannedCall,
     Sentence,
+    Task,
 )
 from prompts.labels import MOST
 from prompts.lengths import FINDING_QUOTES, FINDING_SENTENCES, most_findings
@@ -32,7 +32,7 @@ def plan_reduce(
     extract: Call,
     parts: Sequence[Partition],
     guess: Guess,
-    mode: PartitionMode = "extract",
+    task: Task,
 ) -> PlannedCall:
     """Plan the reduce call, whose input is unknown before the findings are there.
 
@@ -41,15 +41,15 @@ def plan_reduce(
         extract: one of the calls that extract.
         parts: all partitions.
         guess: predicts token counts.
-        mode: what is asked of the partitions.
+        task: the question.
     """
     found = findings_of(parts)
-    if mode != "extract":
+    if task.partitions != "extract":
         found = [replace(one, answer=SHORT) for one in found]
     one, *others = found
     # each further finding adds its own tokens, regardless of the text around
     others = others or [one]
-    first, whole = (guess.input(_with(call, found, mode)) for found in ([one], [one, *others]))
+    first, whole = (guess.input(_with(call, found, task)) for found in ([one], [one, *others]))
     block = (whole - first) / len(others)
     bare = max(0.0, first - block)
     findings = guess.findings(extract, call, bare=bare, block=block)
@@ -58,7 +58,7 @@ def plan_reduce(
         input=bare + findings * len(parts),
         output=guess.output(call),
         share=guess.found(call.model),
-        worst_cases=(_longest(call, parts, mode),),
+        worst_cases=(_longest(call, parts, task),),
     )
 
 
@@ -71,25 +71,27 @@ def findings_of(parts: Iterable[Partition]) -> list[Sourced]:
     ]
 
 
-def _with(call: Call, found: Sequence[Sourced], mode: PartitionMode) -> Call:
+def _with(call: Call, found: Sequence[Sourced], task: Task) -> Call:
     return replace(
         call,
-        messages=render_reduce(call.query, found, quotes=call.quotes, mode=mode).messages,
-        schema=reduce_schema(call.query.choices, len(found), call.quotes, mode),
+        messages=render_reduce(
+            call.query, found, quotes=call.quotes, mode=task.partitions, own=task.prompts
+        ).messages,
+        schema=reduce_schema(call.query.choices, len(found), call.quotes, task.partitions),
     )
 
 
-def _longest(call: Call, parts: Sequence[Partition], mode: PartitionMode) -> Call:
+def _longest(call: Call, parts: Sequence[Partition], task: Task) -> Call:
     """Return the call with as much of findings as it may get, see :func:`most_tokens`."""
-    bare = _with(call, (), mode)
-    text = _WORD * sum(most_tokens(part, call.quotes, mode) for part in parts)
+    bare = _with(call, (), task)
+    text = _WORD * sum(most_tokens(part, call.quotes, task.partitions) for part in parts)
     each = FINDING_QUOTES if call.quotes == "copied" else FINDING_SENTENCES
     labels = sum(each * most_findings(len(part.excerpts)) for part in parts)
     system, asked = bare.messages
     return replace(
         bare,
         messages=(system, replace(asked, content=asked.content + text)),
-        schema=reduce_schema(call.query.choices, min(labels, MOST), call.quotes, mode),
+        schema=reduce_schema(call.query.choices, min(labels, MOST), call.quotes, task.partitions),
     )
 
 

@@ -104,7 +104,7 @@ def partition(passages: Sequence[Retrieved], size: int) -> tuple[Partition, ...]
 def extract_call(asked: Extract) -> Call:
     """Render the call that reads one partition."""
     excerpts = asked.partition.excerpts
-    rendered = render_extract(asked.query, excerpts, asked.quotes, asked.mode)
+    rendered = render_extract(asked.query, excerpts, asked.quotes, asked.mode, own=asked.prompts)
     effort = effort_of(asked.model, Stage.EXTRACT, asked.effort)
     return Call(
         stage=Stage.EXTRACT,
@@ -214,7 +214,7 @@ class BriefContext:
         )
         reduce = reduce_call(_reduction(task, parts, found))
         assert reduce is not None
-        yield plan_reduce(reduce, extracts[0], parts, guess, task.partitions)
+        yield plan_reduce(reduce, extracts[0], parts, guess, task)
 
     async def __call__(self, task: Task, complete: Complete) -> Answer | Refusal:
         """Answer from the passages in their order.
@@ -261,6 +261,7 @@ def _asked(task: Task, part: Partition) -> Extract:
         effort=task.effort,
         quotes=task.quotes,
         mode=task.partitions,
+        prompts=task.prompts,
     )
 
 
@@ -276,11 +277,19 @@ def _reduction(
         effort=task.effort,
         quotes=task.quotes,
         mode=task.partitions,
+        prompts=task.prompts,
     )
 
 
 def _reduce_call(asked: Reduction, read: findings.Reading) -> Call:
-    rendered = render_reduce(asked.query, read.findings, read.unread, asked.quotes, asked.mode)
+    rendered = render_reduce(
+        asked.query,
+        read.findings,
+        read.unread,
+        asked.quotes,
+        asked.mode,
+        own=asked.prompts,
+    )
     effort = effort_of(asked.model, Stage.REDUCE, asked.effort)
     return Call(
         stage=Stage.REDUCE,

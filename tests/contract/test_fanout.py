@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +22,7 @@ from posology.testing.model import ScriptedModel
 from posology.types import Call, Completion, Finish, Outcome, Stage, Usage
 from prompts.extract import ExtractReply
 from prompts.reduce import ReduceReply
+from prompts.template import digests, load_own
 from tests.integration import conftest as real
 from tests.integration.jobs_store.helpers import Bench, open_bench, request
 from tests.integration.jobs_store.local import Local, Shelf, model, pipeline, reply, runner
@@ -180,6 +182,31 @@ async def test_partitions_answer_and_the_reduce_call_resolves(ask: Ask) -> None:
     assert {one.prompt.name for one in told.attempts} == {"extract_answer", "reduce_answers"}
     assert "prompt extract_answer" in told.out.decision.versions
     assert told.calls == {(Stage.EXTRACT, Outcome.OK): 3, (Stage.REDUCE, Outcome.OK): 1}
+
+
+async def test_templates_of_a_users_own_answer(ask: Ask, tmp_path: Path) -> None:
+    text = "Extract.\n\n%% user %%\n\n$question $choices $code\n$passages\n"
+    (tmp_path / "extract.md").write_text(text, encoding="utf-8")
+    own = load_own(tmp_path)
+    told = await ask(model(), **PARTED, prompts=own)
+    assert told.out is not None
+    versions = told.out.decision.versions
+    assert versions["prompts"] == own
+    used = {one.prompt.name: one.prompt.digest for one in told.attempts}
+    assert used == {name: versions[f"prompt {name}"] for name in ("extract", "reduce")}
+    assert used == digests(["extract", "reduce"], own=own)
+    assert used["extract"] != digests(["extract"])["extract"]
+
+
+@pytest.mark.parametrize("fields", [{}, PARTED])
+async def test_templates_that_are_not_loaded_answer_nothing(
+    ask: Ask, fields: dict[str, Any]
+) -> None:
+    told = await ask(model(), **fields, prompts="0123456789abcdef")
+    assert told.error is not None
+    assert told.error.type == "PromptsMismatch"
+    assert told.error.details["prompts"] == "0123456789abcdef"
+    assert told.attempts == ()
 
 
 async def test_some_partitions_cannot_be_read(ask: Ask) -> None:

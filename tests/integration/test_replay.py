@@ -218,6 +218,18 @@ def test_the_report_names_what_changed(redis_url: str, tenant: str) -> None:
             gone = next(c for c in decision.versions if c.name == "policy qtable")
             assert (gone.recorded, gone.now) == (TABLE.digest, None)
 
+            # templates that are not loaded here cannot be compared
+            versions = {**by_kind["table"].decision.versions, "prompts": "0123456789abcdef"}
+            lost = by_kind["table"].model_copy(
+                update={
+                    "decision": by_kind["table"].decision.model_copy(update={"versions": versions})
+                }
+            )
+            found = await Replayer(Present(decider=decider())).add(lost)
+            assert found.status is Replay.FAILED
+            assert found.decisions[0].error is not None
+            assert found.decisions[0].error.type == "PromptsMismatch"
+
             # prices and index are of another version: told, and the decision is the same
             present = Present(decider=decider(), prices="other", index="library@2")
             out = await replayed(bench, jobs, present)

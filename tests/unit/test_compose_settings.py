@@ -49,6 +49,7 @@ NOWHERE = {
 WANTED: Mapping[str, set[str]] = {
     "POSOLOGY_REDIS_URL": EVERYONE,
     "POSOLOGY_PRICES": {*CALLERS, *SUBMITTERS},
+    "POSOLOGY_PROMPTS": {*CALLERS, *SUBMITTERS},
     **dict.fromkeys(
         ("POSOLOGY_MAX_TOKENS", "POSOLOGY_EFFORT", "POSOLOGY_TIER", "POSOLOGY_QUOTES", "POSOLOGY_SUPPORT", "POSOLOGY_MAX_QUEUED",
          "POSOLOGY_MAX_STORED"), SUBMITTERS
@@ -124,7 +125,12 @@ def test_what_a_service_reads_is_mounted(services: dict[str, Any]) -> None:
             assert "/index" in mounted, name
         if "POSOLOGY_CACHE" in given:
             assert "/cache" in mounted, name
-        if {"POSOLOGY_PRICES", "POSOLOGY_EMBEDDER_BACKEND", "POSOLOGY_QTABLE"} & set(given):
+        if {
+            "POSOLOGY_PRICES",
+            "POSOLOGY_PROMPTS",
+            "POSOLOGY_EMBEDDER_BACKEND",
+            "POSOLOGY_QTABLE",
+        } & set(given):
             assert "/data" in mounted, name
         if name in DECIDERS:
             assert "/memory" in mounted, name

@@ -44,6 +44,7 @@ from posology.errors import (
     ModelUnavailable,
     NothingAffordable,
     PosologyError,
+    PromptsMismatch,
     ScorerUnavailable,
     StoreUnavailable,
     VersionGone,
@@ -70,7 +71,8 @@ RETURNS = 4
 _REQUEUE_TIMEOUT = 20.0
 #: errors of this worker only: another may have what is missing
 _NOT_HERE = (
-    IndexFault, DeviceUnavailable, EmbedderUnavailable, ModelUnavailable, ScorerUnavailable,
+    IndexFault, DeviceUnavailable, EmbedderUnavailable, ModelUnavailable, PromptsMismatch,
+    ScorerUnavailable,
 )  # fmt: skip
 
 #: Share of a job's time that is kept for the reduce call, and the most seconds: partitions that are not read by then
@@ -355,6 +357,7 @@ class Runner:
             effort=request.effort,
             quotes=request.quotes,
             mode=request.partitions,
+            prompts=request.prompts,
         )
         kept = min(KEEP_AT_MOST, KEEP_FOR_REDUCE * claimed.patience)
         late = Extraction(
@@ -379,6 +382,7 @@ class Runner:
             effort=request.effort,
             quotes=request.quotes,
             mode=request.partitions,
+            prompts=request.prompts,
         )
         assert claimed.decision is not None
         assert claimed.draft is not None

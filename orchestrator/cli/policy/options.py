@@ -13,6 +13,14 @@ QTableOption = Annotated[
     Path | None,
     typer.Option("--qtable", metavar="FILE", help="File of the Q-table. Default: POSOLOGY_QTABLE."),
 ]
+PromptsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--prompts",
+        metavar="DIR",
+        help="Folder of the templates that answered, if they were not the packaged ones. Default: POSOLOGY_PROMPTS.",
+    ),
+]
 
 
 def with_qtable(settings: Settings, file: Path | None) -> Settings:

@@ -17,7 +17,7 @@ from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.files import STREAM
 from orchestrator.cli.jobs.store import with_store
 from orchestrator.cli.option_groups import Group, grouped
-from orchestrator.cli.policy.options import QTableOption, with_qtable
+from orchestrator.cli.policy.options import PromptsOption, QTableOption, with_qtable
 from orchestrator.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class ReplayOptions(Group):
     """Q-table and index of a replay."""
 
     qtable: QTableOption = None
+    prompts: PromptsOption = None
     retrieve: Annotated[
         bool,
         typer.Option("--retrieve", help="Repeat the retrieval, too, and report differences."),
@@ -52,6 +53,8 @@ class ReplayOptions(Group):
     def wanted(self, jobs: tuple[str, ...], batch: str | None, *, as_json: bool) -> _Wanted:
         """Return the parsed command line."""
         settings = with_qtable(load_settings(), self.qtable)
+        if self.prompts is not None:
+            settings = settings.model_copy(update={"prompts": str(self.prompts)})
         return _Wanted(
             jobs=jobs,
             batch=batch,
@@ -152,13 +155,14 @@ async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
 
     from orchestrator.compressors import make_compressors
     from orchestrator.prices import price_book
-    from orchestrator.question import qtables
+    from orchestrator.question import qtables, templates
     from orchestrator.question.decider import Decider
     from orchestrator.question.replay import Present
     from orchestrator.service import open_service
 
     settings = wanted.settings
     table = qtables.configured(settings)
+    await to_thread.run_sync(templates.configured, settings)
     service = None
     if wanted.retrieve:
         service = await opened.enter_async_context(open_service(settings, wanted.index))

@@ -19,7 +19,6 @@ from posology.types import (
     Call,
     Compressed,
     Excerpt,
-    Query,
     Retrieval,
     Retrieved,
     Sentence,
@@ -59,11 +58,11 @@ class PassageRewriter(ABC):
     of_all: ClassVar[bool]
 
     @abstractmethod
-    def render(self, query: Query, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
+    def render(self, task: Task, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
         """Render the messages.
 
         Args:
-            query: the question.
+            task: has the question, and the digest of the user's own templates.
             excerpts: the passages to shorten.
             words: maximum words of each passage's text.
         """
@@ -138,7 +137,7 @@ class PassageRewriter(ABC):
             bound = task.max_tokens
             fits = text_words(bound - reasoning, len(words)) / sum(words)
             words = [max(1, int(fits * n)) for n in words]
-        rendered = self.render(task.query, excerpts, words)
+        rendered = self.render(task, excerpts, words)
         return (
             Call(
                 stage=Stage.COMPRESS,

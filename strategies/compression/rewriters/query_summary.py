@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from posology.types import Excerpt, Query
+from posology.types import Excerpt, Task
 from prompts.summarise import SummaryReply, render_summarise, summary_schema
 from prompts.template import Rendered
 from strategies.compression.rewriters.base import PassageRewriter, Text
@@ -26,9 +26,9 @@ class QuerySummary(PassageRewriter):
     default_keep = DEFAULT_KEEP
     of_all = False
 
-    def render(self, query: Query, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
+    def render(self, task: Task, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
         """Render the question, the passages and the word limit of all summaries."""
-        return render_summarise(query, excerpts, words=sum(words))
+        return render_summarise(task.query, excerpts, words=sum(words), own=task.prompts)
 
     def schema(self, passages: int) -> type[SummaryReply]:
         """Return the form of the reply with the passages' labels."""

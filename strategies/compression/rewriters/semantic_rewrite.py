@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel
 
-from posology.types import Excerpt, Query
+from posology.types import Excerpt, Task
 from prompts.rewrite import RewriteReply, render_rewrite, rewrite_schema
 from prompts.template import Rendered
 from strategies.compression.rewriters.base import PassageRewriter, Text
@@ -26,14 +26,9 @@ class SemanticRewrite(PassageRewriter):
     default_keep = DEFAULT_KEEP
     of_all = True
 
-    def render(
-        self,
-        query: Query,  # noqa: ARG002 - independent of the question
-        excerpts: Sequence[Excerpt],
-        words: Sequence[int],
-    ) -> Rendered:
+    def render(self, task: Task, excerpts: Sequence[Excerpt], words: Sequence[int]) -> Rendered:
         """Render the passages and the word limit of each."""
-        return render_rewrite(excerpts, words=words)
+        return render_rewrite(excerpts, words=words, own=task.prompts)
 
     def schema(self, passages: int) -> type[RewriteReply]:
         """Return the form of the reply with the passages' labels."""
