@@ -40,6 +40,8 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.ConfigurationError: 500,
         errors.UnknownModel: 422,
         errors.UnpricedModel: 422,
+        # the request names templates that the service does not have
+        errors.PromptsMismatch: 422,
         errors.IndexFault: 503,
         errors.PassageNotFound: 404,
         # the request names a version that is not kept

@@ -84,7 +84,10 @@ def ask(
             index, unread = str(found.place), found.unread
         elif columns.column:
             raise typer.BadParameter("--column needs PATH: it names the columns of files")
-        elif not local and (job := ask_stack(settings, asked, index)) is not None:
+        # a stack has only the templates that it was started with
+        elif (
+            not (local or asked.prompts) and (job := ask_stack(settings, asked, index)) is not None
+        ):
             write_job(job, form, why=why)
             return
 

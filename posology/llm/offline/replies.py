@@ -15,8 +15,6 @@ from posology.llm.offline.verdict import Verdict
 from posology.text.numbering import name, numbered
 from posology.types import Call, Passage, Stage
 
-#: words of a short answer
-_FEW = 10
 NOTICE = "Quoted by an extractive reader; no language model judged this."
 #: how a verdict begins
 LEANS = "The passages lean"
@@ -54,8 +52,8 @@ def _answer(found: Found) -> dict[str, Any]:
 
 
 def _extract(found: Found) -> dict[str, Any]:
-    """Return findings: each quoted sentence is its own statement, and the best one an answer if one is asked for."""
-    return _short(found, "answer") | {
+    """Return findings: each quoted sentence is its own statement."""
+    return _unanswered(found, "answer") | {
         "found": bool(found.chosen),
         "findings": [
             {"statement": _words(found, one)} | _named(found, one) for one in found.chosen
@@ -68,16 +66,15 @@ def _reduce(found: Found) -> dict[str, Any]:
     # what contradicts is evidence too, wherever it ranks
     shown = found.chosen + ([pair.speaking_for[0], pair.speaking_against[0]] if pair else [])
     shown = list(dict.fromkeys(shown))
-    claims = {"claims": [_claim(found, pair)] if pair else []}
-    if _asks(found, "short"):
-        claims = _short(found, "short")
+    claims = [_claim(found, pair)] if pair else []
+    ending = _unanswered(found, "short") or {"claims": claims}
     if found.call.quotes == "sentences":
         more = [{"text": _contrasted(found, pair), "sentences": []}] if pair else []
         return {
             "answerable": bool(shown),
             "statements": _statements(found, shown, more),
             "choice": None,
-        } | claims
+        } | ending
     said = _said(replace(found, chosen=shown))
     return {
         "answerable": bool(shown),
@@ -86,19 +83,13 @@ def _reduce(found: Found) -> dict[str, Any]:
         ),
         "choice": None,
         "evidence": list(dict.fromkeys(_finding(one) for one in shown)),
-    } | claims
+    } | ending
 
 
-def _asks(found: Found, field: str) -> bool:
-    return found.call.schema is not None and field in found.call.schema.model_fields
-
-
-def _short(found: Found, field: str) -> dict[str, Any]:
-    """Return the first words of the best sentence, for replies that have a short answer and a verdict."""
-    if not _asks(found, field):
-        return {}
-    words = _words(found, found.chosen[0]).split()[:_FEW] if found.chosen else []
-    return {field: " ".join(words), "choice": None}
+def _unanswered(found: Found, field: str) -> dict[str, Any]:
+    """Return an empty short answer, if one is asked for: this reader quotes, and cannot say which quotes answer alike."""
+    schema = found.call.schema
+    return {field: "", "choice": None} if schema and field in schema.model_fields else {}
 
 
 def _compress(found: Found) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def test_what_the_caller_can_mend_is_below_500() -> None:
             | errors.JobError
             | errors.UnknownModel
             | errors.UnpricedModel
+            | errors.PromptsMismatch
             | errors.VersionGone
             | errors.PassageNotFound
             | errors.BudgetError

@@ -39,8 +39,8 @@ from posology.types import (
     TokenVectors,
     Usage,
 )
-from prompts.extract import ExtractReply
-from prompts.reduce import ReduceReply
+from prompts.extract import AnsweringExtract, ExtractReply
+from prompts.reduce import ReduceReply, ResolutionReply
 
 pytestmark = pytest.mark.anyio
 
@@ -323,6 +323,20 @@ async def test_reports_truthfully_that_there_is_nothing(reader: ExtractiveReader
     reply = extracted(await reader(call))
     assert not reply.found
     assert reply.findings == []
+
+
+async def test_partitions_that_answer_get_quotes_and_no_answer(reader: ExtractiveReader) -> None:
+    question = "What was the warfarin dose?"
+    call = make_call(question, [WARFARIN], stage=Stage.EXTRACT, schema=AnsweringExtract)
+    reply = (await reader(call)).parsed
+    assert isinstance(reply, AnsweringExtract)
+    assert reply.findings
+    assert (reply.answer, reply.choice) == ("", None)
+    call = make_call(question, [WARFARIN], stage=Stage.REDUCE, schema=ResolutionReply)
+    final = (await reader(call)).parsed
+    assert isinstance(final, ResolutionReply)
+    assert final.answerable
+    assert final.short == ""
 
 
 def reduce_call(question: str, *quoted: str, max_tokens: int = 500) -> Call:
