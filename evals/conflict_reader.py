@@ -47,9 +47,7 @@ class ScriptedReader:
 
     def __call__(self, call: Call) -> str:
         """Return the reply as JSON."""
-        verdict = bool(call.query.choices)
-        read = (self._verdicts if verdict else self._spans)(call.query.text, call.excerpts)
-        won = best(read)
+        verdict, won = bool(call.query.choices), self._won(call)
         answer = won[0].answer if won else ""
         choice = answer or None if verdict else None
         named = [(one.text, [name(one.excerpt, one.sentence)]) for one in won]
@@ -67,8 +65,12 @@ class ScriptedReader:
 
     def answer(self, call: Call) -> str:
         """Return the short answer that it gives to a call; empty: it refuses."""
-        reply = json.loads(self(call))
-        return str(reply.get("choice") or reply.get("short") or reply.get("answer") or "")
+        won = self._won(call)
+        return won[0].answer if won else ""
+
+    def _won(self, call: Call) -> list[Read]:
+        read = self._verdicts if call.query.choices else self._spans
+        return best(read(call.query.text, call.excerpts))
 
     def _spans(self, question: str, excerpts: Sequence[Excerpt]) -> list[Read]:
         """Return the span of each text that answers, if it does."""

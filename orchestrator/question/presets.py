@@ -53,13 +53,13 @@ def filled(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
     A given strategy takes the place of the preset's policy, and a given policy that of its strategy.
     """
-    preset = fields.get("preset")
-    if preset not in PRESETS:
+    preset = PRESETS.get(str(fields.get("preset")))
+    if preset is None:
         return fields
     given = {name for name, value in fields.items() if value is not None}
-    left = set(PRESETS[preset]) - given
+    left = set(preset) - given
     if "strategy" in given or "policy" in given:
         left -= {"strategy", "policy"}
     if "policy" in given:
         left -= {"keep"}
-    return {**fields, **{name: PRESETS[preset][name] for name in left}}
+    return {**fields, **{name: preset[name] for name in left}}

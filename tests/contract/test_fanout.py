@@ -199,10 +199,8 @@ async def test_templates_of_a_users_own_answer(ask: Ask, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("fields", [{}, PARTED])
-async def test_templates_that_are_not_loaded_answer_nothing(
-    ask: Ask, fields: dict[str, Any]
-) -> None:
-    told = await ask(model(), **fields, prompts="0123456789abcdef")
+async def test_templates_that_are_not_loaded_answer_nothing(fields: dict[str, Any]) -> None:
+    told = await in_process(model(), **fields, prompts="0123456789abcdef")
     assert told.error is not None
     assert told.error.type == "PromptsMismatch"
     assert told.error.details["prompts"] == "0123456789abcdef"

@@ -118,6 +118,21 @@ async def test_where_no_worker_has_an_index_the_job_says_so(bench: Bench) -> Non
     assert out.spending.attempts == ()
 
 
+async def test_where_no_worker_has_the_templates_the_job_says_so(bench: Bench) -> None:
+    asked = request(prompts="0123456789abcdef", strategy="direct")
+    job = (await bench.store.submit(asked, tenant=bench.tenant)).job
+    unit = await bench.worker().take(bench.tenant)
+    assert unit is not None
+    other = runner(bench, model(reply))
+    for _ in range(RETURNS + 1):
+        assert not (await bench.state(job)).over
+        await other.run(unit)
+    out = await bench.store.get(job, tenant=bench.tenant)
+    assert out.error is not None
+    assert (out.error.type, out.error.exit_code) == ("PromptsMismatch", 4)
+    assert out.spending.attempts == ()
+
+
 @pytest.mark.parametrize(
     ("kind", "withheld"),
     [("MissingKey", True), ("IndexMissing", True), ("ProviderUnreachable", False), ("VersionGone", False),
