@@ -13,12 +13,12 @@ from pydantic import SecretStr
 from orchestrator.compressors import Compressors, make_compressors
 from orchestrator.connections import Connections
 from orchestrator.models import Models
-from orchestrator.question import qtables, templates
+from orchestrator.question import qtables
 from orchestrator.question.decider import Decider, Remaining
 from orchestrator.question.embedding import Spend, encoded
 from orchestrator.question.estimates.costs import Estimator, make_estimator
 from orchestrator.question.pipeline import Pipeline, Report
-from orchestrator.question.request import Request
+from orchestrator.question.request import Request, own_prompts
 from orchestrator.question.supporting import SupportCheck
 from orchestrator.retrieval import make_retriever
 from orchestrator.settings import Settings
@@ -165,7 +165,7 @@ async def open_connections(
     Raises:
         BadFile: the templates cannot be read or used.
     """
-    await to_thread.run_sync(templates.configured, settings)
+    await to_thread.run_sync(own_prompts, settings)
     offline = partial(models.offline, settings.reading)
     connections = Connections(settings, offline=offline, meter=meter)
     try:

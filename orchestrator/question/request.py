@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import (
@@ -308,7 +309,7 @@ class AskRequest(_Sent):
     def _preset(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or data.get("preset") is None:
             return data
-        from orchestrator.question.presets import filled
+        from policies.presets import filled
 
         return filled(data)
 
@@ -348,7 +349,7 @@ class AskRequest(_Sent):
             tier,
             self.quotes or settings.quotes,
             self.support or settings.support,
-            self.prompts or _configured_prompts(settings),
+            self.prompts or own_prompts(settings),
         )
 
     def _request(
@@ -518,12 +519,17 @@ def check_awaited(tier: Lane | None) -> None:
         )
 
 
-def _configured_prompts(settings: Settings) -> str | None:
+def own_prompts(settings: Settings) -> str | None:
+    """Return the digest of the configured templates, and load them; ``None``: the packaged ones. Blocking.
+
+    Raises:
+        BadFile: the folder or a template cannot be read or used.
+    """
     if settings.prompts is None:
         return None
-    from orchestrator.question.templates import configured
+    from prompts.template import load_own
 
-    return configured(settings)
+    return load_own(Path(settings.prompts).absolute())
 
 
 def _check_compressor(name: str | None, field: str) -> None:

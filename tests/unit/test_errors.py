@@ -65,6 +65,7 @@ FIELDS: dict[str, object] = {
     "changed": 3,
     "failed": 1,
     "policy": "qtable",
+    "prompts": "0123456789abcdef",
     "files": ("pubmed26n0002.xml.gz",),
     "version": 17,
     "days": 30.0,

@@ -155,14 +155,15 @@ async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
 
     from orchestrator.compressors import make_compressors
     from orchestrator.prices import price_book
-    from orchestrator.question import qtables, templates
+    from orchestrator.question import qtables
     from orchestrator.question.decider import Decider
     from orchestrator.question.replay import Present
+    from orchestrator.question.request import own_prompts
     from orchestrator.service import open_service
 
     settings = wanted.settings
     table = qtables.configured(settings)
-    await to_thread.run_sync(templates.configured, settings)
+    await to_thread.run_sync(own_prompts, settings)
     service = None
     if wanted.retrieve:
         service = await opened.enter_async_context(open_service(settings, wanted.index))
