@@ -52,6 +52,7 @@ EXPERIMENTS = (
     Experiment(name="compressors"),
     Experiment(name="qtable"),
     Experiment(name="router"),
+    Experiment(name="policy"),
     Experiment(name="replay"),
     Experiment(name="pruner"),
     Experiment(name="pruner_latency"),

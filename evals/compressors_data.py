@@ -56,7 +56,7 @@ class Asked:
     aside: bool
 
 
-async def squad(pool: pooled.Pool, data: Path, n: int, seed: int = 0, *, k: int = K) -> list[Asked]:
+async def squad(pool: pooled.Pool, data: Path, n: int, seed: int = 0) -> list[Asked]:
     """Questions about articles kept aside, of as many paragraphs as there are."""
     rows = read(data / pruner_cases.SQUAD)
     part = pruner_cases.parts(dict(Counter(row["title"] for row in rows)))
@@ -70,7 +70,7 @@ async def squad(pool: pooled.Pool, data: Path, n: int, seed: int = 0, *, k: int 
     found = []
     for _, _, i, j in sorted(turns)[:n]:
         question, asked = pool.questions[i][j], rows[i]["qas"][j]
-        retrieval = await pool.retrieve(question, k)
+        retrieval = await pool.retrieve(question, K)
         starts = {answer["answer_start"] for answer in asked["answers"]}
         own = [one for one in retrieval.passages if one.passage.id == question.passage]
         gold = {

@@ -5,8 +5,8 @@ Usage: ``python -m evals.policy [--data PATH] [--work PATH] [--questions N] [--k
 **Every figure is simulated.** No language model answers: simulated models (``docs/concepts/simulated-models.md``) do,
 one for each profile, from gold labels. They are billed as gpt-4o-mini for the prompts that a real one would get.
 
-The questions are SQuAD's about articles that the pruner was neither trained nor tuned on, over all pooled paragraphs.
-One half of their paragraphs chooses, the other half is reported. The choice is the cheapest setting, by dollars for a
+The questions are SQuAD's about articles that the pruner was neither trained nor tuned on, over the pooled paragraphs of
+these articles. One half of the paragraphs chooses, the other half is reported. The choice is the cheapest setting, by dollars for a
 right answer averaged over profiles, whose answers are wrong no more often than those of direct RAG over all passages.
 Every decision is the router's own, every prompt the strategies'. Retrievals and compressions are computed once, and
 each dose once for a question and a profile; an escalation adds BriefContext's cost where a ladder was refused.
@@ -25,21 +25,33 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import product, zip_longest
+from pathlib import Path
 from typing import Any
 
 import anyio
 import numpy as np
 
-from evals.compressors_data import Asked, squad
-from evals.pooled import FILE, SHADOW, Pool, arguments, counter, open_pool, prices
+from evals.pooled import FILE, SHADOW, Pool, Question, arguments, counter, open_pool, prices
 from orchestrator.compressors import Compressors
 from orchestrator.settings import DEFAULT_COMPRESSOR
+from orchestrator.training.artefacts.gold import rows
 from policies.affordable import PARTITIONED, WHOLE
 from policies.preflight import SPOTLIGHT
 from policies.specs import parse
 from posology.testing.simulation import Gold, SimulatedModel, is_right, profiles
-from posology.types import Call, Completion, Decision, Dose, Query, Refusal, Situation, Task, Usage
+from posology.types import (
+    Call,
+    Completion,
+    Decision,
+    Dose,
+    Query,
+    Refusal,
+    Retrieval,
+    Situation,
+    Task,
+    Usage,
+)
 from strategies import make
 from strategies.evidence import truncate_task
 
@@ -51,6 +63,8 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "issue": ("issue=0", "issue=0.3", "issue=0.5", "preflight=off"),
     "escalation": ("escalate=on", "escalate=off"),
 }
+#: the shipped ones
+DEFAULTS = {"keep": "keep=1", "steps": "start=4", "issue": "issue=0.5", "escalation": "escalate=on"}
 #: what a budget that is short may lead to: shares of all passages, or fewer passages
 STEPPED = (
     *(Dose(strategy="compressed", keep=share) for share in (0.4, 0.2, 0.1)),
@@ -75,6 +89,16 @@ class Outcome:
     def wrong(self) -> bool:
         """Whether it was answered, and not rightly."""
         return not self.right and not self.refused
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Asked:
+    """A question with what was retrieved for it, and the sentences that answer."""
+
+    question: Question
+    retrieval: Retrieval
+    #: empty if the key passage was not retrieved
+    gold: Gold
 
 
 class Tally:
@@ -122,7 +146,7 @@ class Bench:
     def __init__(self, asked: Sequence[Asked], embedder: str, *, partial: bool) -> None:
         self.asked = asked
         self._embedder = embedder
-        self._gold = {one.retrieval.query.text: spans(one) for one in asked}
+        self._gold = {one.retrieval.query.text: one.gold for one in asked}
         # many prompts are asked of every profile
         count = lru_cache(maxsize=None)(counter())
         self._models = {
@@ -162,7 +186,7 @@ class Bench:
                 return first
             last = await self._run(profile, asked, Dose(strategy=PARTITIONED))
             return replace(last, cost=first.cost + last.cost)
-        key = profile, asked.id, dose
+        key = profile, asked.question.id, dose
         if key not in self._known:
             self._known[key] = await self._ask(profile, asked, dose)
         return self._known[key]
@@ -188,12 +212,6 @@ class Bench:
 
     def _gold_of(self, query: Query) -> Gold:
         return self._gold[query.text]
-
-
-def spans(asked: Asked) -> Gold:
-    """Return the sentences that answer, by passage."""
-    shown = {one.passage.id: one.sentences for one in asked.retrieval.passages}
-    return {name: [shown[name][i] for i in sorted(found)] for name, found in asked.gold.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -246,6 +264,14 @@ def arms() -> Iterator[str]:
         yield f"{SHIPPED}:{','.join(chosen)}"
 
 
+def alone() -> Iterator[str]:
+    """The shipped policy with one other setting."""
+    for kind, values in SETTINGS.items():
+        for value in values:
+            if value != DEFAULTS[kind]:
+                yield f"{SHIPPED}:{','.join((DEFAULTS | {kind: value}).values())}"
+
+
 def admitted(found: Arms) -> list[str]:
     """Policies that are wrong no more often than direct RAG."""
     most = found[DIRECT].errors + _EPSILON
@@ -264,10 +290,10 @@ def part(found: Arms, questions: np.ndarray) -> Arms:
 
 def halves(asked: Sequence[Asked], seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the questions that choose, and of those that are reported; they share no paragraph."""
-    documents = sorted({one.document for one in asked})
+    documents = sorted({one.question.passage for one in asked})
     random.Random(seed).shuffle(documents)
     first = set(documents[: len(documents) // 2])
-    chooses = np.array([one.document in first for one in asked])
+    chooses = np.array([one.question.passage in first for one in asked])
     return np.flatnonzero(chooses), np.flatnonzero(~chooses)
 
 
@@ -307,7 +333,10 @@ def marginals(found: Arms, allowed: Sequence[str]) -> Iterator[str]:
 
 
 def regrets(found: Arms, names: Sequence[str]) -> Iterator[str]:
-    """A row a profile: what a right answer costs above the cheapest policy that is as seldom wrong as direct RAG."""
+    """A row a profile: what a right answer costs above the cheapest policy that is wrong no more often than direct RAG.
+
+    A star marks a policy that is wrong more often.
+    """
     yield f"| simulated profile | cheapest | {' | '.join(f'regret of {name}' for name in names)} |"
     yield "| --- " * (2 + len(names)) + "|"
     for row, profile in enumerate(profiles()):
@@ -315,7 +344,10 @@ def regrets(found: Arms, names: Sequence[str]) -> Iterator[str]:
         allowed = [name for name in found if found[name].wrong[row].mean() <= most]
         best = min(allowed, key=lambda name: found[name].each[row])
         least = found[best].each[row]
-        shares = " | ".join(f"{found[name].each[row] / least - 1:+.0%}" for name in names)
+        shares = " | ".join(
+            f"{found[name].each[row] / least - 1:+.0%}{'' if name in allowed else ' *'}"
+            for name in names
+        )
         yield f"| {profile} | {best}: {least:.3f} | {shares} |"
 
 
@@ -365,16 +397,35 @@ def main(argv: list[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if not (given.data / FILE).exists():
         sys.exit(f"{given.data} has no {FILE}. Pass --data with the folder of the data sets.")
-    pool = open_pool(given.data, given.work)
-    asked = anyio.run(_asked, pool, given)
+    pool = open_pool(given.data, given.work, unseen=True)
+    asked = anyio.run(ask, pool, given.data, given.questions, given.k)
     bench = Bench(asked, pool.index.meta.embedder, partial=not given.whole)
     found = anyio.run(measure, bench)
     chooses, aside = halves(asked, given.seed)
     return report(bench, part(found, chooses), part(found, aside))
 
 
-async def _asked(pool: Pool, given: Any) -> list[Asked]:
-    return await squad(pool, given.data, given.questions, given.seed, k=given.k)
+async def ask(pool: Pool, data: Path, most: int, k: int) -> list[Asked]:
+    """Return the first question of every paragraph, then the second ones, with k passages and what answers."""
+    starts = {
+        qa["id"]: [answer["answer_start"] for answer in qa["answers"]]
+        for row in rows(data / FILE)
+        for qa in row["qas"]
+    }
+    turns = zip_longest(*pool.questions)
+    questions = [one for turn in turns for one in turn if one is not None][:most]
+    found = []
+    for question in questions:
+        retrieval = await pool.retrieve(question, k)
+        gold = {
+            one.passage.id: [
+                s for s in one.sentences if any(s.start <= at < s.end for at in starts[question.id])
+            ]
+            for one in retrieval.passages
+            if one.passage.id == question.passage
+        }
+        found.append(Asked(question=question, retrieval=retrieval, gold=gold))
+    return found
 
 
 def report(bench: Bench, chooses: Arms, aside: Arms) -> int:
@@ -386,8 +437,9 @@ def report(bench: Bench, chooses: Arms, aside: Arms) -> int:
           f"seen\n\nchosen on {chooses[DIRECT].cost.shape[1]} questions: {chosen}\n")  # fmt: skip
     print(*marginals(chooses, allowed), "", sep="\n")
     print(f"on {aside[DIRECT].cost.shape[1]} other questions:\n")
-    print(*table(aside, [*everyone, SHIPPED, chosen]), "", sep="\n")
-    print(*regrets(aside, [SHIPPED, chosen, DIRECT]), "", sep="\n")
+    print(*table(aside, [*everyone, SHIPPED, *alone(), chosen]), "", sep="\n")
+    own = f"{SHIPPED}:{','.join((DEFAULTS | {'keep': 'keep=own'}).values())}"
+    print(*regrets(aside, [SHIPPED, own, chosen, DIRECT]), "", sep="\n")
     print(*recall(bench), sep="\n")
     ratio, low, high = dearer(aside[SHIPPED], aside[chosen])
     print(

@@ -149,11 +149,22 @@ class CachedEncoder:
         return found
 
 
-def open_pool(data: Path, work: Path = WORK, file: str = FILE) -> Pool:
-    """The index of a file's paragraphs, built where it is not there yet (a minute or two)."""
+def open_pool(data: Path, work: Path = WORK, file: str = FILE, *, unseen: bool = False) -> Pool:
+    """The index of a file's paragraphs, built where it is not there yet (a minute or two).
+
+    Args:
+        data: folder of the data sets.
+        work: folder in which indices are kept.
+        file: in SQuAD's format.
+        unseen: only articles that the pruner was neither trained nor tuned on.
+    """
     path = data / file
     rows = read(path)
     made = f"{FORMAT}.{SPLITTER}.{make_annotator().name}.{codec().name}"
+    if unseen:
+        split = pruner_cases.parts(dict(Counter(row["title"] for row in rows)))
+        rows = [row for row in rows if split[row["title"]] == "test"]
+        made += ".unseen"
     key = hashlib.sha256(path.read_bytes() + made.encode()).hexdigest()[:12]
     embedder = load(None)
     where = work / f"squad-{key}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -30,6 +31,7 @@ OTHERS = tuple(
 FORMS: tuple[QuoteForm, ...] = ("sentences", "copied")
 QUESTIONS = 150
 NAMES = sorted(profiles())
+WEAK = profiles()["weak"].takes_in
 
 
 def gold(_: Query) -> Gold:
@@ -166,6 +168,26 @@ def test_gold_that_a_compressor_removed_is_not_answered_from() -> None:
 
     assert anyio.run(evidence, call) == ["1.1"]
     assert "1.1" not in anyio.run(evidence, cut)
+
+
+def test_a_part_of_a_passage_lengthens_the_context_by_that_part_or_as_a_whole() -> None:
+    task = task_of(make_query("Question 7: does it help?"), shown(16, 8), quotes="sentences")
+    call = next(iter(Direct().calls(task, _Guess()))).call
+    shortened = replace(
+        call,
+        excerpts=tuple(
+            one if one.passage.id == KEY else replace(one, sentences=()) for one in call.excerpts
+        ),
+    )
+    # takes in a lone passage only
+    lone = replace(profiles()["immune"], reads=1.0, takes_in=replace(WEAK, dilution=50.0))
+
+    async def answers(*, parts: bool) -> bool:
+        reply: Any = await SimulatedModel(lone, gold, len, partial=parts)(shortened)
+        return bool(reply.parsed.answerable)
+
+    assert anyio.run(partial(answers, parts=True))
+    assert not anyio.run(partial(answers, parts=False))
 
 
 class _Guess:
