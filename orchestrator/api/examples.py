@@ -248,6 +248,14 @@ FULL = errors.QueueFull(
     asked=100,
     retry_after=30.0,
 )
+#: beginnings of exports by media type
+_EXPORTS = {
+    "text/markdown": "## Does aspirin reduce the risk of preeclampsia?\n",
+    "text/csv": "question,status,choice,answer,source\r\n",
+    "application/x-research-info-systems": "TY  - JOUR\nAN  - 10051933\nER  - \n",
+    "application/x-bibtex": "@article{pmid_10051933,\n  pmid = {10051933},\n}\n",
+    "application/vnd.citationstyles.csl+json": '[{"id": "pmid:10051933", "type": "article-journal"}]',
+}
 _MEANINGS = {
     400: "The body cannot be read.",
     401: "The API key is missing or not valid.",
@@ -324,6 +332,13 @@ def also(response: dict[str, Any], media: str, example: str) -> dict[str, Any]:
     """Return the response with another media type, as text, in addition."""
     text = {"schema": {"type": "string"}, "example": example}
     return {**response, "content": {**response["content"], media: text}}
+
+
+def exported(response: dict[str, Any]) -> dict[str, Any]:
+    """Return the response with the media types of exports in addition."""
+    for media, example in _EXPORTS.items():
+        response = also(response, media, example)
+    return response
 
 
 def takes(model: type[BaseModel], example: Any) -> dict[str, Any]:

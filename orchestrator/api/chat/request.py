@@ -125,7 +125,8 @@ class ChatRequest(Described):
             "effort": self.reasoning_effort,
             "tier": "flex" if self.service_tier == "flex" else None,
         }
-        fields = given | choice_of(self.model) | {k: v for k, v in own.items() if v is not None}
+        sent = {name: value for name, value in own.items() if value is not None}
+        fields = {**given, **choice_of(self.model), **sent}
         try:
             # someone waits: the tier batch is refused, and as the service's default it is not taken
             asked = _parse(AskRequest, {k: v for k, v in fields.items() if k != "deadline_seconds"})

@@ -7,19 +7,23 @@ from collections.abc import AsyncIterator, Iterator
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from orchestrator.api import examples
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import BATCH, BATCH_OUTPUT, CANCELLED_BATCH, ROWS, fails, shows
-from orchestrator.api.routes.jobs import Key, answered
+from orchestrator.api.routes.jobs import Accept, Exported, Key, answered, export_of
 from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
 from orchestrator.api.uploads import TYPES, received
+from orchestrator.cli.output.citations import citations
+from orchestrator.cli.output.exports import export_rows
+from orchestrator.cli.output.kinds import MEDIA, Format
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
 from posology import errors
+from posology.published.answers import Source
 from posology.published.base import descriptions
 from posology.published.jobs import BatchOutput, BatchPage, BatchRow, BatchRowPage
 from posology.types import BatchState
@@ -203,14 +207,17 @@ async def cancel(api: Posology, tenant: Tenant, batch: BatchId) -> Response:
     summary="List the rows of a batch",
     response_model=BatchRowPage,
     responses={
-        200: examples.also(
-            shows(
-                "A page of rows. With `Accept: application/x-ndjson`: all rows after `after`, as JSON Lines.",
-                {"rows": ROWS, "next": None},
-                headers=NEXT_LINK,
-            ),
-            _NDJSON,
-            json.dumps(ROWS[0]) + "\n",
+        200: examples.exported(
+            examples.also(
+                shows(
+                    "A page of rows. With `Accept: application/x-ndjson`: all rows after `after`, as JSON Lines; with "
+                    "`format`: all of them as an export.",
+                    {"rows": ROWS, "next": None},
+                    headers=NEXT_LINK,
+                ),
+                _NDJSON,
+                json.dumps(ROWS[0]) + "\n",
+            )
         ),
         **fails(_MISSING),
     },
@@ -227,13 +234,21 @@ async def rows(
     limit: Annotated[
         int, Query(ge=1, le=MAX_PAGE, description="Maximum rows on a page, 1 to 500. Default: 100.")
     ] = 100,
-    accept: Annotated[str, Header(include_in_schema=False)] = "",
+    form: Exported = None,
+    accept: Accept = "",
 ) -> Response:
-    """Return rows in the order of the input. A row has a result or an error once it has ended."""
+    """Return rows in the order of the input. A row has a result or an error once it has ended.
+
+    Exports have all rows after `after`: an evidence table (csv, table) has a row for each quote, and citations (ris, bibtex,
+    csl) each quoted article once. Markdown is the table.
+    """
     found = await api.batches().rows(batch, tenant=tenant, after=after, limit=limit)
     if _NDJSON in accept or "application/jsonl" in accept:
         lines = _lines(api.batches(), tenant, batch, found, limit)
         return StreamingResponse(lines, media_type=_NDJSON)
+    if chosen := export_of(form, accept):
+        every = _pages(api.batches(), tenant, batch, found, limit)
+        return StreamingResponse(_exported(every, chosen), media_type=MEDIA[chosen])
     last = found[-1].row if len(found) == limit else None
     page = BatchRowPage(rows=tuple(found), next=last)
     if last is None:
@@ -245,8 +260,29 @@ async def rows(
 async def _lines(
     batches: Batches, tenant: str, batch: str, found: list[BatchRow], limit: int
 ) -> AsyncIterator[str]:
+    async for page in _pages(batches, tenant, batch, found, limit):
+        yield "".join(row.model_dump_json() + "\n" for row in page)
+
+
+async def _pages(
+    batches: Batches, tenant: str, batch: str, found: list[BatchRow], limit: int
+) -> AsyncIterator[list[BatchRow]]:
     while found:
-        yield "".join(row.model_dump_json() + "\n" for row in found)
+        yield found
         if len(found) < limit:
             return
         found = await batches.rows(batch, tenant=tenant, after=found[-1].row, limit=limit)
+
+
+async def _exported(every: AsyncIterator[list[BatchRow]], form: Format) -> AsyncIterator[str]:
+    if form in (Format.MARKDOWN, Format.TABLE, Format.CSV):
+        kind = Format.CSV if form is Format.CSV else Format.TABLE
+        yield export_rows((), kind)
+        async for page in every:
+            yield export_rows(page, kind, header=False)
+        return
+    sources: dict[str, Source] = {}
+    async for page in every:
+        for quote in (quote for row in page if row.result for quote in row.result.evidence):
+            sources.setdefault(quote.passage.parent or quote.passage.id, quote.passage)
+    yield citations(sources.values(), form)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import anyio
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -18,6 +18,8 @@ from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
+from orchestrator.cli.output.exports import export_answer
+from orchestrator.cli.output.kinds import MEDIA, Format, wanted
 from orchestrator.jobs.events import check_event
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
 from orchestrator.question.request import JobRequest
@@ -40,6 +42,15 @@ Wait = Annotated[
     ),
 ]
 
+Exported = Annotated[
+    Literal["markdown", "ris", "bibtex", "csl", "csv", "table"] | None,
+    Query(
+        alias="format",
+        description="Export instead of JSON: markdown, ris, bibtex, csl (CSL JSON), csv or table (Markdown). "
+        "Default: as in `Accept`.",
+    ),
+]
+Accept = Annotated[str, Header(include_in_schema=False)]
 JobId = Annotated[str, Path(max_length=MAX_ID, description="Id of the job.", examples=[JOB])]
 Key = Annotated[
     str | None,
@@ -78,6 +89,11 @@ LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of t
 def place(job: str) -> str:
     """Return the path of a job."""
     return f"{router.prefix}/{job}"
+
+
+def export_of(form: str | None, accept: str) -> Format | None:
+    """Return the format that a request asks for by its parameter or else by its header; ``None``: JSON."""
+    return Format(form) if form else wanted(accept)
 
 
 def answered(
@@ -163,11 +179,31 @@ async def page(
     operation_id="getJob",
     summary="Get a job",
     response_model=JobOutput,
-    responses={200: shows("The job.", QUEUED), **fails(_MISSING)},
+    responses={
+        200: examples.exported(shows("The job; with `format`: its answer alone.", QUEUED)),
+        **fails(
+            _MISSING,
+            errors.JobNotSucceeded(f"job {JOB} is running: it has no answer to export", job=JOB),
+        ),
+    },
 )
-async def get(api: Posology, tenant: Tenant, job: JobId) -> Response:
-    """Return a job with its state, its cost so far and, once it has ended, its result or error."""
-    return answered(await api.jobs().get(job, tenant=tenant))
+async def get(
+    api: Posology, tenant: Tenant, job: JobId, *, form: Exported = None, accept: Accept = ""
+) -> Response:
+    """Return a job with its state, its cost so far and, once it has ended, its result or error.
+
+    With `format`, or another media type in `Accept`, it is the answer: as Markdown, as citations of its quoted
+    passages, or as a table of its quotes.
+    """
+    found = await api.jobs().get(job, tenant=tenant)
+    chosen = export_of(form, accept)
+    if chosen is None:
+        return answered(found)
+    if found.result is None:
+        raise errors.JobNotSucceeded(
+            f"job {found.id} is {found.state}: it has no answer to export", job=found.id
+        )
+    return Response(export_answer(found.result, chosen), media_type=MEDIA[chosen])
 
 
 @router.delete(

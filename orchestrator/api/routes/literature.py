@@ -12,7 +12,9 @@ from orchestrator.api import examples
 from orchestrator.api.bodies import read_json, unless_left
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
-from orchestrator.api.routes.jobs import answered
+from orchestrator.api.routes.jobs import Accept, Exported, answered, export_of
+from orchestrator.cli.output.exports import export_search
+from orchestrator.cli.output.kinds import MEDIA
 from orchestrator.question.report import passage_output, search_output
 from orchestrator.question.request import MAX_VERSION, SearchRequest
 from posology import errors
@@ -45,34 +47,36 @@ _GONE = errors.VersionGone(index="index", version=3, days=30)
     summary="Search for passages",
     response_model=SearchOutput,
     responses={
-        200: shows(
-            "The passages, with their places in every ranking.",
-            {
-                "query": "aspirin preeclampsia",
-                "mode": "fused",
-                "k": 10,
-                "hits": [
-                    {
-                        "passage": _SOURCE,
-                        "dense": 1,
-                        "bm25": 1,
-                        "fused": 1,
-                        "dense_score": 0.71,
-                        "bm25_score": 12.4,
-                        "fused_score": 0.033,
-                        "snippet": "Aspirin reduced the risk of preeclampsia.",
-                    }
-                ],
-                "dense": ["pmid:10051933"],
-                "bm25_rerank": ["pmid:10051933"],
-                "bm25": ["pmid:10051933"],
-                "fused": ["pmid:10051933"],
-                "index": "index@17",
-                "filters": None,
-                "seconds": 0.03,
-                "growth": None,
-                "added": [],
-            },
+        200: examples.exported(
+            shows(
+                "The passages, with their places in every ranking; with `format`, as an export.",
+                {
+                    "query": "aspirin preeclampsia",
+                    "mode": "fused",
+                    "k": 10,
+                    "hits": [
+                        {
+                            "passage": _SOURCE,
+                            "dense": 1,
+                            "bm25": 1,
+                            "fused": 1,
+                            "dense_score": 0.71,
+                            "bm25_score": 12.4,
+                            "fused_score": 0.033,
+                            "snippet": "Aspirin reduced the risk of preeclampsia.",
+                        }
+                    ],
+                    "dense": ["pmid:10051933"],
+                    "bm25_rerank": ["pmid:10051933"],
+                    "bm25": ["pmid:10051933"],
+                    "fused": ["pmid:10051933"],
+                    "index": "index@17",
+                    "filters": None,
+                    "seconds": 0.03,
+                    "growth": None,
+                    "added": [],
+                },
+            )
         ),
         **fails(
             400,
@@ -97,7 +101,9 @@ _GONE = errors.VersionGone(index="index", version=3, days=30)
         SearchRequest, {"query": "aspirin preeclampsia", "k": 10, "filters": {"since": 1990}}
     ),
 )
-async def search(request: Request, api: Posology, tenant: Tenant) -> Response:
+async def search(
+    request: Request, api: Posology, tenant: Tenant, *, form: Exported = None, accept: Accept = ""
+) -> Response:
     """Return the passages that a question would be answered from, with their places in every ranking.
 
     No model is called, except a paid embedder of the index: its call counts against the tenant's limits.
@@ -112,7 +118,11 @@ async def search(request: Request, api: Posology, tenant: Tenant) -> Response:
             request, lambda: literature.search(asked, query, tenant=tenant, store=api.jobs())
         )
         seconds = time.perf_counter() - started
-    return answered(search_output(found, mode=asked.mode, k=asked.k, seconds=seconds))
+    out = search_output(found, mode=asked.mode, k=asked.k, seconds=seconds)
+    chosen = export_of(form, accept)
+    if chosen is None:
+        return answered(out)
+    return Response(export_search(out, chosen), media_type=MEDIA[chosen])
 
 
 @router.get(

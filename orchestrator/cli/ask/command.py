@@ -18,7 +18,8 @@ from orchestrator.cli.ask.stack import ask_stack, search_stack
 from orchestrator.cli.common import IndexOption, errors, fail, tell_preparing
 from orchestrator.cli.index.options import ColumnOptions
 from orchestrator.cli.option_groups import grouped
-from orchestrator.cli.output.formats import Format, OutputOptions
+from orchestrator.cli.output.formats import OutputOptions
+from orchestrator.cli.output.kinds import Format
 from orchestrator.cli.question_options import KOption, QuestionOptions, RequestOptions
 from orchestrator.environment import environment
 from orchestrator.settings import Settings, load_settings

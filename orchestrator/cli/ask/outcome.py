@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import fail, print_json
-from orchestrator.cli.output.formats import Format
+from orchestrator.cli.output.kinds import Format
 from orchestrator.cli.output.write import write_answer
 from posology.errors import JobCancelled
 from posology.published.calls import ErrorOutput

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from orchestrator.cli.output.formats import Format
+from orchestrator.cli.output.kinds import Format
 from orchestrator.cli.output.sources import articles, link, pages, warning
 from orchestrator.cli.output.words import safe
 from posology.published.answers import Evidence, Source

@@ -10,19 +10,7 @@ import typer
 
 from orchestrator.cli.common import JsonOption
 from orchestrator.cli.option_groups import Group
-
-
-class Format(StrEnum):
-    """Output format of answers and passages."""
-
-    #: with colours and boxes in a terminal, plain in a pipe
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    JSON = "json"
-    #: citations: of the quoted passages of an answer, of the listed passages of a search
-    RIS = "ris"
-    BIBTEX = "bibtex"
-    CSL = "csl"
+from orchestrator.cli.output.kinds import Format
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +22,8 @@ class OutputOptions(Group):
         typer.Option(
             "--format",
             case_sensitive=False,
-            help="Output format; ris, bibtex and csl print citations. Default: text.",
+            help="Output format; ris, bibtex and csl print citations, csv and table (Markdown) a row for each quote or "
+            "passage. Default: text.",
         ),
     ] = None
     as_json: JsonOption = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 
 from orchestrator.cli.common import print_json
-from orchestrator.cli.output.formats import Format
+from orchestrator.cli.output.kinds import Format
 
 if TYPE_CHECKING:
     from posology.published.answers import AskOutput, PassageOutput
@@ -24,14 +25,10 @@ def write_answer(out: AskOutput, form: Format) -> None:
             from orchestrator.cli.terminal import show_answer
 
             show_answer(Console(), out)
-        case Format.MARKDOWN:
-            from orchestrator.cli.output.markdown import answer_as_markdown
-
-            _write(answer_as_markdown(out))
         case _:
-            from orchestrator.cli.output.citations import citations
+            from orchestrator.cli.output.exports import export_answer
 
-            _write(citations(out.evidence, form))
+            _write(export_answer(out, form))
 
 
 def write_search(out: SearchOutput, form: Format) -> None:
@@ -43,14 +40,10 @@ def write_search(out: SearchOutput, form: Format) -> None:
             from orchestrator.cli.terminal import show_search
 
             show_search(Console(), out)
-        case Format.MARKDOWN:
-            from orchestrator.cli.output.markdown import search_as_markdown
-
-            _write(search_as_markdown(out))
         case _:
-            from orchestrator.cli.output.citations import citations
+            from orchestrator.cli.output.exports import export_search
 
-            _write(citations((hit.passage for hit in out.hits), form))
+            _write(export_search(out, form))
 
 
 def write_passage(out: PassageOutput, form: Format) -> None:
@@ -66,6 +59,8 @@ def write_passage(out: PassageOutput, form: Format) -> None:
             from orchestrator.cli.output.markdown import passage_as_markdown
 
             _write(passage_as_markdown(out))
+        case Format.CSV | Format.TABLE:
+            raise typer.BadParameter(f"--format {form} is for answers and searches")
         case _:
             from orchestrator.cli.output.citations import citations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from dataclasses import replace
@@ -20,18 +21,23 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from orchestrator.cli.output.citations import bibtex, citations, csl, ris
-from orchestrator.cli.output.formats import Format, OutputOptions
+from orchestrator.cli.output.evidence import table
+from orchestrator.cli.output.exports import export_answer, export_rows
+from orchestrator.cli.output.formats import OutputOptions
+from orchestrator.cli.output.kinds import Format
 from orchestrator.cli.output.markdown import answer_as_markdown, escaped, search_as_markdown
 from orchestrator.cli.output.sources import answer_text, cited, link
 from orchestrator.cli.output.text import answer_as_text, search_as_text
+from orchestrator.cli.output.words import safe
 from orchestrator.cli.terminal import show_answer, show_search
 from orchestrator.question.report import SNIPPET, snippet
 from posology.published.answers import AskOutput, CoverageOutput, Evidence, Ranked, Source, Status
-from posology.published.calls import Spending, UsageOutput
+from posology.published.calls import ErrorBody, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput
+from posology.published.jobs import BatchRow
 from posology.published.literature import Found, SearchOutput
 from posology.text.sentences import split
-from posology.types import Form, Passage, Retrieved
+from posology.types import Form, JobState, Passage, Retrieved
 
 WORDS = st.text(
     st.characters(exclude_categories=("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")), max_size=40
@@ -373,3 +379,71 @@ def test_the_snippet_is_the_nearest_sentence(scores: list[int], text: str) -> No
         .of(text)
         .startswith(snippet(without, np.ones(1, np.float32)).removesuffix(" …"))
     )
+
+
+HOSTILE = '=HYPERLINK("https://evil.example";"x")\n|<img src=x>\u202e, "q" '
+
+
+def answered(*quotes: Evidence) -> AskOutput:
+    return answer(evidence=quotes)
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def test_an_evidence_table_has_a_row_for_each_quote() -> None:
+    bad = source("pmid:2", pmid="2", title=HOSTILE, retracted=True, authors=("Doe, J", "et al."))
+    out = answered(
+        quote(ONE, 5, "It helps."), quote(bad, 0, "-5 points."), quote(ONE, 20, "A lot.")
+    )
+    rows = read_csv(export_answer(out, Format.CSV))
+    assert [(row["source"], row["quote"], row["start"]) for row in rows] == [
+        ("1", "It helps.", "5"),
+        ("1", "A lot.", "20"),
+        ("2", "'-5 points.", "0"),
+    ]
+    assert rows[2]["standing"] == "RETRACTED"
+    assert rows[2]["authors"] == "Doe, J; et al."
+    assert rows[2]["title"] == "'" + '=HYPERLINK("https://evil.example";"x") |<img src=x>, "q"'
+    assert rows[0]["url"] == "https://pubmed.ncbi.nlm.nih.gov/1/"
+    parsed = MarkdownIt("commonmark").enable("table").parse(export_answer(out, Format.TABLE))
+    cells = [token for token in parsed if token.type in ("th_open", "td_open")]
+    assert len(cells) == (1 + len(rows)) * len(rows[0])
+    inner = [child.type for token in parsed for child in token.children or ()]
+    assert not {"html_inline", "image", "link_open"} & set(inner)
+
+
+def test_what_has_no_quotes_is_one_row() -> None:
+    out = answered().model_copy(update={"status": Status.REFUSED, "answer": None, "refusal": "No."})
+    (row,) = read_csv(export_answer(out, Format.CSV))
+    assert (row["status"], row["answer"], row["quote"]) == ("refused", "No.", "")
+
+
+@given(st.lists(st.text(max_size=30), min_size=4, max_size=4))
+def test_no_cell_of_a_table_begins_a_formula_or_ends_its_row(texts: list[str]) -> None:
+    names = ("a", "b", "c", "d")
+    made = table(names, [tuple(texts)], Format.CSV)
+    (row,) = csv.reader(io.StringIO(made.partition("\r\n")[2], newline=""), strict=True)
+    assert [cell.removeprefix("'") for cell in row] == [
+        " ".join(safe(text).split()).removeprefix("'") for text in texts
+    ]
+    assert not [cell for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert len(table(names, [tuple(texts)], Format.TABLE).splitlines()) == 3
+
+
+def test_rows_of_a_batch_say_what_became_of_them() -> None:
+    out = answered(quote(ONE, 5, "It helps."))
+    error = ErrorBody(type="InvalidQuery", message="?", exit_code=3, details={}, spending=None)
+    rows = [
+        BatchRow(row=0, id="a", job="job_1", state=JobState.SUCCEEDED, result=out, error=None),
+        BatchRow(row=1, id=None, job=None, state=None, result=None, error=error),
+        BatchRow(row=2, id=None, job="job_3", state=JobState.QUEUED, result=None, error=None),
+    ]
+    found = read_csv(export_rows(rows, Format.CSV))
+    assert [(row["row"], row["id"], row["status"], row["quote"]) for row in found] == [
+        ("0", "a", "answered", "It helps."),
+        ("1", "", "InvalidQuery", ""),
+        ("2", "", "queued", ""),
+    ]
+    assert "row,id" not in export_rows(rows, Format.CSV, header=False)
