@@ -286,7 +286,9 @@ class Comparison:
     def _version(self, side: Side) -> str:
         if side.strategy is not None:
             return side.text
-        return parse_policy(side.text).policy(self._decider.table).version
+        decider = self._decider
+        spec = parse_policy(side.text)
+        return spec.policy(decider.table, calibration=decider.calibration).version
 
 
 def _sum(given: Sequence[Given]) -> Dollars:

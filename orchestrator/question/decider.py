@@ -110,7 +110,7 @@ class Decider:
     ) -> None:
         self.default = default
         self.table = table
-        self._calibration = calibration
+        self.calibration = calibration
         self._embedder = embedder
         self._compressors = compressors or Compressors(DEFAULT_COMPRESSOR)
         self._estimator = estimator
@@ -134,7 +134,7 @@ class Decider:
             self.table,
             embedder=self._embedder,
             compressor=self._compressors.default,
-            calibration=self._calibration,
+            calibration=self.calibration,
         )
 
     async def __call__(

@@ -92,8 +92,6 @@ class Fields(BaseModel):
     """Policy that decides how a question is answered, with its settings. Default: `router`."""
     qtable: str | None = Field(default=None, alias="POSOLOGY_QTABLE")
     """File of a Q-table made by `posology policy train`. Default: none; policies work without one."""
-    calibration: str | None = Field(default=None, alias="POSOLOGY_CALIBRATION")
-    """File of a calibration of preflight made by `posology policy calibrate`. Default: the packaged one alone."""
     prompts: str | None = Field(default=None, alias="POSOLOGY_PROMPTS")
     """Folder of templates of your own that replace packaged ones of the same name; read once, at the start.
     Default: none."""
@@ -110,6 +108,8 @@ class Fields(BaseModel):
     """Maximum predicted seconds of one compression; a question that needs more is refused. Default: 60."""
     reranker: str | None = Field(default=None, alias="POSOLOGY_RERANKER")
     """Reranker of the best passages: `medcpt`, `pruner`, `nsp:MODEL`, `provence` or `provence:MODEL`. Default: none."""
+    calibration: str | None = Field(default=None, alias="POSOLOGY_CALIBRATION")
+    """File of a calibration of preflight made by `posology policy calibrate`. Default: the packaged one alone."""
     fold: Fold = Field(default=Fold.WORKS, alias="POSOLOGY_FOLD")
     """Records that count as one work: `works` (copies; a preprint and its article), `trials` (also the publications
     of one registered trial) or `off`. Default: `works`."""

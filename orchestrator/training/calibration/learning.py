@@ -262,7 +262,7 @@ def _reaches(cases: Sequence[Case], probabilities: Shares, threshold: float) -> 
     passages = np.array([one.features[PREFIX + "passages"] for one in cases])
     issue = np.array([one.issue for one in cases])
     absent = np.array([bool(one.absent) for one in cases])
-    for k in sorted(set(passages.tolist())):
+    for k in sorted(set(passages.astype(int).tolist())):
         of = passages == k
         if issue[of].any():
             yield from reach(probabilities[of], issue[of], absent[of], k=k, threshold=threshold)
