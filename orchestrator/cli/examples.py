@@ -47,7 +47,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "policy promote": "policy promote table.json --out better.json",
         "policy replay": "policy replay ID --index ./index",
         "policy compare": "policy compare router fixed:k=8 --questions questions.jsonl",
-        "eval": "eval pubmedqa:ori_pqal.json --out runs/first --index ./index --policy router --policy direct",
+        "eval": "eval pubmedqa:ori_pqal.json --own-passages --out runs/first",
         "compressor label": "compressor label --questions train.jsonl --out labels.jsonl",
         "compressor train": "compressor train --labels labels.jsonl --out pruner --epochs 3",
         "compressor dataset": "compressor dataset --out pairs.jsonl --index ./index",
