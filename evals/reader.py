@@ -139,23 +139,29 @@ def latency(data: Data, methods: Sequence[Method]) -> Iterable[Line]:
 
 def sides(data: Data, methods: Sequence[Method]) -> Iterable[Line]:
     """Yield conflicts that are found, false ones, and the share of passages on their right side."""
+    dev = data.part == "dev"
     known = {
-        "RAMDocs": reader_conflicts.ramdocs(data.folder),
+        "RAMDocs, by answers": reader_conflicts.answers(data.folder, dev=dev),
+        "RAMDocs, right against wrong": reader_conflicts.ramdocs(data.folder, dev=dev),
         "HealthVer": reader_conflicts.healthver(data.folder, data.part),
     }
+    kinds = {"found": "conflicts found", "none": "no conflict, none found", "right": "sides right"}
     for name, cases in known.items():
-        few = data.few(cases)
-        results = {m.name: [reader_conflicts.found(case, m) for case in few] for m in methods}
-        for what, number in (("conflicts found", 0), ("no conflict, none found", 1), ("sides right", 2)):  # fmt: skip
+        results = {
+            m.name: [reader_conflicts.found(c, reader_conflicts.scores_of(c, m), m) for c in cases]
+            for m in methods
+        }
+        for what, words in kinds.items():
             values = {
                 method: [
                     (case.question, value)
-                    for case, one in zip(few, found, strict=True)
-                    if (value := one[number]) is not None
+                    for case, one in zip(cases, found, strict=True)
+                    if (value := getattr(one, what)) is not None
                 ]
                 for method, found in results.items()
             }
-            yield Line(name=f"{name}: {what}", only="conflicts", values=values, aim=".80" if number == 2 else "")  # fmt: skip
+            aim = ".80" if what == "right" else ""
+            yield Line(name=f"{name}: {words}", only="conflicts", values=values, aim=aim)
 
 
 def verdicts(data: Data, methods: Sequence[Method]) -> Iterable[Line]:

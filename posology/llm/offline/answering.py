@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from posology.llm.offline.candidates import Candidates
-from posology.llm.offline.choice import LIKENESS, PROBABILITY, Scores
+from posology.llm.offline.candidates import Candidates, Window
+from posology.llm.offline.choice import LIKENESS, PROBABILITY, Said, Scores
 from posology.llm.offline.evidence import COMPARED, Evidence, probability
 from posology.llm.offline.scores import Scored, SentenceScorer
 from posology.seams import PassageReader, TokenEncoder
@@ -92,8 +92,22 @@ class AnswerScorer:
             ],
             best=probability(evidence),
             rule=PROBABILITY,
+            said=_said(chosen.read, readings),
         )
         return scores, evidence
+
+
+def _said(windows: Sequence[Window], readings: Sequence[Reading]) -> list[Said]:
+    """Return the answers of windows, most probable first."""
+    found = []
+    for window, reading in zip(windows, readings, strict=True):
+        if reading.span is None:
+            continue
+        for sentence in window.sentences:
+            if sentence.start <= reading.span.start < sentence.end:
+                one = Scored(excerpt=window.excerpt, sentence=sentence, score=reading.answers)
+                found.append(Said(sentence=one, span=reading.span))
+    return sorted(found, key=lambda one: -one.sentence.score)
 
 
 class KeptReadings:

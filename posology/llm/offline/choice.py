@@ -14,7 +14,7 @@ from posology.llm.offline.scores import Scored
 
 if TYPE_CHECKING:
     from posology.seams import TokenCounter
-    from posology.types import Excerpt
+    from posology.types import Excerpt, Sentence
 
 #: A question whose best sentence scores less is refused. For the packaged MiniLM: the highest score that
 #: keeps 90 % of the answerable questions of each dev set (decision 6).
@@ -61,6 +61,16 @@ PROBABILITY = Rule(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Said:
+    """The words of an excerpt that answer a question."""
+
+    #: sentence that they stand in, scored by the probability that its excerpt answers
+    sentence: Scored
+    #: their place in the passage's text
+    span: Sentence
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Scores:
     """Scores of a call's sentences, and the rule that they are quoted by."""
 
@@ -71,6 +81,8 @@ class Scores:
     #: score that the rule's threshold is for
     best: float
     rule: Rule
+    #: answers by a reader that finds their words, most probable first
+    said: Sequence[Said] = ()
 
 
 def choose(scores: Scores, *, judged: bool = False) -> list[Scored]:

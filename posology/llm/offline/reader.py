@@ -28,7 +28,7 @@ from posology.types import Call, Completion, Finish, Stage, Usage
 
 NAME = "offline:extractive"
 #: version, incremented when the same call may get another reply
-VERSION = "2"
+VERSION = "3"
 
 
 class ExtractiveReader:
@@ -116,7 +116,7 @@ class ExtractiveReader:
             call=call,
             scores=scores,
             chosen=chosen,
-            contrast=contrast(call, scores.read, self._judge) if reducing else None,
+            contrast=contrast(call, scores, self._judge) if reducing else None,
             verdict=self._verdict(call, chosen),
             language=language,
         )

@@ -110,6 +110,11 @@ def _contrasted(found: Found, pair: Contrast) -> str:
     one, other = (
         _passage(found, side[0]).id for side in (pair.speaking_for, pair.speaking_against)
     )
+    if pair.answers is not None:
+        return (
+            f"By a small trained model, {one} answers “{pair.answers[0]}” and {other} “{pair.answers[1]}”; whether they "
+            "contradict each other is for a reader to judge."
+        )
     if pair.judged:
         return (
             f"By a small trained model, {one} and {other} contradict each other; whether they do, and on what, is for "
@@ -128,12 +133,16 @@ def _claim(found: Found, pair: Contrast) -> dict[str, Any]:
         "opposing": list(dict.fromkeys(_finding(one) for one in pair.speaking_against)),
         # the reader has no view of who is right
         "resolution": "none",
-        "reason": (
-            "Grouped by a small trained model of support."
-            if pair.judged
-            else "Grouped by wording alone: words of benefit against words of harm or denial."
-        ),
+        "reason": _reason(pair),
     }
+
+
+def _reason(pair: Contrast) -> str:
+    if pair.answers is not None:
+        return "Grouped by the words that answer, as a small trained model finds them."
+    if pair.judged:
+        return "Grouped by a small trained model of support."
+    return "Grouped by wording alone: words of benefit against words of harm or denial."
 
 
 def _finding(one: Scored) -> str:

@@ -15,14 +15,14 @@ from posology.llm.offline import reader as offline
 from posology.llm.offline.answering import KEPT, AnswerScorer, KeptReadings
 from posology.llm.offline.candidates import WINDOW, Candidates, spans
 from posology.llm.offline.choice import ANSWERS, LESS_PROBABLE, LESS_PROBABLE_ELSEWHERE
-from posology.llm.offline.contrast import claim_of
+from posology.llm.offline.contrast import LIMITS, claim_of
 from posology.llm.offline.evidence import Evidence, probability
 from posology.llm.offline.reader import ExtractiveReader
 from posology.llm.offline.verdict import lean, verdict
 from posology.text.sentences import split
-from posology.types import Excerpt, Passage, Reading, Stage, Stance, TokenVectors
+from posology.types import Excerpt, Passage, Reading, Sentence, Stage, Stance, TokenVectors
 from prompts.extract import ExtractReply
-from prompts.reduce import ReduceReply
+from prompts.reduce import Claim, ReduceReply
 from prompts.summarise import SummaryReply
 from tests.unit.offline.test_reader import WordEncoder, make_call, reply_of, words
 
@@ -255,12 +255,74 @@ async def test_a_passage_on_both_sides_is_on_neither() -> None:
     [
         ("Does zinc help?", "Does zinc help? Yes."),
         ("Zinc shortens colds.", "Zinc shortens colds."),
-        ("How long is a cold with zinc?", PRO),
-        ("In which patients is zinc used", PRO),
     ],
 )
 def test_claims(question: str, claim: str) -> None:
-    assert claim_of(question, PRO) == claim
+    assert claim_of(question) == claim
+
+
+OPEN = "How long is a cold with zinc?"
+
+
+class Spans:
+    """Finds the words between underscores, with one probability."""
+
+    name = "spans"
+
+    def __init__(self, probability: float) -> None:
+        self._probability = probability
+
+    def read(self, question: str, excerpts: Sequence[Excerpt]) -> list[Reading]:
+        return [self._reading(one) for one in excerpts]
+
+    def _reading(self, excerpt: Excerpt) -> Reading:
+        start, end = (place(excerpt.passage.text, "_") for place in (str.find, str.rfind))
+        return Reading(
+            sentences=np.full(len(excerpt.sentences), 0.5, np.float32),
+            answers=self._probability,
+            span=Sentence(start=start + 1, end=end) if start < end else None,
+        )
+
+
+@pytest.mark.parametrize(
+    ("texts", "sides"),
+    [
+        (["It was _five days_.", "It took _seven days_."], (["F1"], ["F2"])),
+        (["It was _5 days_.", "It was _5_.", "It took _7 days_."], (["F1", "F2"], ["F3"])),
+        # the same words, another kind of answer, none, and too many words for a number or a name
+        (["It was _five days_.", "It took _the five days_."], None),
+        (["It was _5 days_.", "It depended on _age_."], None),
+        (["It was _five days_.", "Zinc is a metal."], None),
+        (["It was _five days_.", "It was _as long as in those who got placebo in spring_."], None),
+        # a passage with both answers
+        (["It was _five days_.", "It took _seven days_, not five."], None),
+    ],
+)
+async def test_passages_with_different_answers_are_on_different_sides(
+    texts: list[str], sides: tuple[list[str], list[str]] | None
+) -> None:
+    claims = await claims_of(texts, 0.9)
+    assert [(one.supporting, one.opposing) for one in claims] == ([sides] if sides else [])
+    if sides:
+        assert claims[0].reason.startswith("Grouped by the words that answer")
+    assert not await claims_of(texts, LIMITS.answers - 0.01)
+
+
+async def claims_of(texts: list[str], probability: float) -> list[Claim]:
+    judge = ScriptedJudge({})
+    reader = ExtractiveReader(
+        WordEncoder(),
+        words,
+        answers=lambda: AnswerScorer(Spans(probability), Candidates(pieces, 10_000)),
+        judge=lambda: judge,
+    )
+    call = make_call(OPEN, texts, stage=Stage.REDUCE, schema=ReduceReply)
+    reply = (await reader(call)).parsed
+    assert isinstance(reply, ReduceReply)
+    assert not judge.claims
+    said = "By a small trained model, p:0 answers"
+    assert (said in reply.answer) == bool(reply.claims)
+    return reply.claims
 
 
 def test_verdicts() -> None:

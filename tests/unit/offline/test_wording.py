@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from posology.llm.offline.contrast import contrast
+from posology.llm.offline.choice import LIKENESS, Scores
+from posology.llm.offline.contrast import LIMITS, contrast
 from posology.llm.offline.scores import Scored
 from posology.llm.offline.wording import Stance, asks_for_a_side, coverage, stance
+from posology.testing import ScriptedJudge
 from posology.text.sentences import split
 from posology.types import Call, Excerpt, Message, Passage, PromptId, Query, Role, Stage
 
@@ -94,7 +96,7 @@ def test_coverage_counts_words_of_content_up_to_their_endings() -> None:
     assert coverage("Does it help?", "It does.") == 0
 
 
-def call(question: str, *texts: str) -> tuple[Call, list[Scored]]:
+def call(question: str, *texts: str) -> tuple[Call, Scores]:
     excerpts = tuple(
         Excerpt(passage=Passage(id=f"p:{i}", text=text), sentences=split(text))
         for i, text in enumerate(texts)
@@ -113,7 +115,7 @@ def call(question: str, *texts: str) -> tuple[Call, list[Scored]]:
         for i, excerpt in enumerate(excerpts)
         for sentence in excerpt.sentences
     ]
-    return asked, scored
+    return asked, Scores(read=scored, best=1.0, rule=LIKENESS)
 
 
 QUESTION = "Does zinc help against colds?"
@@ -144,3 +146,26 @@ def test_sentences_for_and_against_the_same_are_a_contrast() -> None:
 )
 def test_everything_else_is_none(question: str, texts: list[str]) -> None:
     assert contrast(*call(question, *texts)) is None
+
+
+@pytest.mark.parametrize(
+    ("supports", "contradicts", "found"),
+    [
+        (LIMITS.contradicts - 0.01, 1.01 - LIMITS.contradicts, True),
+        (LIMITS.contradicts + 0.01, 0.99 - LIMITS.contradicts, False),
+        # it mostly says nothing of the claim
+        (0.0, LIMITS.sided - 0.01, False),
+        (0.0, LIMITS.sided + 0.01, True),
+    ],
+)
+@pytest.mark.parametrize("question", [QUESTION, "Zinc prevents colds."])
+def test_a_judges_sides_need_their_least_probabilities(
+    question: str, supports: float, contradicts: float, found: bool
+) -> None:
+    rows = {FOR: (LIMITS.supports + 0.01, 0.99 - LIMITS.supports), AGAINST: (supports, contradicts)}
+    judge = ScriptedJudge(lambda _, text: rows[text])
+    pair = contrast(*call(question, FOR, AGAINST), judge)
+    assert (pair is not None) == found
+    if pair is not None:
+        assert pair.judged
+        assert pair.answers is None
