@@ -31,31 +31,31 @@ import numpy as np
 from evals.pooled import open_pool
 from orchestrator.training.artefacts.preflight import (
     INDEX,
-    RECALL,
     SETS,
-    Flags,
     Judged,
     K,
-    Reach,
-    Shares,
     judge,
-    logistic,
     of_set,
     published,
     reached,
     recall_of,
     save,
     scores,
-    threshold_for,
     train,
 )
 from orchestrator.training.artefacts.preflight_cases import DEPTHS, Cases, gather, likeliest_weights
 from orchestrator.training.calibration.learning import (
     ISSUE_RATE,
+    RECALL,
     Case,
+    Flags,
+    Reach,
+    Shares,
     held_ranking,
     learn,
+    logistic,
     terms_of,
+    threshold_for,
 )
 from policies.calibration import Calibration, Model
 from policies.preflight import PREFIX, SPOTLIGHT, Calibrated, Published, observe

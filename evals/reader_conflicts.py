@@ -23,6 +23,7 @@ from evals.reader_methods import Method, crossed
 from orchestrator.settings.values import READ
 from orchestrator.training.artefacts.gold import DATA, rows
 from orchestrator.training.artefacts.pruner_cases import part_of
+from posology.index.embedders import load
 from posology.llm.offline.choice import Scores
 from posology.llm.offline.contrast import LIMITS, Limits, contrast
 from posology.reading.crossencoder import FILE, MODELS, CrossEncoder
@@ -206,7 +207,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--weights", type=Path, default=MODELS / FILE)
     given = parser.parse_args(argv)
     model = CrossEncoder(given.weights.read_bytes())
-    method = replace(crossed(model, READ), judge=_Kept(model))
+    method = replace(crossed(model, READ, load()), judge=_Kept(model))
     # the highest first: of equals, the most cautious is taken
     claims = [
         Limits(sided=sided, supports=supports, contradicts=contradicts)

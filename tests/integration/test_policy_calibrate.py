@@ -128,7 +128,7 @@ def test_a_calibration_of_another_embedder_is_refused(cli: Cli, tmp_path: Path) 
 
 
 def test_questions_that_teach_nothing_are_told(cli: Cli, tmp_path: Path) -> None:
-    mixed = [
+    mixed: list[Any] = [
         *QUESTIONS,
         {"question": "Without gold?"},
         "{no json",

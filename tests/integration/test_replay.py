@@ -219,16 +219,15 @@ def test_the_report_names_what_changed(redis_url: str, tenant: str) -> None:
             assert (gone.recorded, gone.now) == (TABLE.digest, None)
 
             # templates that are not loaded here cannot be compared
-            versions = {**by_kind["table"].decision.versions, "prompts": "0123456789abcdef"}
-            lost = by_kind["table"].model_copy(
-                update={
-                    "decision": by_kind["table"].decision.model_copy(update={"versions": versions})
-                }
-            )
-            found = await Replayer(Present(decider=decider())).add(lost)
-            assert found.status is Replay.FAILED
-            assert found.decisions[0].error is not None
-            assert found.decisions[0].error.type == "PromptsMismatch"
+            made = by_kind["table"].decision
+            assert made is not None
+            versions = {**made.versions, "prompts": "0123456789abcdef"}
+            made = made.model_copy(update={"versions": versions})
+            lost = by_kind["table"].model_copy(update={"decision": made})
+            again = await Replayer(Present(decider=decider())).add(lost)
+            assert again.status is Replay.FAILED
+            assert again.decisions[0].error is not None
+            assert again.decisions[0].error.type == "PromptsMismatch"
 
             # prices and index are of another version: told, and the decision is the same
             present = Present(decider=decider(), prices="other", index="library@2")

@@ -122,7 +122,9 @@ async def gather(data: Path, index: Path) -> Cases:
     among: dict[int, list[tuple[NDArray[np.float64], NDArray[np.bool_]]]] = {k: [] for k in DEPTHS}
     for number, (_, question) in enumerate(questions):
         query = make_query(question.text)
-        found = {mode: await plain.retrieve(query, max(DEPTHS), mode) for mode in MODES}
+        found: dict[str, Retrieval] = {
+            mode: await plain.retrieve(query, max(DEPTHS), mode) for mode in MODES
+        }
         found[named[-1]] = await pruned.retrieve(query, max(DEPTHS))
         if number < _CHECKED:
             await _check(plain, query, found["fused"], found["dense"])

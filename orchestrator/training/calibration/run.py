@@ -116,7 +116,7 @@ async def calibrate(
     left_out |= {one.line: NO_GOLD for one in wanted.examples.good if one not in wanted.asked}
     for one in wanted.asked:
         row = file.content.observed[_digest(one), order, wanted.k]
-        if row.features["preflight.passages"] <= SPOTLIGHT:
+        if int(row.features["preflight.passages"]) <= SPOTLIGHT:
             left_out[one.line] = FEW
     asked = {_digest(one) for one in wanted.asked if one.line not in left_out}
     rows = [

@@ -308,12 +308,12 @@ async def test_passages_with_different_answers_are_on_different_sides(
     assert not await claims_of(texts, LIMITS.answers - 0.01)
 
 
-async def claims_of(texts: list[str], probability: float) -> list[Claim]:
+async def claims_of(texts: list[str], likely: float) -> list[Claim]:
     judge = ScriptedJudge({})
     reader = ExtractiveReader(
         WordEncoder(),
         words,
-        answers=lambda: AnswerScorer(Spans(probability), Candidates(pieces, 10_000)),
+        answers=lambda: AnswerScorer(Spans(likely), Candidates(pieces, 10_000), AlikeEncoder(0.8)),
         judge=lambda: judge,
     )
     call = make_call(OPEN, texts, stage=Stage.REDUCE, schema=ReduceReply)

@@ -182,8 +182,11 @@ def test_a_part_of_a_passage_lengthens_the_context_by_that_part_or_as_a_whole() 
     # takes in a lone passage only
     lone = replace(profiles()["immune"], reads=1.0, takes_in=replace(WEAK, dilution=50.0))
 
+    def count(text: str) -> int:
+        return len(text)
+
     async def answers(*, parts: bool) -> bool:
-        reply: Any = await SimulatedModel(lone, gold, len, partial=parts)(shortened)
+        reply: Any = await SimulatedModel(lone, gold, count, partial=parts)(shortened)
         return bool(reply.parsed.answerable)
 
     assert anyio.run(partial(answers, parts=True))
