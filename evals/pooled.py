@@ -108,7 +108,8 @@ class Pool:
     def unseen(self, part: Part, n: int, seed: int = 0) -> tuple[Question, ...]:
         """At most so many questions of a part about articles that the pruner was neither trained nor tuned on.
 
-        ``router`` has every question but the first of a paragraph, so that few articles give many questions.
+        ``router`` has every question but the first of a paragraph, so that few articles give many questions. The pool
+        must be of the whole file, by whose articles the pruner's parts were divided.
         """
         split = pruner_cases.parts(dict(Counter(self.articles)))
         own = [i for i in self._paragraphs(part, seed) if split[self.articles[i]] == "test"]
