@@ -219,11 +219,11 @@ def test_the_report_names_what_changed(redis_url: str, tenant: str) -> None:
             assert (gone.recorded, gone.now) == (TABLE.digest, None)
 
             # templates that are not loaded here cannot be compared
-            made = by_kind["table"].decision
-            assert made is not None
-            versions = {**made.versions, "prompts": "0123456789abcdef"}
-            made = made.model_copy(update={"versions": versions})
-            lost = by_kind["table"].model_copy(update={"decision": made})
+            recorded = by_kind["table"].decision
+            assert recorded is not None
+            versions = {**recorded.versions, "prompts": "0123456789abcdef"}
+            recorded = recorded.model_copy(update={"versions": versions})
+            lost = by_kind["table"].model_copy(update={"decision": recorded})
             again = await Replayer(Present(decider=decider())).add(lost)
             assert again.status is Replay.FAILED
             assert again.decisions[0].error is not None

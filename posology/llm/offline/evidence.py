@@ -42,7 +42,7 @@ class Evidence(NamedTuple):
 
 
 #: slopes of the three, and offset
-SLOPES, OFFSET = Evidence(odds=0.63, likeness=15.36, length=0.63), -11.0
+SLOPES, OFFSET = Evidence(odds=0.82, likeness=12.81, length=0.99), -10.92
 
 
 def probability(evidence: Evidence) -> float:
