@@ -67,9 +67,7 @@ CHUNK: dict[str, Any] = {
         "properties": {
             "data": {
                 "type": "string",
-                "description": "A chunk as JSON, an object `error`, or `[DONE]`.",
-                "contentMediaType": examples.JSON,
-                "contentSchema": {"$ref": "#/components/schemas/ChatChunk"},
+                "description": "A ChatChunk or ChatError as JSON, or at the end `[DONE]`.",
             },
         },
     },
