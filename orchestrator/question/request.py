@@ -309,7 +309,7 @@ class AskRequest(_Sent):
     def _preset(cls, data: Any) -> Any:
         if not isinstance(data, Mapping) or data.get("preset") is None:
             return data
-        from policies.presets import filled
+        from orchestrator.settings.presets import filled
 
         return filled(data)
 

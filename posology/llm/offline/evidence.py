@@ -15,7 +15,7 @@ _LEAST = 1e-4
 
 
 class Evidence(NamedTuple):
-    """What a question's texts look like to both."""
+    """Figures by which it is decided whether texts answer a question."""
 
     #: log-odds of the window that answers most probably
     odds: float

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.question.request import PACKAGED, JobRequest, Preset
 from orchestrator.settings import Settings
-from policies.presets import PRESETS
+from orchestrator.settings.presets import PRESETS
 from posology.errors import InvalidQuery
 from prompts.template import load_own
 
