@@ -304,14 +304,18 @@ class AskRequest(_Sent):
     )
     """Maximum cost of all model calls of the question, in dollars. Default: the tenant's limits only."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _preset(cls, data: Any) -> Any:
-        if not isinstance(data, Mapping) or data.get("preset") is None:
-            return data
-        from orchestrator.settings.presets import filled
+    @model_validator(mode="after")
+    def _preset(self) -> Self:
+        # afterwards, because the fields are read strictly, and a validator before would make Python objects of their JSON
+        if self.preset is not None:
+            from orchestrator.settings.presets import filled
 
-        return filled(data)
+            fields = {name: getattr(self, name) for name in self.model_fields_set}
+            given = {name: value for name, value in fields.items() if value is not None}
+            new = {name: value for name, value in filled(given).items() if name not in given}
+            self.__dict__.update(new)
+            self.__pydantic_fields_set__.update(new)
+        return self
 
     @field_serializer("max_cost_usd", when_used="json")
     def _published(self, amount: Decimal | None) -> str | None:

@@ -36,10 +36,19 @@ NEEDS_NO_REDIS = {
     "/v1/index/files": 403,
     "/v1/index/ingests": 200,
     "/v1/index/ingests/{ingest}": 404,
+    "/v1/models": 200,
+    "/v1/models/{model}": 404,
 }
 #: of a command while Redis hangs, in a test that need not wait for it
 SOON = 0.5
 BODY = {"question": "Does aspirin help?"}
+BODIES: dict[str, Any] = {
+    "/feedback": {"score": 1.0},
+    "/completions": {
+        "model": "posology",
+        "messages": [{"role": "user", "content": BODY["question"]}],
+    },
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,7 +140,7 @@ async def test_every_route_says_so(
     server: Server, waits: list[float | None], method: str, path: str, kind: str | None
 ) -> None:
     place = path.replace("{batch}", f"batch_{'0' * 28}").replace("{", "").replace("}", "_1")
-    body = {"score": 1.0} if path.endswith("/feedback") else BODY
+    body = next((one for end, one in BODIES.items() if path.endswith(end)), BODY)
     async with api(server.url, SOON) as (client, _):
         with server.hung():
             headers = {"Content-Type": kind} if kind else {}
