@@ -249,12 +249,12 @@ FULL = errors.QueueFull(
     retry_after=30.0,
 )
 #: beginnings of exports by media type
-_EXPORTS = {
+_EXPORTS: dict[str, Any] = {
     "text/markdown": "## Does aspirin reduce the risk of preeclampsia?\n",
     "text/csv": "question,status,choice,answer,source\r\n",
     "application/x-research-info-systems": "TY  - JOUR\nAN  - 10051933\nER  - \n",
     "application/x-bibtex": "@article{pmid_10051933,\n  pmid = {10051933},\n}\n",
-    "application/vnd.citationstyles.csl+json": '[{"id": "pmid:10051933", "type": "article-journal"}]',
+    "application/vnd.citationstyles.csl+json": [{"id": "pmid:10051933", "type": "article-journal"}],
 }
 _MEANINGS = {
     400: "The body cannot be read.",
@@ -328,10 +328,12 @@ def shows(description: str, example: Any, **rest: Any) -> dict[str, Any]:
     return {"description": description, "content": content, **rest}
 
 
-def also(response: dict[str, Any], media: str, example: str) -> dict[str, Any]:
-    """Return the response with another media type, as text, in addition."""
-    text = {"schema": {"type": "string"}, "example": example}
-    return {**response, "content": {**response["content"], media: text}}
+def also(response: dict[str, Any], media: str, example: Any) -> dict[str, Any]:
+    """Return the response with another media type in addition: text, or a JSON array by the example of one."""
+    array = {"type": "array", "items": {"type": "object"}}
+    schema = array if isinstance(example, list) else {"type": "string"}
+    content = {"schema": schema, "example": example}
+    return {**response, "content": {**response["content"], media: content}}
 
 
 def exported(response: dict[str, Any]) -> dict[str, Any]:

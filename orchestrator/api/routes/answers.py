@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -11,6 +11,7 @@ from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import JOB, fails, shows
 from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import NEXT_LINK, Cursor, next_link
+from orchestrator.api.routes.spend import Day
 from orchestrator.jobs.affected import MAX_PAGE, affected
 from posology.published.affected import AffectedPage
 
@@ -69,7 +70,7 @@ async def list_affected(
     tenant: Tenant,
     *,
     since: Annotated[
-        date | None,
+        Day | None,
         Query(
             description=f"First day of submission, UTC. Default: {_DAYS} days ago.",
             examples=["2026-01-15"],

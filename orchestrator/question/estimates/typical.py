@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WEIGHT = 20
 #: Output tokens of the offline reader, in its own tokens: 40 sample questions, 8 passages each.
 OFFLINE: Mapping[Stage, float] = MappingProxyType(
-    {Stage.ANSWER: 115, Stage.EXTRACT: 32, Stage.REDUCE: 152}
+    {Stage.ANSWER: 159, Stage.EXTRACT: 50, Stage.REDUCE: 194}
 )
 #: The same of a language model, without reasoning, in its tokens. No provider was at hand: an answer with
 #: two or three quotes, 0.9 findings of 100 tokens and what stands around them, an answer with a claim or
@@ -34,10 +34,10 @@ MODEL: Mapping[Stage, float] = MappingProxyType(
 OTHER = 200.0
 #: fewest tokens of a reply: an empty refusal, or no finding
 LOW: Mapping[Stage, int] = MappingProxyType({Stage.ANSWER: 15, Stage.EXTRACT: 9, Stage.REDUCE: 20})
-#: findings a partition; the offline reader's 0.3 was measured with its replies
-FINDINGS, OFFLINE_FINDINGS = 0.9, 0.3
+#: findings a partition; the offline reader's 0.5 is of the same 40 questions
+FINDINGS, OFFLINE_FINDINGS = 0.9, 0.5
 #: share of the questions for which some partition has a finding, so that there is a reduce call
-REDUCED, OFFLINE_REDUCED = 0.9, 0.55
+REDUCED, OFFLINE_REDUCED = 0.9, 0.68
 #: Share of the questions that the first call of a ladder refuses, so that there is a second; the offline
 #: reader's is of ``evals.doubling``, no provider was available.
 REFUSED, OFFLINE_REFUSED = 0.3, 0.08
