@@ -392,8 +392,8 @@ async def test_the_estimate_is_the_price_of_what_is_counted() -> None:
                                               bound=by_bytes))  # fmt: skip
     (call,) = adapter.calls[:1]
     read = sum(len(m.content) for m in call.messages)
-    assert (made.input, made.output) == (read, 115)
-    assert made.dollars.expected == Decimal("0.01") * (read + 115)
+    assert (made.input, made.output) == (read, 159)
+    assert made.dollars.expected == Decimal("0.01") * (read + 159)
     assert made.dollars.low == Decimal("0.01") * (read + 15)
 
 
