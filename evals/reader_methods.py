@@ -44,7 +44,7 @@ def crossed(
         name="cross-encoder",
         read=scorer,
         judge=model,
-        evidence=lambda question, excerpts: scorer.weighed(question, excerpts)[1],
+        evidence=lambda question, excerpts: scorer.weighed(question, excerpts)[1](),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from posology.llm.offline.candidates import Candidates, Window
@@ -31,7 +31,7 @@ class LikenessScorer:
     def __call__(self, question: str, excerpts: Sequence[Excerpt]) -> Scores:
         """Score the shown sentences of excerpts."""
         scored = self._scorer(question, excerpts)
-        return Scores(read=scored, best=scored[0].score if scored else -1.0, rule=LIKENESS)
+        return Scores(read=scored, weigh=lambda: scored[0].score if scored else -1.0, rule=LIKENESS)
 
 
 class AnswerScorer:
@@ -63,8 +63,10 @@ class AnswerScorer:
         """Score the shown sentences of excerpts."""
         return self.weighed(question, excerpts)[0]
 
-    def weighed(self, question: str, excerpts: Sequence[Excerpt]) -> tuple[Scores, Evidence]:
-        """Score the shown sentences, and return what their threshold was compared with."""
+    def weighed(
+        self, question: str, excerpts: Sequence[Excerpt]
+    ) -> tuple[Scores, Callable[[], Evidence]]:
+        """Score the shown sentences, and return what makes the figures that decide whether they answer."""
         chosen = self._candidates(question, excerpts)
         shown = [
             Excerpt(passage=excerpts[one.excerpt].passage, sentences=one.sentences)
@@ -76,13 +78,17 @@ class AnswerScorer:
             for window, reading in zip(chosen.read, readings, strict=True)
             for sentence, score in zip(window.sentences, reading.sentences, strict=True)
         ]
-        order = sorted(range(len(shown)), key=lambda i: -readings[i].answers)
-        liked = self._likeness(question, [shown[i] for i in order[:COMPARED]])
-        evidence = Evidence.of(
-            question,
-            answers=readings[order[0]].answers if order else 0.0,
-            likeness=liked[0].score if liked else 0.0,
-        )
+
+        def evidence() -> Evidence:
+            # encodes texts: only where a threshold is asked for
+            order = sorted(range(len(shown)), key=lambda i: -readings[i].answers)
+            liked = self._likeness(question, [shown[i] for i in order[:COMPARED]])
+            return Evidence.of(
+                question,
+                answers=readings[order[0]].answers if order else 0.0,
+                likeness=liked[0].score if liked else 0.0,
+            )
+
         scores = Scores(
             read=sorted(scored, key=lambda one: -one.score),
             unread=[
@@ -90,7 +96,7 @@ class AnswerScorer:
                 for window in chosen.unread
                 for sentence in window.sentences
             ],
-            best=probability(evidence),
+            weigh=lambda: probability(evidence()),
             rule=PROBABILITY,
             said=_said(chosen.read, readings),
         )

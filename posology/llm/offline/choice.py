@@ -5,8 +5,9 @@ The figures behind the numbers: ``docs/concepts/offline-reader.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
@@ -70,7 +71,7 @@ class Said:
     span: Sentence
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Scores:
     """Scores of a call's sentences, and the rule that they are quoted by."""
 
@@ -78,11 +79,16 @@ class Scores:
     read: list[Scored]
     #: sentences that were shown and not read
     unread: list[Scored] = field(default_factory=list)
-    #: score that the rule's threshold is for
-    best: float
+    #: makes :attr:`best`, which not every stage of a job needs
+    weigh: Callable[[], float]
     rule: Rule
     #: answers by a reader that finds their words, most probable first
     said: Sequence[Said] = ()
+
+    @cached_property
+    def best(self) -> float:
+        """Return the score that the rule's threshold is for."""
+        return self.weigh()
 
 
 def choose(scores: Scores, *, judged: bool = False) -> list[Scored]:

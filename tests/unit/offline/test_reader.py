@@ -252,7 +252,7 @@ async def test_fewer_quotes_where_fewer_fit(reader: ExtractiveReader) -> None:
 
 
 def likeness(scored: list[Scored]) -> Scores:
-    return Scores(read=scored, best=scored[0].score if scored else -1.0, rule=LIKENESS)
+    return Scores(read=scored, weigh=lambda: scored[0].score if scored else -1.0, rule=LIKENESS)
 
 
 def _scored(*scores: float) -> Scores:

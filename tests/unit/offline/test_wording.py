@@ -115,7 +115,7 @@ def call(question: str, *texts: str) -> tuple[Call, Scores]:
         for i, excerpt in enumerate(excerpts)
         for sentence in excerpt.sentences
     ]
-    return asked, Scores(read=scored, best=1.0, rule=LIKENESS)
+    return asked, Scores(read=scored, weigh=lambda: 1.0, rule=LIKENESS)
 
 
 QUESTION = "Does zinc help against colds?"
