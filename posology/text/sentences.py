@@ -26,6 +26,9 @@ _BULLETS = frozenset("-–—•·*▪●◦‣")
 _LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028]")
 
 _WORD = re.compile(r"\S+")
+#: after a word without these, and a space, no sentence ends
+_ENDING = re.compile(rf"[{_TERMINATORS})\]]")
+_BRACKET = re.compile(r"[()\[\]]")
 _WIDE_STOP = re.compile(r"[。！？][”’」』）]?")
 _GLUED = re.compile(r"([a-z]{3,}\.)([A-Z][a-z]*)")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
@@ -75,13 +78,14 @@ def split(text: str) -> tuple[Sentence, ...]:
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     """Yield the words of ``text``, cut further where a full stop needs no space after it."""
+    wide = _WIDE_STOP.search(text) is not None
     for word in _WORD.finditer(text):
         start, end = word.span()
         if glued := _GLUED.fullmatch(text, start, end):
             if glued[2] in STARTERS:
                 yield start, glued.end(1)
                 start = glued.end(1)
-        else:
+        elif wide:
             for stop in _WIDE_STOP.finditer(text, start, end):
                 yield start, stop.end()
                 start = stop.end()
@@ -93,21 +97,16 @@ def _brackets(text: str) -> tuple[dict[int, int], bytearray]:
     """Return the matched brackets (closing to opening offset), and which offsets lie inside a pair."""
     unclosed: dict[str, list[int]] = {")": [], "]": []}
     pairs: dict[int, int] = {}
-    steps = [0] * len(text)
-    for i, char in enumerate(text):
+    inside = bytearray(len(text))
+    for bracket in _BRACKET.finditer(text):
+        i, char = bracket.start(), bracket[0]
         if char in "([":
             unclosed[")" if char == "(" else "]"].append(i)
-        elif char in ")]" and unclosed[char]:
+        elif unclosed[char]:
             start = unclosed[char].pop()
             if i - start <= MAX_ASIDE:
                 pairs[i] = start
-                steps[start] += 1
-                steps[i] -= 1
-    inside = bytearray(len(text))
-    depth = 0
-    for i, step in enumerate(steps):
-        depth += step
-        inside[i] = depth > 0
+                inside[start:i] = b"\1" * (i - start)
     return pairs, inside
 
 
@@ -124,6 +123,8 @@ def _is_boundary(
     begin = pieces[first][0]
     start, end = pieces[i - 1]
     gap = text[end : pieces[i][0]]
+    if gap == " " and not _ENDING.search(text, start, end):
+        return False
     word, following = text[start:end], text[slice(*pieces[i])]
     lines = len(_LINE_ENDS.findall(gap))
     if not gap or lines > 1 or "\u2029" in gap:
