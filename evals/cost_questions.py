@@ -101,7 +101,8 @@ def _sample() -> Iterator[tuple[str, str]]:
 def _passages(data: Path | None) -> tuple[list[dict[str, Any]], np.ndarray]:
     if data is not None:
         found = [
-            {name: row.get(name) for name in ("id", "title", "text", "year")}
+            {name: row.get(name) for name in ("id", "text", "year")}
+            | {"title": row.get("title") or ""}
             for row in rows(data / _POOL)
         ]
         return found, np.load(data / _VECTORS).astype(np.float32)
