@@ -152,7 +152,7 @@ def tell_preparing() -> None:
 
 def fail(message: str) -> None:
     """Print one line to standard error."""
-    from orchestrator.cli.output.words import safe
+    from orchestrator.rendering.words import safe
 
     sys.stderr.write(f"posology: {' '.join(safe(message).split())}\n")
     sys.stderr.flush()

@@ -81,7 +81,7 @@ def logs(
 
 def _print(found: Iterable[Line], *, as_json: bool) -> int:
     """Print lines, and return their number."""
-    from orchestrator.cli.output.words import safe
+    from orchestrator.rendering.words import safe
 
     console = Console(highlight=False)
     printed = 0

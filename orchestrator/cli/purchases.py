@@ -19,8 +19,8 @@ from rich.text import Text
 from orchestrator.cli.common import TenantOption, fail, run
 from orchestrator.cli.ending import INTERRUPTED
 from orchestrator.cli.option_groups import Group
-from orchestrator.cli.output.words import money, safe
 from orchestrator.cli.question_options import RequestOptions
+from orchestrator.rendering.words import money, safe
 from orchestrator.settings import Settings
 from orchestrator.training.forms import LeftOut, TrainingEstimate
 

@@ -65,10 +65,10 @@ def up(
 
     A second Ctrl-C stops without waiting: unfinished jobs are requeued. If POSOLOGY_REDIS_URL is set, that Redis is used and none is started.
     """
-    from orchestrator.cli.output.words import safe
     from orchestrator.logs.configuration import configure
     from orchestrator.logs.events import note
     from orchestrator.logs.notices import Notices
+    from orchestrator.rendering.words import safe
     from orchestrator.service import index_place
     from orchestrator.stack.answers import digest
     from orchestrator.stack.options import StackOptions

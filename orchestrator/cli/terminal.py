@@ -14,7 +14,8 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from orchestrator.cli.output.sources import (
+from orchestrator.cli.output.tables import plain_table, print_table
+from orchestrator.rendering.sources import (
     Cited,
     answer_text,
     cited,
@@ -24,9 +25,8 @@ from orchestrator.cli.output.sources import (
     pages,
     warning,
 )
-from orchestrator.cli.output.tables import plain_table, print_table
-from orchestrator.cli.output.text import answer_as_text, search_as_text
-from orchestrator.cli.output.words import (
+from orchestrator.rendering.text import answer_as_text, search_as_text
+from orchestrator.rendering.words import (
     coverage_text,
     footer,
     money,

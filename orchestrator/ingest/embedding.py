@@ -210,7 +210,7 @@ def changed_of(
 
 def estimate_lines(found: IngestEstimate) -> Iterator[str]:
     """Yield an estimate as lines of text."""
-    from orchestrator.cli.output.words import money
+    from orchestrator.rendering.words import money
 
     calls = "1 call" if found.calls == 1 else f"{found.calls:,} calls"
     yield (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from orchestrator.cli.output.markdown import inert, remarks, sources
-from orchestrator.cli.output.sources import cited, link, mark, outcome
-from orchestrator.cli.output.words import safe
+from orchestrator.rendering.markdown import inert, remarks, sources
+from orchestrator.rendering.sources import cited, link, mark, outcome
+from orchestrator.rendering.words import safe
 from posology.published.answers import AskOutput, Source, Status
 from posology.published.calls import UsageOutput
 from posology.published.chat import (

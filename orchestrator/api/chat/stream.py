@@ -13,8 +13,8 @@ from sse_starlette import ServerSentEvent
 
 from orchestrator.api.chat.answer import message, outcome_of, usage
 from orchestrator.api.chat.errors import as_error, problem_of, result_of
-from orchestrator.cli.output.words import safe
 from orchestrator.jobs.store import JobStore
+from orchestrator.rendering.words import safe
 from posology.published.answers import AskOutput
 from posology.published.chat import ChatChunk, ChatChunkChoice, ChatDelta
 from posology.published.jobs import JobEvent, JobOutput

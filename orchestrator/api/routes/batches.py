@@ -16,12 +16,12 @@ from orchestrator.api.examples import BATCH, BATCH_OUTPUT, CANCELLED_BATCH, ROWS
 from orchestrator.api.routes.jobs import Accept, Exported, Key, answered, export_of
 from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
 from orchestrator.api.uploads import TYPES, received
-from orchestrator.cli.output.citations import citations
-from orchestrator.cli.output.exports import export_rows
-from orchestrator.cli.output.kinds import MEDIA, Format
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
+from orchestrator.rendering.citations import citations
+from orchestrator.rendering.exports import export_rows
+from orchestrator.rendering.kinds import MEDIA, Format
 from posology import errors
 from posology.published.answers import Source
 from posology.published.base import descriptions

@@ -18,11 +18,11 @@ from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import CANCELLED, JOB, QUEUED, SUMMARY, fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.listing import MAX_ID, NEXT_LINK, Cursor, next_link
-from orchestrator.cli.output.exports import export_answer
-from orchestrator.cli.output.kinds import MEDIA, Format, wanted
 from orchestrator.jobs.events import check_event
 from orchestrator.jobs.store import MAX_KEY, MAX_PAGE, JobStore
 from orchestrator.question.request import JobRequest
+from orchestrator.rendering.exports import export_answer
+from orchestrator.rendering.kinds import MEDIA, Format, wanted
 from posology import errors
 from posology.published.jobs import JobEvent, JobOutput, JobPage
 from posology.types import JobState

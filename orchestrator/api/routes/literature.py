@@ -13,10 +13,10 @@ from orchestrator.api.bodies import read_json, unless_left
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import Accept, Exported, answered, export_of
-from orchestrator.cli.output.exports import export_search
-from orchestrator.cli.output.kinds import MEDIA
 from orchestrator.question.report import passage_output, search_output
 from orchestrator.question.request import MAX_VERSION, SearchRequest
+from orchestrator.rendering.exports import export_search
+from orchestrator.rendering.kinds import MEDIA
 from posology import errors
 from posology.index.store import Index
 from posology.published.answers import PassageOutput

@@ -121,7 +121,7 @@ async def _all(
 
 
 def _show(console: Console, out: AffectedPage, *, notify: bool) -> None:
-    from orchestrator.cli.output.words import safe
+    from orchestrator.rendering.words import safe
 
     for answer in out.answers:
         question = " ".join(answer.question.split())

@@ -19,9 +19,9 @@ from orchestrator.cli.common import IndexOption, errors, fail, tell_preparing
 from orchestrator.cli.index.options import ColumnOptions
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import OutputOptions
-from orchestrator.cli.output.kinds import Format
 from orchestrator.cli.question_options import KOption, QuestionOptions, RequestOptions
 from orchestrator.environment import environment
+from orchestrator.rendering.kinds import Format
 from orchestrator.settings import Settings, load_settings
 from posology.errors import InputError
 
@@ -140,9 +140,9 @@ def _indexed(
 ) -> CachedIndex:
     """Return the cached index of files, after making it if need be; say what of them is not in it."""
     from orchestrator.cli.index.forms import ingest_output
-    from orchestrator.cli.output.words import safe
     from orchestrator.cli.terminal import show_ingest
     from orchestrator.ingest.cache import cached_index
+    from orchestrator.rendering.words import safe
 
     if index is not None:
         raise typer.BadParameter("PATH and --index exclude each other")

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.ask.reasons import dose_in_words, in_words
-from orchestrator.cli.output.sources import outcome
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import calls, cost, safe, tokens
+from orchestrator.rendering.sources import outcome
+from orchestrator.rendering.words import calls, cost, safe, tokens
 from policies.affordable import describe
 from policies.savings import dollars
 from posology.index.search.filters import describe as describe_filters

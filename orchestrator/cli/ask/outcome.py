@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import fail, print_json
-from orchestrator.cli.output.kinds import Format
 from orchestrator.cli.output.write import write_answer
+from orchestrator.rendering.kinds import Format
 from posology.errors import JobCancelled
 from posology.published.calls import ErrorOutput
 

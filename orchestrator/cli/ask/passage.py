@@ -9,8 +9,8 @@ import typer
 from orchestrator.cli.common import IndexOption, errors
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import OutputOptions
-from orchestrator.cli.output.kinds import Format
 from orchestrator.cli.question_options import option
+from orchestrator.rendering.kinds import Format
 from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ import typer
 from orchestrator.cli.common import JsonOption, errors, print_json, run
 from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import Group, grouped
-from orchestrator.cli.output.words import money
 from orchestrator.cli.purchases import (
     LISTED,
     PaymentOptions,
@@ -22,6 +21,7 @@ from orchestrator.cli.purchases import (
     say,
 )
 from orchestrator.cli.question_options import RequestOptions
+from orchestrator.rendering.words import money
 from orchestrator.settings import load_settings
 from posology.errors import InputError
 

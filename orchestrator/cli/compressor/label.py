@@ -115,7 +115,7 @@ def _report(done: LabelOutput, *, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return
-    from orchestrator.cli.output.words import money
+    from orchestrator.rendering.words import money
 
     show_left_out(done.left_out)
     found = f"{done.labelled:,} labels, {done.empty:,} of them without an answer in the passage"

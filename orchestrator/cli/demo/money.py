@@ -10,8 +10,8 @@ from rich.rule import Rule
 from rich.text import Text
 
 from orchestrator.cli.money.ledger_view import show_audit, show_spend
-from orchestrator.cli.output.words import money
 from orchestrator.jobs.store import JobStore
+from orchestrator.rendering.words import money
 from orchestrator.spending import audit_output, spend_output, today
 from posology.budget.books.audit import Auditor
 from posology.budget.spending.periods import period

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from orchestrator.cli.ask.explanation import why_job
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import money, safe
+from orchestrator.rendering.words import money, safe
 from policies.affordable import describe
 from posology.published.jobs import JobOutput
 from posology.types import Dose

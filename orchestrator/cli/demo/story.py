@@ -17,12 +17,12 @@ from orchestrator.cli.demo.money import SHADOW, TOO_LITTLE, limit, shadow_prices
 from orchestrator.cli.demo.policy import POLICY, step_down
 from orchestrator.cli.jobs.view import show_event
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import money
 from orchestrator.cli.terminal import show_answer
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.question.request import JobRequest
+from orchestrator.rendering.words import money
 from orchestrator.settings import Settings
 from orchestrator.stack.options import StackOptions
 from orchestrator.stack.up import running_stack

@@ -21,7 +21,6 @@ from orchestrator.cli.common import (
 )
 from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.option_groups import Group, grouped
-from orchestrator.cli.output.words import money
 from orchestrator.cli.purchases import (
     DryRunOption,
     YesOption,
@@ -31,6 +30,7 @@ from orchestrator.cli.purchases import (
     say,
 )
 from orchestrator.cli.question_options import RequestOptions
+from orchestrator.rendering.words import money
 from orchestrator.settings import Settings, load_settings
 from posology.errors import InputError
 

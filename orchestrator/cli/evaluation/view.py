@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_table
-from orchestrator.cli.output.words import safe
 from orchestrator.evaluation.folder import HTML, MARKDOWN, ROWS
 from orchestrator.evaluation.forms import EvalOutput
 from orchestrator.evaluation.report.tables import remarks, tables
+from orchestrator.rendering.words import safe
 
 
 def show_evaluation(console: Console, out: EvalOutput) -> None:

@@ -66,7 +66,7 @@ def notices(
 
 
 def _show(console: Console, faults: Console, out: NoticesOutput) -> None:
-    from orchestrator.cli.output.words import safe
+    from orchestrator.rendering.words import safe
 
     for item in out.bad_records:
         record = f" ({item.record})" if item.record else ""

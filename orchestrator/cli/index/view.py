@@ -23,8 +23,8 @@ from orchestrator.cli.index.forms import (
     ingest_output,
 )
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import safe
 from orchestrator.cli.terminal import show_ingest
+from orchestrator.rendering.words import safe
 
 if TYPE_CHECKING:
     from orchestrator.ingest.embedding import IngestEstimate

@@ -15,7 +15,7 @@ from orchestrator.cli.ending import SOME_BAD
 from orchestrator.cli.jobs.store import exit_as, followed, show_end, with_store
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import OutputOptions
-from orchestrator.cli.output.kinds import Format
+from orchestrator.rendering.kinds import Format
 from posology.errors import JobError, JobNotFailed, JobNotSucceeded
 from posology.types import JobState
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import calls, money, safe, tokens
+from orchestrator.rendering.words import calls, money, safe, tokens
 from posology.published.jobs import (
     BatchOutput,
     Cancellation,

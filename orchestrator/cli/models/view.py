@@ -10,8 +10,8 @@ from rich.text import Text
 
 from orchestrator.cli.models.forms import ModelCheck, ModelOutput
 from orchestrator.cli.output.tables import plain_table, print_table
-from orchestrator.cli.output.words import safe
 from orchestrator.configuration import measured
+from orchestrator.rendering.words import safe
 from orchestrator.settings import Settings
 from posology.budget.prices.book import PriceBook
 from posology.errors import UnpricedModel

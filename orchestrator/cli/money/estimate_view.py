@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output.tables import print_table
-from orchestrator.cli.output.words import money, safe
+from orchestrator.rendering.words import money, safe
 from posology.llm.models.effort import STAGES, effort_of
 from posology.llm.models.families import capabilities
 from posology.published.estimates import (

@@ -213,6 +213,6 @@ def archive(
 
 
 def _print(line: str) -> None:
-    from orchestrator.cli.output.words import safe
+    from orchestrator.rendering.words import safe
 
     Console().print(Text(safe(line)), soft_wrap=True)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from orchestrator.cli.money.ledger_form import CounterDifference, LedgerAudit
 from orchestrator.cli.output.tables import plain_table, print_csv, print_table
-from orchestrator.cli.output.words import money, safe
+from orchestrator.rendering.words import money, safe
 from posology.budget.ledger.base import dollars
 from posology.published.money import Amounts, BalanceOutput, SpendOutput
 

@@ -17,7 +17,7 @@ from orchestrator.cli.money.tenants_form import (
     TenantSummary,
 )
 from orchestrator.cli.output.tables import plain_table, print_table
-from orchestrator.cli.output.words import safe
+from orchestrator.rendering.words import safe
 from orchestrator.spending import balance_fields
 from posology.budget.ledger.refusals import plain
 from posology.budget.tenants.limits import FIELDS

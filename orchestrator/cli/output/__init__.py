@@ -1,1 +1,1 @@
-"""Forms of output that are not a table in a terminal: plain text, Markdown, citations."""
+"""Output of the commands: options of a format, tables in a terminal, writing."""

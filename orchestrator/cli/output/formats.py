@@ -10,7 +10,7 @@ import typer
 
 from orchestrator.cli.common import JsonOption
 from orchestrator.cli.option_groups import Group
-from orchestrator.cli.output.kinds import Format
+from orchestrator.rendering.kinds import Format
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.output.words import safe
+from orchestrator.rendering.words import safe
 
 #: wider than any table
 _ANY = 100_000

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from orchestrator.cli.common import print_json
-from orchestrator.cli.output.kinds import Format
+from orchestrator.rendering.kinds import Format
 
 if TYPE_CHECKING:
     from posology.published.answers import AskOutput, PassageOutput
@@ -26,7 +26,7 @@ def write_answer(out: AskOutput, form: Format) -> None:
 
             show_answer(Console(), out)
         case _:
-            from orchestrator.cli.output.exports import export_answer
+            from orchestrator.rendering.exports import export_answer
 
             _write(export_answer(out, form))
 
@@ -41,7 +41,7 @@ def write_search(out: SearchOutput, form: Format) -> None:
 
             show_search(Console(), out)
         case _:
-            from orchestrator.cli.output.exports import export_search
+            from orchestrator.rendering.exports import export_search
 
             _write(export_search(out, form))
 
@@ -52,17 +52,17 @@ def write_passage(out: PassageOutput, form: Format) -> None:
         case Format.JSON:
             print_json(out)
         case Format.TEXT:
-            from orchestrator.cli.output.text import passage_as_text
+            from orchestrator.rendering.text import passage_as_text
 
             _write(passage_as_text(out))
         case Format.MARKDOWN:
-            from orchestrator.cli.output.markdown import passage_as_markdown
+            from orchestrator.rendering.markdown import passage_as_markdown
 
             _write(passage_as_markdown(out))
         case Format.CSV | Format.TABLE:
             raise typer.BadParameter(f"--format {form} is for answers and searches")
         case _:
-            from orchestrator.cli.output.citations import citations
+            from orchestrator.rendering.citations import citations
 
             _write(citations((out.passage,), form))
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_table
-from orchestrator.cli.output.words import safe
+from orchestrator.rendering.words import safe
 from orchestrator.training.calibration.forms import CalibrationOutput, OrderOutput, ReachOutput
 
 #: the rest of what is shown where an order has no model

@@ -7,7 +7,6 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_table
-from orchestrator.cli.output.words import money, safe
 from orchestrator.question.policy_forms import (
     ChangeOutput,
     CompareOutput,
@@ -17,6 +16,7 @@ from orchestrator.question.policy_forms import (
     ReplayOutput,
     SideOutput,
 )
+from orchestrator.rendering.words import money, safe
 from policies.affordable import describe
 from posology.types import Dose
 

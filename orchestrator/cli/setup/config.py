@@ -47,8 +47,8 @@ def show(
     environment variable, option of a command. Secrets are not shown.
     """
     from orchestrator.cli.output.tables import plain_table, print_table
-    from orchestrator.cli.output.words import safe
     from orchestrator.cli.setup.forms import ConfigOutput, SettingOutput
+    from orchestrator.rendering.words import safe
 
     with errors(as_json=as_json):
         found = [

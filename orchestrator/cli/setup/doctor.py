@@ -18,9 +18,9 @@ def doctor(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
 
     Exit status 4: something is wrong. No model is called, and nothing is changed.
     """
-    from orchestrator.cli.output.words import safe
     from orchestrator.cli.setup.checks import checks
     from orchestrator.cli.setup.forms import DoctorOutput
+    from orchestrator.rendering.words import safe
 
     with errors(as_json=as_json):
         console = Console()

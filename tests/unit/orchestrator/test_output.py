@@ -20,17 +20,17 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from orchestrator.cli.output.citations import bibtex, citations, csl, ris
-from orchestrator.cli.output.evidence import table
-from orchestrator.cli.output.exports import export_answer, export_rows
 from orchestrator.cli.output.formats import OutputOptions
-from orchestrator.cli.output.kinds import Format
-from orchestrator.cli.output.markdown import answer_as_markdown, escaped, search_as_markdown
-from orchestrator.cli.output.sources import answer_text, cited, link
-from orchestrator.cli.output.text import answer_as_text, search_as_text
-from orchestrator.cli.output.words import safe
 from orchestrator.cli.terminal import show_answer, show_search
 from orchestrator.question.report import SNIPPET, snippet
+from orchestrator.rendering.citations import bibtex, citations, csl, ris
+from orchestrator.rendering.evidence import table
+from orchestrator.rendering.exports import export_answer, export_rows
+from orchestrator.rendering.kinds import Format
+from orchestrator.rendering.markdown import answer_as_markdown, escaped, search_as_markdown
+from orchestrator.rendering.sources import answer_text, cited, link
+from orchestrator.rendering.text import answer_as_text, search_as_text
+from orchestrator.rendering.words import safe
 from posology.published.answers import AskOutput, CoverageOutput, Evidence, Ranked, Source, Status
 from posology.published.calls import ErrorBody, Spending, UsageOutput
 from posology.published.decisions import DecisionOutput, DoseOutput, StepOutput

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from orchestrator.cli.output.words import calls, money, safe, size
 from orchestrator.cli.terminal import show_answer
+from orchestrator.rendering.words import calls, money, safe, size
 from posology.published.answers import (
     AskOutput,
     CoverageOutput,

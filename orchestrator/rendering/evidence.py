@@ -10,10 +10,10 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from orchestrator.cli.output.kinds import Format
-from orchestrator.cli.output.markdown import escaped
-from orchestrator.cli.output.sources import cited, link, warning
-from orchestrator.cli.output.words import safe
+from orchestrator.rendering.kinds import Format
+from orchestrator.rendering.markdown import escaped
+from orchestrator.rendering.sources import cited, link, warning
+from orchestrator.rendering.words import safe
 from posology.published.answers import AskOutput, Source
 from posology.published.literature import SearchOutput
 

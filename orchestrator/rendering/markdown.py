@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, pages, warning
-from orchestrator.cli.output.words import coverage_text, footer, safe
+from orchestrator.rendering.sources import answer_text, cited, facts, link, outcome, pages, warning
+from orchestrator.rendering.words import coverage_text, footer, safe
 from posology.published.answers import AskOutput, PassageOutput, Source
 
 if TYPE_CHECKING:

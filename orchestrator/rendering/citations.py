@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from orchestrator.cli.output.kinds import Format
-from orchestrator.cli.output.sources import articles, link, pages, warning
-from orchestrator.cli.output.words import safe
+from orchestrator.rendering.kinds import Format
+from orchestrator.rendering.sources import articles, link, pages, warning
+from orchestrator.rendering.words import safe
 from posology.published.answers import Evidence, Source
 from posology.text.names import MORE, parts_of
 

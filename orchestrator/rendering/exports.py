@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from orchestrator.cli.output.citations import citations
-from orchestrator.cli.output.evidence import ANSWER, SEARCH, answer_rows, search_rows, table
-from orchestrator.cli.output.kinds import Format
-from orchestrator.cli.output.markdown import answer_as_markdown, search_as_markdown
+from orchestrator.rendering.citations import citations
+from orchestrator.rendering.evidence import ANSWER, SEARCH, answer_rows, search_rows, table
+from orchestrator.rendering.kinds import Format
+from orchestrator.rendering.markdown import answer_as_markdown, search_as_markdown
 from posology.published.answers import AskOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import SearchOutput

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from orchestrator.cli.output.sources import answer_text, cited, facts, link, outcome, pages, warning
-from orchestrator.cli.output.words import coverage_text, footer, place, safe, search_remarks
+from orchestrator.rendering.sources import answer_text, cited, facts, link, outcome, pages, warning
+from orchestrator.rendering.words import coverage_text, footer, place, safe, search_remarks
 from posology.index.search.filters import describe
 from posology.published.answers import (
     AskOutput,
