@@ -25,6 +25,7 @@ from orchestrator.api.routes import (
     uploads,
 )
 from orchestrator.api.traffic import TrafficMiddleware
+from orchestrator.console.routes import ROUTES as CONSOLE
 from orchestrator.jobs.place import room
 from orchestrator.jobs.store import JobStore, open_store
 from orchestrator.logs.configuration import configure
@@ -92,7 +93,7 @@ def create_app(
     ):
         app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)
-    app.router.routes.extend(pages.ROUTES)
+    app.router.routes.extend((*pages.ROUTES, *CONSOLE))
     if settings.auth is not Auth.KEYS:
         app.add_middleware(OriginMiddleware, names=settings.known_hosts)
     app.add_middleware(TrafficMiddleware, traffic=context.traffic)

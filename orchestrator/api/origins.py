@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.api import problems
@@ -45,7 +46,7 @@ class OriginMiddleware:
                 )
                 await response(scope, receive, send)
                 return
-            if _foreign(headers, said):
+            if is_foreign(headers, said):
                 response = problems.response(
                     403,
                     "ForeignOrigin",
@@ -71,9 +72,20 @@ class OriginMiddleware:
         return True
 
 
-def _foreign(headers: Headers, host: str) -> bool:
+def is_foreign(headers: Headers, host: str) -> bool:
+    """Return whether the page of another site has made a request to a host, as far as its browser says so."""
     if headers.get("sec-fetch-site", "none").strip().lower() not in _OWN:
         return True
     origin = headers.get("origin")
     # an opaque origin is `null`
     return origin is not None and urlsplit(origin).netloc.lower() != host.lower()
+
+
+def is_local(request: Request) -> bool:
+    """Return whether a request comes from this machine, and not through a proxy on it."""
+    if {"x-forwarded-for", "x-real-ip", "forwarded"} & set(request.headers):
+        return False
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False

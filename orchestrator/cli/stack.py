@@ -102,6 +102,8 @@ def up(
             note(line, logging.WARNING)
 
         def ready(info: StackInfo) -> None:
+            if info.api_url:
+                tell(f"console at {info.api_url}/console")
             tell(f"ready: Redis at {shown(info.redis_url)}, data and logs in {folder}")
             if info.api_url:
                 tell(f"API at {info.api_url}")

@@ -379,6 +379,25 @@ class JobStore:
             if over and not read:
                 return
 
+    async def told(
+        self, job: str, *, tenant: str = DEFAULT_TENANT, limit: int = 100
+    ) -> tuple[JobEvent, ...]:
+        """Return the first events of a job until now.
+
+        Args:
+            job: its id.
+            tenant: name of the tenant.
+            limit: maximum number of events.
+
+        Raises:
+            JobNotFound: the tenant has no such job.
+            StoreUnavailable: Redis is unreachable.
+        """
+        stream = f"{self._key(job, tenant)}:events"
+        with translated(self.url):
+            found = await self.redis.xrange(stream, count=limit)
+        return tuple(records.event(stream_id, entry) for stream_id, entry in found)
+
     async def wait(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:
         """A job when it is over.
 

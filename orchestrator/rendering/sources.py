@@ -57,6 +57,15 @@ def answer_text(out: AskOutput) -> str:
     if not out.judged and out.evidence:
         # before its quotes it says what they lean to, if anything
         return out.answer.partition("“")[0].strip()
+    text, end = "", 0
+    for one in out.support.sentences if out.support else ():
+        text += out.answer[end : one.end] + mark(one)
+        end = one.end
+    return numbered(out, text + out.answer[end:])
+
+
+def numbered(out: AskOutput, text: str) -> str:
+    """Return a part of an answer with the numbers of sources instead of their ids."""
     numbers = {one.source.id: str(one.number) for one in cited(out)}
 
     def bracket(found: re.Match[str]) -> str:
@@ -65,11 +74,7 @@ def answer_text(out: AskOutput) -> str:
             return found[0]
         return f"[{', '.join(numbers.get(item, item) for item in items)}]"
 
-    text, end = "", 0
-    for one in out.support.sentences if out.support else ():
-        text += out.answer[end : one.end] + mark(one)
-        end = one.end
-    return _BRACKETS.sub(bracket, text + out.answer[end:])
+    return _BRACKETS.sub(bracket, text)
 
 
 def mark(one: SentenceSupportOutput) -> str:

@@ -211,6 +211,9 @@ class Fields(BaseModel):
     metrics_key: SecretStr | None = Field(default=None, min_length=16, alias="POSOLOGY_METRICS_KEY")
     """Key for reading the metrics of all tenants if the API asks for keys; at least 16 characters.
     Default: none; metrics are then closed."""
+    console_key: SecretStr | None = Field(default=None, min_length=24, alias="POSOLOGY_CONSOLE_KEY")
+    """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants and can end their
+    keys. Default: none; the pages of operators are then closed."""
     uploads: str | None = Field(default=None, alias="POSOLOGY_UPLOADS")
     """Folder in which files wait that tenants upload, shared by the API and the process that ingests them.
     Default: none; the API takes no files."""

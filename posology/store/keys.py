@@ -67,6 +67,11 @@ def api_key(key_id: str) -> str:
     return f"posology:key:{key_id}"
 
 
+def console_session(digest: str) -> str:
+    """Return the key of a session of the console, by the SHA-256 of its token."""
+    return f"posology:console:{digest}"
+
+
 def worker(pid: int) -> str:
     """Return the name of a worker process of this machine."""
     return f"{socket.gethostname()}:{pid}"

@@ -54,6 +54,7 @@ ITEM = "an id of another's is an id of nothing"
 SHARED = "all tenants read one index"
 UPLOADED = "tests/integration/test_uploads.py: nothing of it is in Redis"
 OPERATOR = "a tenant's key does not open it"
+CONSOLE = "tests/integration/test_console.py: a session has one tenant"
 #: every operation that there is, and which of the tests below is about it
 COVERED = {
     ("GET", "/openapi.json"): OPEN,
@@ -61,6 +62,18 @@ COVERED = {
     ("GET", "/docs"): OPEN,
     ("GET", "/docs/page.js"): OPEN,
     ("GET", "/docs/page.css"): OPEN,
+    ("GET", "/console"): CONSOLE,
+    ("GET", "/console/static/{digest}/{name}"): CONSOLE,
+    ("GET", "/console/sign-in"): CONSOLE,
+    ("POST", "/console/sign-in"): CONSOLE,
+    ("POST", "/console/sign-out"): CONSOLE,
+    ("GET", "/console/jobs"): CONSOLE,
+    ("GET", "/console/jobs/{job}"): CONSOLE,
+    ("GET", "/console/jobs/{job}/events"): CONSOLE,
+    ("POST", "/console/jobs/{job}/cancel"): CONSOLE,
+    ("POST", "/console/jobs/{job}/retry"): CONSOLE,
+    ("GET", "/console/jobs/{job}/export/{form}"): CONSOLE,
+    ("GET", "/console/{rest:path}"): CONSOLE,
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
     ("GET", "/metrics"): OPERATOR,
@@ -155,7 +168,7 @@ def test_every_operation_is_covered() -> None:
     found = set(routes(create_app(Settings())))
     assert found == set(COVERED), "say below how a tenant is kept from another's with it"
     for (_, path), how in COVERED.items():
-        assert how in (SHARED, UPLOADED) or ("{" in path) == (how == ITEM)
+        assert how in (SHARED, UPLOADED, CONSOLE) or ("{" in path) == (how == ITEM)
 
 
 async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: str) -> None:

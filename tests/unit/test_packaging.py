@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import subprocess
@@ -54,6 +55,18 @@ def test_templates_and_sample_are_packed() -> None:
 
     assert (files("prompts") / "templates" / "answer.md").is_file()
     assert (files("posology.corpus") / "sample" / "notes.jsonl").is_file()
+    assert (files("orchestrator.console") / "templates" / "layout.html").is_file()
+
+
+def test_scripts_of_others_are_as_published() -> None:
+    from importlib.resources import files
+
+    static = files("orchestrator.console") / "static"
+    said = (static / "LICENSES.md").read_text(encoding="utf-8")
+    for name in ("htmx.min.js", "htmx-sse.min.js"):
+        digest = hashlib.sha256((static / name).read_bytes()).hexdigest()
+        assert f"| `{name}` |" in said
+        assert digest in said
 
 
 def test_models_are_packed_with_their_cards() -> None:

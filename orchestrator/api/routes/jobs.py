@@ -283,12 +283,12 @@ async def events(
         if first is None:
             return Response(status_code=204)
         found = store.events(job, tenant=tenant, after=after)
-    return _Stream(
+    return Stream(
         api, tenant, _sent(found), ping=api.limits.keep_alive, headers={"Cache-Control": "no-store"}
     )
 
 
-class _Stream(EventSourceResponse):
+class Stream(EventSourceResponse):
     """A stream of events; the number of open streams is checked and incremented in one step."""
 
     def __init__(

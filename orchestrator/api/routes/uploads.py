@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from ipaddress import ip_address
 from typing import Annotated, Any
 
 import anyio
@@ -15,6 +14,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context, Given, Posology, Tenant
 from orchestrator.api.examples import fails, shows
+from orchestrator.api.origins import is_local
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import MAX_ID
@@ -96,7 +96,7 @@ async def _allowed(request: Request, api: Posology, tenant: Tenant, given: Given
     if api.settings.uploads is None:
         raise errors.IngestNotAllowed("this service takes no uploads", tenant=tenant)
     if given is None and api.settings.auth is not Auth.KEYS:
-        if api.settings.open_uploads and _is_local(request):
+        if api.settings.open_uploads and is_local(request):
             return tenant
         raise errors.IngestNotAllowed(
             "without an API key, this service takes no uploads: send a key", tenant=tenant
@@ -338,13 +338,3 @@ def _check_encoding(request: Request) -> None:
             headers={"Accept-Encoding": "identity"},
             accepted=["identity"],
         )
-
-
-def _is_local(request: Request) -> bool:
-    """Return whether a request comes from this machine, and not through a proxy on it."""
-    if {"x-forwarded-for", "x-real-ip", "forwarded"} & set(request.headers):
-        return False
-    try:
-        return request.client is not None and ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False

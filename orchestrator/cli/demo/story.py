@@ -130,6 +130,11 @@ async def run_demo(console: Console, demo: Demo) -> list[Asked]:
             await _read_in_partitions(console, demo, store)
             await step_down(console, lambda cap: _under(demo, store, cap))
             await show_account(console, store, TENANT, await _capped(demo, store))
+    console.print(
+        f"\nIn a browser: posology up --index {demo.place}, then http://127.0.0.1:{options.port}/console",
+        soft_wrap=True,
+        markup=False,
+    )
     return asked
 
 

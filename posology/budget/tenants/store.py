@@ -220,9 +220,20 @@ class TenantStore:
         if not api_keys.is_key_of(text, record.get("hash")):
             raise refused()
         tenant = record["tenant"]
-        match await self._run("check_key", keys.prefix(tenant), own):
+        await self.check(tenant, own)
+        return tenant
+
+    async def check(self, tenant: str, key: str) -> None:
+        """Check that a key, known by its id, is still one of a tenant's, read from Redis now.
+
+        Raises:
+            KeyRefused: the key has ended.
+            TenantDisabled: the tenant is disabled.
+            StoreUnavailable: Redis is unreachable.
+        """
+        match await self._run("check_key", keys.prefix(tenant), key):
             case "live":
-                return tenant
+                return
             case "disabled":
                 raise TenantDisabled(
                     f"the tenant {tenant} is disabled: ask the operator of this service",

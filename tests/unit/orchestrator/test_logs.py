@@ -143,6 +143,7 @@ def test_a_traceback_has_places_and_no_message() -> None:
 PLANTED = {
     "POSOLOGY_REDIS_URL": "redis://:p%40ss-word-zyx@h:6379/0",
     "POSOLOGY_METRICS_KEY": "metrics-key-zyx-123",
+    "POSOLOGY_CONSOLE_KEY": "console-key-zyx-123456789",
     "AWS_SECRET_ACCESS_KEY": 'aws"zyx\\secret',
 }
 #: not in the settings, and known by its form

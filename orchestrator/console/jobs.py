@@ -1,0 +1,178 @@
+"""Jobs: the list, one with its whole story, its events live, cancellation, retry and exports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from datetime import UTC, datetime
+
+from anyio import to_thread
+from sse_starlette import ServerSentEvent
+from starlette.responses import Response
+
+from orchestrator.api.routes.jobs import Stream
+from orchestrator.console import marks, timeline
+from orchestrator.console.access import Asked, redirect
+from orchestrator.console.pages import HEADERS, HOME, part
+from orchestrator.jobs.events import check_event
+from orchestrator.rendering.exports import export_answer
+from orchestrator.rendering.kinds import MEDIA, Format
+from posology.errors import (
+    InvalidQuery,
+    JobNotFound,
+    JobNotSucceeded,
+    PosologyError,
+    StoreUnavailable,
+)
+from posology.index.store import Index
+from posology.published.answers import AskOutput
+from posology.published.jobs import JobEvent
+from posology.types import JobState
+
+#: jobs on a page
+_PAGE = 30
+#: events that a page shows
+_EVENTS = 100
+#: cited passages that are read from the index, and their total length in characters
+_PASSAGES, _CHARACTERS = 24, 60_000
+#: exports that the page offers, with the ends of their files' names
+EXPORTS = {
+    Format.RIS: "ris",
+    Format.BIBTEX: "bib",
+    Format.CSL: "json",
+    Format.CSV: "csv",
+    Format.MARKDOWN: "md",
+}
+#: states of which a retry makes a queued job
+_RETRIED = (JobState.FAILED, JobState.EXPIRED, JobState.CANCELLED)
+
+
+async def listed(asked: Asked) -> Response:
+    """Show a page of jobs, newest first."""
+    query = asked.request.query_params
+    state = _state(query.get("state"))
+    found = await asked.api.jobs().page(
+        tenant=asked.own, state=state, cursor=query.get("cursor") or None, limit=_PAGE
+    )
+    return asked.page(
+        "jobs.html", jobs=found.jobs, next=found.next, state=state, states=tuple(JobState)
+    )
+
+
+async def shown(asked: Asked) -> Response:
+    """Show a job: answer, quotes, decision, attempts, events."""
+    store, job = asked.api.jobs(), asked.request.path_params["job"]
+    found = await store.get(job, tenant=asked.own)
+    events = await store.told(job, tenant=asked.own, limit=_EVENTS)
+    out = found.result
+    texts = {} if out is None else await _texts(asked, out)
+    return asked.page(
+        "job.html",
+        job=found,
+        out=out,
+        sentences=() if out is None else marks.sentences(out),
+        cards=() if out is None else marks.cards(out, texts),
+        bars=timeline.bars(found, datetime.now(UTC)),
+        steps=timeline.steps(events),
+        last=events[-1].id if events else "0",
+        exports=tuple(EXPORTS),
+        retried=found.state in _RETRIED,
+    )
+
+
+async def events(asked: Asked) -> Response:
+    """Stream the events of a job after one, as parts of its page; ``over`` says that it has ended."""
+    store, job = asked.api.jobs(), asked.request.path_params["job"]
+    after = asked.request.headers.get("last-event-id") or asked.request.query_params.get(
+        "after", "0"
+    )
+    check_event(after)
+    await store.state(job, tenant=asked.own)
+    found = store.events(job, tenant=asked.own, after=after)
+    return Stream(
+        asked.api,
+        asked.own,
+        _sent(found),
+        ping=asked.api.limits.keep_alive,
+        headers=dict(HEADERS),
+    )
+
+
+async def _sent(found: AsyncGenerator[JobEvent]) -> AsyncIterator[ServerSentEvent]:
+    try:
+        async with aclosing(found):
+            async for event in found:
+                line = part("step.html", step=timeline.step(event))
+                yield ServerSentEvent(line, event="step", id=event.id)
+    except (StoreUnavailable, JobNotFound):
+        # the status was sent already; the browser connects again and gets the error then
+        return
+    yield ServerSentEvent("over", event="over")
+
+
+async def cancelled(asked: Asked) -> Response:
+    """Cancel a job, and show it."""
+    job = asked.request.path_params["job"]
+    await asked.api.jobs().cancel(job, tenant=asked.own)
+    return redirect(_place(job))
+
+
+async def retried(asked: Asked) -> Response:
+    """Requeue a job, and show it."""
+    job = asked.request.path_params["job"]
+    await asked.api.jobs().retry(job, tenant=asked.own)
+    return redirect(_place(job))
+
+
+async def exported(asked: Asked) -> Response:
+    """Return an answer as a file of another program."""
+    job, named = asked.request.path_params["job"], asked.request.path_params["form"]
+    form = next((form for form in EXPORTS if form == named), None)
+    if form is None:
+        raise InvalidQuery(f"unknown format {named!r}: use {', '.join(EXPORTS)}", field="format")
+    found = await asked.api.jobs().get(job, tenant=asked.own)
+    if found.result is None:
+        raise JobNotSucceeded(f"job {job} is {found.state}: it has no answer to export", job=job)
+    name = f'attachment; filename="{found.id}.{EXPORTS[form]}"'
+    text = export_answer(found.result, form)
+    return Response(text, headers={**HEADERS, "Content-Disposition": name}, media_type=MEDIA[form])
+
+
+def _place(job: str) -> str:
+    return f"{HOME}/jobs/{job}"
+
+
+def _state(named: str | None) -> JobState | None:
+    if not named:
+        return None
+    try:
+        return JobState(named)
+    except ValueError:
+        raise InvalidQuery(
+            f"unknown state {named!r}: use {', '.join(JobState)}", field="state"
+        ) from None
+
+
+async def _texts(asked: Asked, out: AskOutput) -> dict[str, str]:
+    """Return the texts of the cited passages, of the version that was read; empty: this process has no such index."""
+    wanted = list(dict.fromkeys(one.passage.id for one in out.evidence))[:_PASSAGES]
+    name, _, number = out.index.rpartition("@")
+    if not wanted or asked.api.settings.index is None or not number.isdecimal():
+        return {}
+    try:
+        index = await asked.api.literature().index()
+        if index.name != name:
+            return {}
+        return await to_thread.run_sync(_fetched, index, wanted, int(number))
+    except PosologyError:
+        # the answer has the sentences around each quote
+        return {}
+
+
+def _fetched(index: Index, wanted: list[str], version: int) -> dict[str, str]:
+    found, left = dict[str, str](), _CHARACTERS
+    for one in index.view_at(version).fetch(wanted):
+        left -= len(one.passage.text)
+        if left >= 0:
+            found[one.passage.id] = one.passage.text
+    return found

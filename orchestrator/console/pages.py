@@ -1,0 +1,156 @@
+"""Templates, and the headers of every page: nothing from elsewhere, nothing inline, nothing framed or kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from orchestrator.rendering.sources import facts, link, warning
+from orchestrator.rendering.words import money, safe
+from posology.evidence import level
+from posology.version import __version__
+
+#: path of the console
+HOME = "/console"
+HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+        # with `no-referrer`, browsers would send forms without their origin
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+        "Cache-Control": "no-store",
+    }
+)
+#: static files, with their media types
+_STATIC: Mapping[str, str] = MappingProxyType(
+    {
+        "console.css": "text/css",
+        "console.js": "text/javascript",
+        "htmx.min.js": "text/javascript",
+        "htmx-sse.min.js": "text/javascript",
+        "icon.svg": "image/svg+xml",
+    }
+)
+#: hex digits of a file's digest in its address
+_DIGITS = 16
+#: seconds in which a time is shown in the next smaller unit
+_MINUTE, _HOUR = 60, 3_600
+
+
+def respond(template: str, status: int = 200, **values: Any) -> Response:
+    """Return a page, or a part of one, as a response."""
+    text = _environment().get_template(template).render(values)
+    return HTMLResponse(text.encode(errors="replace"), status, dict(HEADERS))
+
+
+def part(template: str, **values: Any) -> str:
+    """Return a part of a page as text."""
+    return _environment().get_template(template).render(values)
+
+
+def static(name: str) -> str:
+    """Return the address of a static file, which changes with its content."""
+    return f"{HOME}/static/{_file(name)[0]}/{name}"
+
+
+async def serve_static(request: Request) -> Response:
+    """Serve a static file, for ever; another digest than its own is not found."""
+    name, digest = request.path_params["name"], request.path_params["digest"]
+    if name not in _STATIC or _file(name)[0] != digest:
+        return Response("not found", 404, dict(HEADERS), "text/plain")
+    headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(_file(name)[1], headers=headers, media_type=_STATIC[name])
+
+
+@cache
+def _file(name: str) -> tuple[str, bytes]:
+    content = (files("orchestrator.console") / "static" / name).read_bytes()
+    return hashlib.sha256(content).hexdigest()[:_DIGITS], content
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("orchestrator.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        {
+            "money": money,
+            "when": when,
+            "lasted": lasted,
+            "count": _count,
+            "percent": _percent,
+            "plural": _plural,
+        }
+    )
+    made.globals.update(
+        {
+            "home": HOME,
+            "static": static,
+            "version": __version__,
+            "facts": facts,
+            "link": link,
+            "warning": warning,
+            "level": level,
+        }
+    )
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Remove what is not seen from every text: controls, zero-width characters, overrides of the reading direction."""
+    return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def when(moment: datetime | None) -> Markup:
+    """Return a time, UTC, to the second; a dash if there is none."""
+    if moment is None:
+        return Markup("–")
+    at = moment.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(
+        at.isoformat(timespec="seconds"), at.strftime("%Y-%m-%d %H:%M:%S")
+    )
+
+
+def lasted(seconds: float | None) -> str:
+    """Return a duration in words; a dash if it is unknown."""
+    if seconds is None:
+        return "–"
+    if seconds < _MINUTE:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
+
+
+def _percent(share: float | Decimal | None) -> str:
+    return "–" if share is None else f"{share:.0%}"

@@ -1,0 +1,292 @@
+"""The console's pages on a real Redis: who sees them, what guards them, and that no text is obeyed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+
+import httpx2
+import pytest
+from redis.asyncio import Redis
+
+from orchestrator.api.app import create_app
+from orchestrator.console.pages import HEADERS
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from posology.budget.tenants.store import Issued, TenantStore
+from posology.types import Limits
+from tests.integration.test_api_pages import Links
+from tests.support.console import HOSTILE, QUESTION, QUOTE, answered, run_job
+
+pytestmark = pytest.mark.anyio
+
+CONSOLE_KEY = "the-operators-own-key-of-the-console"
+#: bytes of a page at most
+HEAVY = 150_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """An app and a browser without JavaScript."""
+
+    http: httpx2.AsyncClient
+    store: JobStore
+    issued: Issued
+
+    async def sign_in(self, key: str | None = None, to: str = "/console") -> httpx2.Response:
+        page = await self.http.get("/console/sign-in")
+        given = {"form_token": token(page), "key": key or self.issued.key, "to": to}
+        return await self.http.post("/console/sign-in", data=given)
+
+
+def token(page: httpx2.Response) -> str:
+    """The form token of a page."""
+    found = re.search(r'name="form_token" value="([0-9a-f]{64})"', page.text)
+    assert found is not None, page.text
+    return found[1]
+
+
+@asynccontextmanager
+async def bench(redis: Redis, url: str, tenant: str, *, auth: str | None = "keys", **more: str) -> AsyncIterator[Bench]:  # fmt: skip
+    given = {"POSOLOGY_CONSOLE_KEY": CONSOLE_KEY, **({"POSOLOGY_AUTH": auth} if auth else {})}
+    store = JobStore(redis, url)
+    app = create_app(Settings.model_validate({**given, **more}), store)
+    issued = await TenantStore(redis, url).create(tenant, Limits(day=Decimal(100)))
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        yield Bench(http=http, store=store, issued=issued)
+
+
+async def test_without_a_session_every_page_leads_to_the_sign_in(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        for path in ("/console/jobs?state=failed", "/console/jobs/job_1", "/console/jobs/job_1/events"):  # fmt: skip
+            reply = await b.http.get(path)
+            assert reply.status_code == 303
+            assert reply.headers["location"].startswith("/console/sign-in?to=%2Fconsole%2Fjobs")
+        wrong = await b.sign_in("psl_" + "0" * 16 + "_" + "0" * 48)
+        assert wrong.status_code == 401
+        assert "not accepted" in wrong.text
+        right = await b.sign_in(to="/console/jobs?state=failed")
+        assert right.status_code == 303
+        assert right.headers["location"] == "/console/jobs?state=failed"
+        assert (await b.http.get("/console/jobs")).status_code == 200
+
+
+async def test_the_cookie_is_for_the_console_alone_and_no_script(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        cookie = (await b.sign_in()).headers["set-cookie"].lower()
+        for part in ("httponly", "samesite=strict", "path=/console", "max-age="):
+            assert part in cookie
+        assert "secure" not in cookie
+        value = b.http.cookies["posology_console"]
+        assert b.issued.key not in value
+        # the API's operations do not know it, and it is not stored as it is
+        assert (await b.http.get("/v1/jobs", headers={"cookie": cookie})).status_code == 401
+        names = [name async for name in redis.scan_iter(match="posology:console:*")]
+        assert names
+        assert not any(value in name for name in names)
+        secure = httpx2.ASGITransport(create_app(Settings.model_validate({"POSOLOGY_AUTH": "keys"}), b.store))  # fmt: skip
+        async with httpx2.AsyncClient(transport=secure, base_url="https://localhost") as tls:
+            page = await tls.get("/console/sign-in")
+            assert "secure" in page.headers["set-cookie"].lower()
+
+
+async def test_a_session_ends_with_its_key_its_tenant_and_by_signing_out(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        tenants = TenantStore(redis, redis_url)
+        await b.sign_in()
+        page = await b.http.get("/console/jobs")
+        held = b.http.cookies["posology_console"]
+        out = await b.http.post("/console/sign-out", data={"form_token": token(page)})
+        assert out.status_code == 303
+        # also for someone who kept the cookie
+        b.http.cookies.set("posology_console", held, path="/console")
+        assert (await b.http.get("/console/jobs")).status_code == 303
+        await b.sign_in()
+        await tenants.disable(tenant)
+        assert (await b.http.get("/console/jobs")).status_code == 303
+        await tenants.enable(tenant)
+        assert (await b.http.get("/console/jobs")).status_code == 200
+        await tenants.rotate(tenant)
+        assert (await b.http.get("/console/jobs")).status_code == 303
+
+
+async def test_forms_of_other_sites_and_without_token_are_refused(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        await b.sign_in()
+        job = await run_job(b.store, tenant)
+        path, good = f"/console/jobs/{job}/cancel", token(await b.http.get("/console/jobs"))
+        foreign = (
+            {"origin": "https://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"},
+            {"sec-fetch-site": "same-site"},
+        )  # fmt: skip
+        for headers in foreign:
+            reply = await b.http.post(path, data={"form_token": good}, headers=headers)
+            assert reply.status_code == 403, headers
+        for given in ({"x": "1"}, {"form_token": ""}, {"form_token": "0" * 64}):
+            assert (await b.http.post(path, data=given)).status_code == 403
+        assert (await b.http.post(path, content=b"{}", headers={"content-type": "text/plain"})).status_code == 415  # fmt: skip
+        # the token of another session, which an attacker has
+        async with httpx2.AsyncClient(
+            transport=b.http._transport, base_url="http://localhost"
+        ) as other:
+            theirs = token(await other.get("/console/sign-in"))
+        assert (await b.http.post(path, data={"form_token": theirs})).status_code == 403
+        assert (await b.store.state(job, tenant=tenant)).value == "running"
+        assert (await b.http.get(path)).status_code == 404
+        done = await b.http.post(path, data={"form_token": good}, headers={"origin": "http://localhost", "sec-fetch-site": "same-origin"})  # fmt: skip
+        assert done.status_code == 303
+        assert (await b.store.state(job, tenant=tenant)).value in ("cancelling", "cancelled")
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["https://evil.example", "//evil.example/console", "/\\evil.example", "/console/../v1/jobs\r\nX: y",
+     "/consolex", "javascript:alert(1)", "/v1/jobs"],
+)  # fmt: skip
+async def test_a_sign_in_leads_nowhere_else(
+    redis: Redis, redis_url: str, tenant: str, to: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        assert (await b.sign_in(to=to)).headers["location"] == "/console"
+
+
+async def test_without_keys_the_console_is_for_its_own_machine(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant, auth=None) as b:
+        page = await b.http.get("/console/jobs")
+        assert page.status_code == 200
+        assert "Sign out" not in page.text
+        for host in ("evil.example", "evil.example:8000"):
+            assert (await b.http.get("/console/jobs", headers={"host": host})).status_code == 421
+        assert (await b.http.get("/console/jobs", headers={"sec-fetch-site": "cross-site"})).status_code == 403  # fmt: skip
+        proxied = await b.http.get("/console/jobs", headers={"x-forwarded-for": "192.0.2.1"})
+        assert proxied.status_code == 403
+        assert "POSOLOGY_AUTH=keys" in proxied.text
+        transport = httpx2.ASGITransport(b.http._transport.app, client=("192.0.2.1", 1))  # type: ignore[attr-defined]
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as far:
+            assert (await far.get("/console/jobs")).status_code == 403
+            assert (await far.get("/console/sign-in")).status_code == 403
+
+
+async def test_a_job_is_its_tenants_alone(redis: Redis, redis_url: str, tenant: str) -> None:
+    async with (
+        bench(redis, redis_url, tenant) as ours,
+        bench(redis, redis_url, f"{tenant}b") as theirs,
+    ):
+        job = await run_job(theirs.store, f"{tenant}b", out=answered())
+        await ours.sign_in()
+        await theirs.sign_in()
+        good = token(await ours.http.get("/console/jobs"))
+        for path in ("", "/events", "/export/ris"):
+            there = await theirs.http.get(f"/console/jobs/{job}{path}")
+            assert there.status_code == 200, path
+            strange = await ours.http.get(f"/console/jobs/{job}{path}")
+            absent = await ours.http.get(f"/console/jobs/job_0{path}")
+            assert strange.status_code == absent.status_code == 404
+            assert strange.text.replace(job, "job_0") == absent.text
+        for change in ("cancel", "retry"):
+            reply = await ours.http.post(f"/console/jobs/{job}/{change}", data={"form_token": good})
+            assert reply.status_code == 404
+        assert job not in (await ours.http.get("/console/jobs")).text
+
+
+async def test_an_operators_session_has_no_jobs(redis: Redis, redis_url: str, tenant: str) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        assert (await b.sign_in(CONSOLE_KEY)).status_code == 303
+        page = await b.http.get("/console/jobs")
+        assert page.status_code == 403
+        assert "sign in with a tenant" in page.text
+        # another key of operators ends it
+        app = create_app(Settings.model_validate({"POSOLOGY_AUTH": "keys", "POSOLOGY_CONSOLE_KEY": CONSOLE_KEY + "2"}), b.store)  # fmt: skip
+        transport = httpx2.ASGITransport(app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost", cookies=b.http.cookies) as other:  # fmt: skip
+            assert (await other.get("/console/jobs")).status_code == 303
+
+
+async def test_a_jobs_page_tells_its_whole_story(redis: Redis, redis_url: str, tenant: str) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        await b.sign_in()
+        job = await run_job(b.store, tenant, out=answered())
+        assert QUESTION in (await b.http.get("/console/jobs")).text
+        text = (await b.http.get(f"/console/jobs/{job}")).text
+        for part in (
+            f"<mark>{QUOTE}</mark>", "RETRACTED", "https://pubmed.ncbi.nlm.nih.gov/28657417/", "Sources disagree",
+            "not supported by its quotes", "Why this dose", "IoU 0.50", "invented", "1 of 2 retrieved passages",
+            'class="lost"', "bound", "high risk [1]", "cohort", "1994",
+        ):  # fmt: skip
+            assert part in text, part
+        for form in ("ris", "bibtex", "csl", "csv", "markdown"):
+            reply = await b.http.get(f"/console/jobs/{job}/export/{form}")
+            assert reply.status_code == 200
+            assert "attachment" in reply.headers["content-disposition"]
+        assert (await b.http.get(f"/console/jobs/{job}/export/exe")).status_code == 422
+
+
+async def test_hostile_text_is_inert_and_pages_stay_light(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        await b.sign_in()
+        job = await run_job(b.store, tenant, question=HOSTILE, out=answered(HOSTILE))
+        for path in ("/console/jobs", f"/console/jobs/{job}", f"/console/jobs/{HOSTILE[:80]}", "/console/jobs?state=%3Cscript%3E"):  # fmt: skip
+            reply = await b.http.get(path)
+            check(reply)
+            assert len(reply.content) < HEAVY
+
+
+def check(reply: httpx2.Response) -> None:
+    """A page obeys no text, has nothing inline and nothing from elsewhere, and carries every header."""
+    assert reply.headers["content-type"] == "text/html; charset=utf-8"
+    for name, value in HEADERS.items():
+        assert reply.headers[name] == value
+    assert "unsafe" not in reply.headers["content-security-policy"]
+    text = reply.text
+    for seen in ("\x1b", "\u202e", "\u200b", "\u200d", "\ufeff", "\U000e0041", "<script>", "<img src=x", "<a href=javascript"):  # fmt: skip
+        assert seen not in text, repr(seen)
+    page = Links()
+    page.feed(text)
+    assert page.inline == []
+    for link in page.links:
+        assert link.startswith(("/", "#", "https://pubmed.ncbi.nlm.nih.gov/")), link
+
+
+async def test_no_list_is_read_whole(redis: Redis, redis_url: str, tenant: str) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        await b.sign_in()
+        for number in range(35):
+            await run_job(b.store, tenant, question=f"Question {number}?")
+        first = await b.http.get("/console/jobs")
+        assert first.text.count("/console/jobs/job_") == 30
+        older = re.search(r'href="(/console/jobs\?cursor=[^"]+)"', first.text)
+        assert older is not None
+        assert (await b.http.get(older[1])).text.count("/console/jobs/job_") == 5
+
+
+async def test_static_files_are_found_by_their_digests(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        page = await b.http.get("/console/sign-in")
+        found = set(re.findall(r'"(/console/static/[0-9a-f]{16}/[^"]+)"', page.text))
+        assert len(found) == 5
+        for path in found:
+            reply = await b.http.get(path)
+            assert reply.status_code == 200
+            assert "immutable" in reply.headers["cache-control"]
+        assert (await b.http.get("/console/static/0000000000000000/console.css")).status_code == 404
+        assert (
+            await b.http.get("/console/static/0000000000000000/..%2Fpages.py")
+        ).status_code == 404

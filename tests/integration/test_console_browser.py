@@ -1,0 +1,225 @@
+"""The console in Chromium, as a user uses it: no error, nothing that the policy blocks, and nothing that axe objects to.
+
+With ``CONSOLE_PICTURES=1`` the pictures of ``docs/figures`` are made anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from orchestrator.api.app import create_app
+from orchestrator.jobs.store import JobStore
+from orchestrator.settings import Settings
+from posology.budget.tenants.store import TenantStore
+from posology.types import Limits
+from tests.integration.conftest import Serve
+from tests.support.console import HOSTILE, answered, run_job, run_job_held
+
+playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe is not installed")
+
+pytestmark = pytest.mark.slow
+
+FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
+CONSOLE_KEY = "the-operators-own-key-of-the-console"
+#: milliseconds that a step may take on a slow machine
+PATIENCE = 90_000
+
+
+@dataclass(kw_only=True, slots=True)
+class Browser:
+    """A page of Chromium, and what went wrong in it."""
+
+    page: playwright.Page
+    url: str
+    #: lines of its console that are errors or warnings, requests to elsewhere, and failed ones
+    wrong: list[str] = field(default_factory=list)
+
+    async def open(self, path: str) -> None:
+        reply = await self.page.goto(self.url + path, wait_until="load")
+        assert reply is not None
+        assert reply.status == 200
+        assert self.page.url == self.url + path
+
+    async def sign_in(self, key: str) -> None:
+        await self.open("/console/sign-in")
+        await self.page.get_by_label("API key").fill(key)
+        async with self.page.expect_navigation():
+            await self.page.keyboard.press("Enter")
+        assert "sign-in" not in self.page.url
+
+    async def check(self, picture: str | None = None) -> None:
+        """The page as it is now has no fault; in both colour schemes."""
+        for scheme in ("dark", "light"):
+            await self.page.emulate_media(color_scheme=scheme)
+            found = await axe.Axe().run(self.page)
+            assert found.violations_count == 0, found.generate_report()
+            if picture and os.environ.get("CONSOLE_PICTURES"):
+                name = f"console-{picture}{'-dark' * (scheme == 'dark')}.png"
+                if scheme == "light" or picture == "job":
+                    await self.page.screenshot(path=FIGURES / name, full_page=True)
+        width = await self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert width[0] <= width[1], "the page is wider than the window"
+        assert self.wrong == []
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def chromium() -> AsyncIterator[playwright.Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    async with playwright.async_playwright() as started:
+        # a container has no sandbox of its own for its root
+        browser = await started.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+async def browse(
+    chromium: playwright.Browser, url: str, *, scripts: bool = True, width: int = 1200
+) -> Browser:
+    """A window that notes all that goes wrong in it."""
+    context = await chromium.new_context(
+        viewport={"width": width, "height": 900}, java_script_enabled=scripts
+    )
+    context.set_default_timeout(PATIENCE)
+    page = await context.new_page()
+    made = Browser(page=page, url=url)
+    page.on("pageerror", lambda error: made.wrong.append(str(error)))
+    page.on(
+        "console",
+        lambda line: made.wrong.append(line.text) if line.type in ("error", "warning") else None,
+    )
+    page.on(
+        "request",
+        lambda one: None if one.url.startswith((url, "data:")) else made.wrong.append(one.url),
+    )
+    return made
+
+
+def settings(redis_url: str, **more: str) -> Settings:
+    given = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_AUTH": "keys", "POSOLOGY_CONSOLE_KEY": CONSOLE_KEY}  # fmt: skip
+    return Settings.model_validate(given | more)
+
+
+@pytest.mark.anyio
+async def test_a_user_walks_through_the_console(
+    chromium: playwright.Browser, redis: Redis, redis_url: str, tenant: str, serve: Serve
+) -> None:
+    tenant = f"acme-{tenant[:6]}"
+    store = JobStore(redis, redis_url)
+    issued = await TenantStore(redis, redis_url).create(tenant, Limits(day=Decimal(5)))
+    for number in range(6):
+        await run_job(store, tenant, question=f"Question {number}: does it help?", out=answered())
+    job = await run_job(store, tenant, out=answered())
+    with serve(create_app(settings(redis_url))) as url:
+        one = await browse(chromium, url)
+        await one.open("/console/sign-in")
+        await one.check("sign-in")
+        await one.sign_in(issued.key)
+        await one.open("/console/jobs")
+        await one.check("jobs")
+        await one.open(f"/console/jobs/{job}")
+        await one.check("job")
+
+
+@pytest.mark.anyio
+async def test_hostile_text_is_inert_in_a_browser(
+    chromium: playwright.Browser, redis: Redis, redis_url: str, tenant: str, serve: Serve
+) -> None:
+    store = JobStore(redis, redis_url)
+    issued = await TenantStore(redis, redis_url).create(tenant)
+    job = await run_job(store, tenant, question=HOSTILE, out=answered(HOSTILE))
+    with serve(create_app(settings(redis_url))) as url:
+        one = await browse(chromium, url, width=500)
+        one.page.on("dialog", lambda dialog: one.wrong.append(dialog.message))
+        await one.sign_in(issued.key)
+        for path in ("/console/jobs", f"/console/jobs/{job}"):
+            await one.open(path)
+            await one.check()
+        assert (
+            await one.page.locator("main script, main img, main a[href^='javascript']").count() == 0
+        )
+
+
+@pytest.mark.anyio
+async def test_a_running_job_is_followed_with_and_without_scripts(
+    chromium: playwright.Browser, redis: Redis, redis_url: str, tenant: str, serve: Serve
+) -> None:
+    store = JobStore(redis, redis_url)
+    issued = await TenantStore(redis, redis_url).create(tenant)
+    job, succeed = await run_job_held(store, tenant)
+    with serve(create_app(settings(redis_url))) as url:
+        one = await browse(chromium, url)
+        plain = await browse(chromium, url, scripts=False)
+        for each in (one, plain):
+            await each.sign_in(issued.key)
+            await each.open(f"/console/jobs/{job}")
+            await playwright.expect(each.page.locator(".title-row .state")).to_have_text("running")
+        await one.check()
+        await succeed(answered())
+        for each in (one, plain):
+            state = each.page.locator(".title-row .state")
+            await playwright.expect(state).to_have_text("succeeded", timeout=PATIENCE)
+            await playwright.expect(each.page.locator("mark")).to_be_visible(timeout=PATIENCE)
+        assert one.wrong == plain.wrong == []
+
+
+@pytest.mark.anyio
+async def test_pages_of_other_sites_are_refused(
+    chromium: playwright.Browser, redis: Redis, redis_url: str, tenant: str, serve: Serve
+) -> None:
+    """Cross-site forms and reads, and a name of the attacker's that leads to this machine."""
+    store = JobStore(redis, redis_url)
+    issued = await TenantStore(redis, redis_url).create(tenant)
+    job, _ = await run_job_held(store, tenant)
+    with serve(create_app(settings(redis_url))) as url:
+        one = await browse(chromium, url)
+        await one.sign_in(issued.key)
+        port = url.rpartition(":")[2]
+        page, evil = one.page, "http://evil.localhost:" + port
+
+        async def attack(route: playwright.Route) -> None:
+            form = (
+                f'<form method="post" action="{url}/console/jobs/{job}/cancel">'
+                '<input name="form_token" value="x"></form>'
+            )
+            await route.fulfill(content_type="text/html", body=form)
+
+        await page.route(f"{evil}/attack", attack)
+        await page.goto(f"{evil}/attack")
+        async with page.expect_navigation():
+            await page.evaluate("document.forms[0].submit()")
+        assert "another site" in await page.inner_text("main")
+        assert (await store.state(job, tenant=tenant)).value == "running"
+        # the cookie belongs to one name, so another name for the same address is signed out
+        await page.goto(f"{evil}/console/jobs")
+        assert "/console/sign-in" in page.url
+    with serve(create_app(Settings.model_validate({"POSOLOGY_REDIS_URL": redis_url}))) as url:
+        port = url.rpartition(":")[2]
+        resolver = f"--host-resolver-rules=MAP evil.example 127.0.0.1:{port}"
+        found = shutil.which("chromium") or shutil.which("chromium-browser")
+        async with playwright.async_playwright() as started:
+            rebound = await started.chromium.launch(
+                executable_path=found, args=["--no-sandbox", resolver]
+            )
+            other = await rebound.new_page()
+            reply = await other.goto(f"http://evil.example:{port}/console/jobs")
+            assert reply is not None
+            assert reply.status == 421
+            await rebound.close()
