@@ -53,6 +53,7 @@ EXPERIMENTS = (
     Experiment(name="qtable"),
     Experiment(name="router"),
     Experiment(name="policy"),
+    Experiment(name="papers"),
     Experiment(name="replay"),
     Experiment(name="pruner"),
     Experiment(name="pruner_latency"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -161,6 +161,11 @@ class Folder:
     calls: RowFile[Calls]
 
 
+def open_calls(path: Path) -> AbstractContextManager[RowFile[Calls]]:
+    """Open and lock a file of calls; see :func:`~orchestrator.training.paid.rows.open_rows`."""
+    return open_rows(path, _CALLS)
+
+
 @contextmanager
 def open_folder(path: Path) -> Iterator[Folder]:
     """Open the folder of a run, and lock it; create it if it does not exist.
@@ -175,7 +180,7 @@ def open_folder(path: Path) -> Iterator[Folder]:
     with ExitStack() as stack:
         yield Folder(
             path=path,
-            calls=stack.enter_context(open_rows(path / CALLS, _CALLS)),
+            calls=stack.enter_context(open_calls(path / CALLS)),
             rows=stack.enter_context(open_rows(path / ROWS, _ROWS)),
         )
 

@@ -93,7 +93,7 @@ class Format(Generic[_Content]):
 
 
 class RowFile(Generic[_Content]):
-    """An open, locked file. Rows are on disk when :meth:`write` returns."""
+    """An open, locked file. Rows are on disk when :meth:`write` returns, unless it says otherwise."""
 
     def __init__(
         self, path: Path, file: BinaryIO, content: _Content, form: Format[_Content]
@@ -104,8 +104,12 @@ class RowFile(Generic[_Content]):
         self._file = file
         self._form = form
 
-    def write(self, *rows: Row) -> None:
+    def write(self, *rows: Row, sync: bool = True) -> None:
         """Append rows and sync them to disk.
+
+        Args:
+            rows: the rows.
+            sync: whether they outlive the machine; else only this process, for rows that cost nothing to make again.
 
         Raises:
             BadFile: the file cannot be written.
@@ -113,7 +117,8 @@ class RowFile(Generic[_Content]):
         try:
             self._file.write(b"".join(f"{row.model_dump_json()}\n".encode() for row in rows))
             self._file.flush()
-            os.fsync(self._file.fileno())
+            if sync:
+                os.fsync(self._file.fileno())
         except OSError as error:
             raise BadFile(error.strerror or str(error), path=str(self.path)) from None
         for row in rows:
