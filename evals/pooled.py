@@ -223,8 +223,8 @@ def prices() -> PriceBook:
 
 def holds(answer: str, gold: Iterable[str]) -> bool:
     """Whether an answer holds every stemmed word of one of the gold answers, stop words left out."""
-    said = _stems(answer)
-    return any(wanted <= said for text in gold if (wanted := _stems(text)))
+    said = stems(answer)
+    return any(wanted <= said for text in gold if (wanted := stems(text)))
 
 
 def interval(
@@ -282,6 +282,7 @@ def _stemmer() -> Callable[[str], str]:
     return stem
 
 
-def _stems(text: str) -> frozenset[str]:
+def stems(text: str) -> frozenset[str]:
+    """The stems of a text's words, stop words left out."""
     words = _WORD.findall(text.lower())
     return frozenset(_stemmer()(word) for word in words if word not in _STOP)
