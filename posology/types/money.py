@@ -37,6 +37,7 @@ class Grouping(StrEnum):
     STAGE = "stage"
     STRATEGY = "strategy"
     MODEL = "model"
+    TIER = "tier"
     TENANT = "tenant"
 
     @property

@@ -58,6 +58,7 @@ def group_of(one: Told, by: Grouping, tenant: str, models: set[str]) -> str:
         Grouping.MONTH: one.day[:7],
         Grouping.STAGE: str(opening.stage),
         Grouping.STRATEGY: opening.strategy,
+        Grouping.TIER: one.tier,
         Grouping.MODEL: opening.model if opening.model in models else "other",
         Grouping.TENANT: tenant,
     }[by]
@@ -123,6 +124,27 @@ async def test_days_outside_a_report_do_not_count(
         ]
     )
     assert await spent(redis, redis_url, f"{tenant}x", YEAR, Grouping.DAY) == {}
+
+
+@pytest.mark.anyio
+async def test_what_was_counted_without_a_tier_has_an_unknown_one(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    odd = "openai:a|flex|b"
+    labels = {
+        f"answer|direct|{odd}": 3,
+        "answer|direct|other": 5,
+        f"answer|direct|flex|{odd}": 7,
+        "answer|direct|batch|other": 11,
+    }
+    names = {f"attempts|{label}": n for label, n in labels.items()}
+    await redis.hset(f"{keys.prefix(tenant)}money:by:2026-01-30", mapping=names)
+    by_tier = await spent(redis, redis_url, tenant, YEAR, Grouping.TIER)
+    assert {name: one.attempts for name, one in by_tier.items()} == {
+        "unknown": 8, "flex": 7, "batch": 11
+    }  # fmt: skip
+    by_model = await spent(redis, redis_url, tenant, YEAR, Grouping.MODEL)
+    assert {name: one.attempts for name, one in by_model.items()} == {odd: 10, "other": 16}
 
 
 @pytest.mark.anyio

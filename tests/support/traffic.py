@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from posology.budget.ledger.redis import RedisLedger
 from posology.store import keys
-from posology.types import Attempt, Opening, Outcome, PromptId, Reservation, Stage, Usage
+from posology.types import Attempt, Opening, Outcome, PromptId, Reservation, Served, Stage, Usage
 
 #: ms: 2026-01-30, so that a few days have two months
 BEGIN = int(datetime(2026, 1, 30, 12, tzinfo=UTC).timestamp() * 1000)
@@ -35,6 +35,8 @@ class Told:
     #: the kind of its last entry
     kind: str = "reserve"
     outcome: str | None = None
+    #: service tier that it counts under
+    tier: str = "standard"
 
     @property
     def charged(self) -> Decimal:
@@ -109,13 +111,14 @@ class Traffic:
             max_tokens=400,
             reserved=Decimal(n) / 10**9,
             prices="test",
+            tier=self.random.choice(("standard", "flex", "batch")),
         )
         job = self.random.choice(self.jobs)
         await self.ledger.reserve(
             Reservation(opening=opening, call=opening.call or 0, job=job, ticket=opening.id)
         )
         day = datetime.fromtimestamp(self.now / 1000, UTC).date().isoformat()
-        self.told[opening.id] = Told(opening=opening, job=job, day=day)
+        self.told[opening.id] = Told(opening=opening, job=job, day=day, tier=opening.tier)
         return opening.id
 
     async def settle(self, attempt: str, kind: str, *, cost: Decimal | None = None) -> None:
@@ -129,6 +132,7 @@ class Traffic:
         usage = None if cost is None else Usage(
             input=self.random.randrange(500), cache_read=3, output=self.random.randrange(90), reasoning=2
         )  # fmt: skip
+        served: Served | None = self.random.choice((None, "standard", "priority"))
         await self.ledger.settle(
             Attempt(
                 id=attempt,
@@ -149,9 +153,15 @@ class Traffic:
                 max_tokens=one.opening.max_tokens,
                 reserved=one.opening.reserved,
                 prices=one.opening.prices,
+                tier=one.opening.tier,
+                served=served,
             )
         )
-        self.told[attempt] = replace(one, cost=cost, usage=usage, kind=kind, outcome=str(outcome))
+        # what was lost stays with the tier that it was sent in
+        tier = one.tier if kind == "correct" else served or one.tier
+        self.told[attempt] = replace(
+            one, cost=cost, usage=usage, kind=kind, outcome=str(outcome), tier=tier
+        )
 
     async def release(self, attempt: str, kind: str) -> None:
         """Say that an attempt was not sent."""

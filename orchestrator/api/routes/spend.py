@@ -29,6 +29,7 @@ class By(StrEnum):
     STAGE = "stage"
     STRATEGY = "strategy"
     MODEL = "model"
+    TIER = "tier"
 
 
 def _day(text: Any) -> Any:
@@ -88,7 +89,7 @@ async def spend(
     tenant: Tenant,
     *,
     by: Annotated[
-        By, Query(description="Grouping: day, month, stage, strategy or model. Default: day.")
+        By, Query(description="Grouping: day, month, stage, strategy, model or tier. Default: day.")
     ] = By.DAY,
     since: Annotated[
         Day | None,

@@ -29,7 +29,7 @@ class Fold:
         self._over = 0
         #: day → nano-dollars reserved and spent, without the archive
         self._amounts: dict[str, list[int]] = {}
-        #: day → ``WHAT|STAGE|STRATEGY|MODEL`` → sum, without the archive
+        #: day → ``WHAT|STAGE|STRATEGY|TIER|MODEL`` → sum, without the archive
         self.days: dict[str, Counter[str]] = {}
         #: job → nano-dollars spent and reserved, without the archive
         self.jobs: dict[str, Counter[str]] = {}
@@ -83,7 +83,9 @@ def figures(entry: Entry) -> Iterator[tuple[str, int]]:
     if charged is None:
         return
     fields = entry.fields
-    labels = f"|{fields['stage']}|{fields['strategy']}|{fields['label']}"
+    # entries of earlier versions have no tier
+    tier = f"{fields['tier']}|" if "tier" in fields else ""
+    labels = f"|{fields['stage']}|{fields['strategy']}|{tier}{fields['label']}"
     unknown = 0 if entry.known else 1
     found = {"input": int(fields["input"]), "output": int(fields["output"]), "nano": entry.spent}
     if entry.kind == "correct":

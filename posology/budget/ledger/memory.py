@@ -62,6 +62,8 @@ class _Reserved:
     strategy: str
     model: str
     label: str
+    #: service tier that it was sent in; at its end, that it is billed at
+    tier: str
     #: the opening, JSON
     entry: str
 
@@ -76,6 +78,8 @@ class _End:
     cost: int | None = None
     input: int = 0
     output: int = 0
+    #: service tier that it is billed at; ``None``: no reply named one
+    served: str | None = None
     #: the attempt, JSON; ``None``: only its opening is known
     entry: str | None = None
 
@@ -137,6 +141,7 @@ class MemoryLedger(Ledger):
             cost=None if attempt.cost is None else nano(attempt.cost),
             input=usage.total_input,
             output=usage.total_output,
+            served=attempt.served,
             entry=json.dumps(entries.ended(attempt)),
         )
         self._close(attempt.id, end)
@@ -204,6 +209,7 @@ class MemoryLedger(Ledger):
             strategy=opening.strategy,
             model=opening.model,
             label=OTHER,
+            tier=opening.tier,
             entry=json.dumps(entries.opened(opening) | {"call": asked.call}),
         )
         self._open[opening.id] = held
@@ -261,7 +267,8 @@ class MemoryLedger(Ledger):
             was, kind = held.nano, "correct"
         else:
             replied = end.outcome == Outcome.OK
-            held = replace(held, label=self._label(held.model, replied=replied))
+            label = self._label(held.model, replied=replied)
+            held = replace(held, label=label, tier=end.served or held.tier)
         if charged is None:
             charged = held.nano
         freed = 0 if kind == "correct" else -held.nano
@@ -285,6 +292,7 @@ class MemoryLedger(Ledger):
             strategy=held.strategy,
             model=held.model,
             label=held.label,
+            tier=held.tier,
             input=end.input,
             output=end.output,
             entry=end.entry or held.entry,

@@ -53,6 +53,8 @@ class Figure:
     day: str
     stage: str
     strategy: str
+    #: service tier that is billed; ``unknown`` in figures that were counted without it
+    tier: str
     model: str
     #: ``attempts``, ``nano``, ``bound``, ``unknown``, ``input`` or ``output``
     what: str
@@ -88,17 +90,24 @@ async def figures(
                 found = await pipe.execute()
         for day, sums in zip(some, found, strict=True):
             for name, n in sums.items():
-                # a model's name may contain any character
-                what, stage, strategy, model = name.split("|", 3)
+                what, stage, strategy, rest = name.split("|", 3)
+                tier, model = _tier_and_model(rest)
                 yield Figure(
                     tenant=tenant,
                     day=day,
                     stage=stage,
                     strategy=strategy,
+                    tier=tier,
                     model=model,
                     what=what,
                     n=int(n),
                 )
+
+
+def _tier_and_model(text: str) -> tuple[str, str]:
+    """Divide the end of a figure's name. A model's name, ``provider:…``, may contain any character but as its first part."""
+    tier, bar, model = text.partition("|")
+    return (tier, model) if bar and ":" not in tier else ("unknown", text)
 
 
 async def spent(

@@ -191,7 +191,7 @@ def fold_figures(entries: Iterable[Entry]) -> dict[str, Counter[str]]:
         if entry["kind"] == "reserve":
             continue
         day = found.setdefault(entry["day"], Counter())
-        of = "|".join(entry[name] for name in ("stage", "strategy", "label"))
+        of = "|".join(entry[name] for name in ("stage", "strategy", "tier", "label"))
         unknown, late = entry["known"] == "0", entry["kind"] == "correct"
         charged, was = int(entry["charged"]), int(entry["bound"]) if late else 0
         if entry["kind"] != "release":

@@ -75,11 +75,20 @@ local function label(model, replied)
   return OTHER
 end
 
--- Adds to the figures of a day by stage, strategy and model.
+-- The service tier that an attempt is billed at, or was sent in where no reply named one.
+local function tier(entry)
+  local attempt = cjson.decode(entry)
+  return type(attempt.served) == 'string' and attempt.served or attempt.tier
+end
+
+-- What figures are kept by: |STAGE|STRATEGY|TIER|MODEL. A reservation or an entry of an earlier version has no tier.
+local function labels(o)
+  return '|' .. o.stage .. '|' .. o.strategy .. '|' .. (o.tier and o.tier .. '|' or '') .. o.label
+end
+
+-- Adds to the figures of a day by stage, strategy, tier and model.
 local function figure(o, what, n)
-  if n ~= 0 then
-    redis.call('HINCRBY', P .. 'money:by:' .. o.day, what .. '|' .. o.stage .. '|' .. o.strategy .. '|' .. o.label, whole(n))
-  end
+  if n ~= 0 then redis.call('HINCRBY', P .. 'money:by:' .. o.day, what .. labels(o), whole(n)) end
 end
 
 -- An entry of the ledger. What changed is in it, so that counters are the sum of the entries.
@@ -246,7 +255,7 @@ local function close(id, kind, outcome, cost, input, output, entry)
     figure(o, 'unknown', (cost and 0 or 1) - 1)
     if kind == 'correct' and outcome == 'released' then figure(o, 'attempts', -1) end
   else
-    o.label = label(o.model, outcome == 'ok')
+    o.label, o.tier = label(o.model, outcome == 'ok'), tier(entry or o.entry)
     count(o, -bound, charged)
     if kind ~= 'release' then
       figure(o, 'attempts', 1)
@@ -267,7 +276,7 @@ local function close(id, kind, outcome, cost, input, output, entry)
   enter(kind, id, o, was and 0 or -bound, charged - (was or 0), {
     'bound', whole(bound), 'charged', whole(charged), 'known', cost and '1' or '0', 'outcome', outcome,
     'stage', o.stage, 'strategy', o.strategy, 'model', o.model, 'label', o.label, 'input', whole(input), 'output', whole(output),
-    'entry', entry or o.entry})
+    'entry', entry or o.entry, o.tier and 'tier' or nil, o.tier})
   return kind
 end
 

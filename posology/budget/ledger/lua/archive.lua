@@ -11,21 +11,21 @@ end
 
 -- What close() has added to the figures of a day; posology/budget/books/sums.py says the same.
 local function refigure(f, spent)
-  local labels = '|' .. f.stage .. '|' .. f.strategy .. '|' .. f.label
+  local by = labels(f)
   local name = BASE .. ':by:' .. f.day
   local charged, unknown = tonumber(f.charged), f.known == '1' and 0 or 1
-  add(name, 'input' .. labels, tonumber(f.input))
-  add(name, 'output' .. labels, tonumber(f.output))
-  add(name, 'nano' .. labels, spent)
+  add(name, 'input' .. by, tonumber(f.input))
+  add(name, 'output' .. by, tonumber(f.output))
+  add(name, 'nano' .. by, spent)
   if f.kind == 'correct' then
     local was = charged - spent
-    add(name, 'bound' .. labels, unknown * charged - was)
-    add(name, 'unknown' .. labels, unknown - 1)
-    if f.outcome == 'released' then add(name, 'attempts' .. labels, -1) end
+    add(name, 'bound' .. by, unknown * charged - was)
+    add(name, 'unknown' .. by, unknown - 1)
+    if f.outcome == 'released' then add(name, 'attempts' .. by, -1) end
   elseif f.kind ~= 'release' then
-    add(name, 'bound' .. labels, unknown * charged)
-    add(name, 'unknown' .. labels, unknown)
-    add(name, 'attempts' .. labels, 1)
+    add(name, 'bound' .. by, unknown * charged)
+    add(name, 'unknown' .. by, unknown)
+    add(name, 'attempts' .. by, 1)
   end
   if charged > tonumber(f.bound) then add(BASE, 'over', 1) end
 end
