@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, field
@@ -13,23 +14,27 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import anyio
+from anyio import to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from orchestrator.budget import Budget, open_budget
 from orchestrator.environment import prepare_libraries
 from orchestrator.jobs.rows import Row, check_defaults, read_row
+from orchestrator.question.estimates.rows import Estimates
 from orchestrator.question.report import ask_output, error_body, search_output
-from orchestrator.question.request import AskRequest, Request, SearchRequest
+from orchestrator.question.request import AskRequest, JobRequest, Request, SearchRequest
+from orchestrator.retrieval import read_passage
 from orchestrator.service import Service, open_service
 from orchestrator.settings import Settings, load_settings
 from posology.budget.ledger.journal import LedgerJournal
 from posology.client.rows import Row as Asked
 from posology.client.rows import lines
-from posology.errors import ConfigurationError, InvalidQuery, PosologyError
+from posology.errors import ConfigurationError, InvalidQuery, PosologyError, UnpricedModel
 from posology.index.search.filters import NONE
 from posology.llm.accounting import Account
 from posology.llm.models.names import parse
-from posology.published.answers import AskOutput
+from posology.published.answers import AskOutput, PassageOutput
+from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchRow
 from posology.published.literature import SearchOutput
 from posology.store.keys import new_id
@@ -203,6 +208,42 @@ class AsyncPosology:
         seconds = anyio.current_time() - started
         return search_output(found, mode=asked.mode, k=asked.k, seconds=seconds)
 
+    async def passage(self, passage: str, *, version: int | None = None) -> PassageOutput:
+        """Return a passage with its text and metadata.
+
+        Args:
+            passage: its id, e.g. ``pmid:10051933``, or a PMID.
+            version: number of the index version; ``None``: the newest.
+
+        Raises:
+            PassageNotFound: the index does not hold it.
+            VersionGone: the index no longer keeps that version.
+        """
+        _, _, service = self._open()
+        return await to_thread.run_sync(read_passage, service.index, passage, version)
+
+    async def estimate(self, question: str, **request: Any) -> EstimateOutput:
+        """Estimate the cost of a question by each strategy; no model is called.
+
+        Args:
+            question: the question.
+            request: other fields, as for :meth:`ask`.
+
+        Raises:
+            InvalidQuery: a field is wrong.
+            UnpricedModel: the price of the model is unknown.
+        """
+        settings, _, service = self._open()
+        started = time.perf_counter()
+        asked = JobRequest.parse({"question": question, **request}).settled(settings)
+        estimates = Estimates(service=service, estimator=service.estimator, settings=settings)
+        found = await estimates([Row(number=0, id=None, request=asked, error=None)])
+        if (error := found[0].error) is not None:
+            if error.type == InvalidQuery.__name__:
+                raise InvalidQuery(error.message, field=str(error.details["field"]))
+            raise UnpricedModel(model=str(asked.model))
+        return estimates.output(found, started=started)
+
     def _open(self) -> tuple[Settings, Budget, Service]:
         if self._opened is None:
             raise _closed()
@@ -306,6 +347,14 @@ class Posology:
     def search(self, query: str, **request: Any) -> SearchOutput:
         """Retrieve passages; see :meth:`AsyncPosology.search`."""
         return self._call(partial(self._inner.search, query, **request))
+
+    def passage(self, passage: str, *, version: int | None = None) -> PassageOutput:
+        """Return a passage in full; see :meth:`AsyncPosology.passage`."""
+        return self._call(partial(self._inner.passage, passage, version=version))
+
+    def estimate(self, question: str, **request: Any) -> EstimateOutput:
+        """Estimate the cost of a question; see :meth:`AsyncPosology.estimate`."""
+        return self._call(partial(self._inner.estimate, question, **request))
 
     def _call(self, ask: Callable[[], Awaitable[_Found]]) -> _Found:
         if not self._inner.is_open:

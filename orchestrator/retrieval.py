@@ -10,12 +10,14 @@ from anyio import to_thread
 
 from orchestrator.models import Models
 from orchestrator.question.embedding import remembering
+from orchestrator.question.report import passage_output
 from orchestrator.settings import Settings
-from posology.errors import BadFile, ConfigurationError
+from posology.errors import BadFile, ConfigurationError, PassageNotFound
 from posology.index.embedders.options import Options
 from posology.index.search.expansion import Abbreviations, Expander, Headings, Several
 from posology.index.search.retriever import Retriever
 from posology.index.store import Index
+from posology.published.answers import PassageOutput
 from posology.seams import Reranker, TokenCodec
 
 
@@ -152,3 +154,24 @@ def _named(model: str, kind: str) -> str:
 RERANKERS: Mapping[str, Callable[[str, Index, Options], Reranker]] = MappingProxyType(
     {"medcpt": _medcpt, "nsp": _nsp, "provence": _provence, "pruner": _pruner}
 )
+
+
+def read_passage(index: Index, passage: str, version: int | None = None) -> PassageOutput:
+    """Return a passage in full. Blocking.
+
+    Args:
+        index: index of the passage.
+        passage: its id, e.g. ``pmid:10051933``, or a PMID alone, which is what people copy from PubMed.
+        version: number of the index version; ``None``: the newest.
+
+    Raises:
+        PassageNotFound: that version does not hold it.
+        VersionGone: the index no longer keeps that version.
+    """
+    view, name = index.view_at(version), passage.strip()
+    if "\0" in name:
+        raise PassageNotFound(f"{view.version} does not hold it", index=index.name, passage=name)
+    if name.isdecimal() and not view.digests([name]):
+        name = f"pmid:{name}"
+    (found,) = view.fetch([name])
+    return passage_output(found, index=view.version)

@@ -44,9 +44,12 @@ class Service:
         retriever: Retriever,
         pipeline: Pipeline,
         compressors: Compressors,
+        estimator: Estimator,
     ) -> None:
         self.settings = settings
         self.index = index
+        #: estimates what questions cost
+        self.estimator = estimator
         #: prepares and answers questions
         self.pipeline = pipeline
         self.compressors = compressors
@@ -216,6 +219,7 @@ async def make_service(
         retriever=retriever,
         pipeline=pipeline,
         compressors=compressors,
+        estimator=estimator,
     )
 
 

@@ -10,6 +10,7 @@ from fastapi import Depends, FastAPI
 from orchestrator.api import openapi, problems
 from orchestrator.api.chat import routes as chat
 from orchestrator.api.context import Context, Limits, known_parameters
+from orchestrator.api.mcp.endpoint import Endpoint
 from orchestrator.api.origins import OriginMiddleware
 from orchestrator.api.routes import (
     answers,
@@ -46,9 +47,15 @@ def create_app(
         limits: limits of one request.
     """
     context = Context(settings=settings, limits=limits or Limits(), store=store)
+    tools = Endpoint(context)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with opened(), tools.serving():
+            yield
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[None]:
         if context.store is not None:
             yield
             return
@@ -59,8 +66,8 @@ def create_app(
             prices=price_book(settings),
             room=room(settings),
             advice=settings.auth is not Auth.KEYS,
-        ) as opened:
-            context.store = opened
+        ) as found:
+            context.store = found
             try:
                 yield
             finally:
@@ -93,7 +100,7 @@ def create_app(
     ):
         app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)
-    app.router.routes.extend((*pages.ROUTES, *CONSOLE))
+    app.router.routes.extend((*pages.ROUTES, tools.route, *CONSOLE))
     if settings.auth is not Auth.KEYS:
         app.add_middleware(OriginMiddleware, names=settings.known_hosts)
     app.add_middleware(TrafficMiddleware, traffic=context.traffic)

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from orchestrator.api.literature import Literature
+from orchestrator.api.literature import Estimating, Literature
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.traffic import TENANT, Traffic
@@ -91,6 +91,7 @@ class Context:
     waits: Places = field(init=False)
     searches: Places = field(init=False)
     _literature: Literature | None = None
+    _estimating: Estimating | None = None
     _batches: Batches | None = None
     _tenants: TenantStore | None = None
 
@@ -141,6 +142,14 @@ class Context:
             self._literature = Literature(lambda: self.settings)
         return self._literature
 
+    def estimating(self) -> Estimating:
+        """Return the estimates of the service's index."""
+        if self._estimating is None:
+            self._estimating = Estimating(
+                self.settings, self.literature(), self.estimates, self.limits.estimate
+            )
+        return self._estimating
+
     async def aclose(self) -> None:
         """Close connections to paid embedders."""
         if self._literature is not None:
@@ -154,6 +163,20 @@ class Context:
         return self._tenants
 
 
+async def tenant_of(request: Request, api: Context) -> str:
+    """Return the tenant of a request that no route of FastAPI serves.
+
+    Raises:
+        KeyRefused: the key is unknown or missing.
+        TenantDisabled: the tenant is disabled.
+        RequestProblem: the header names another tenant than the key's.
+        InvalidQuery: the tenant's name is invalid.
+    """
+    return await _tenant(
+        request, api, await _KEY(request), request.headers.get("X-Posology-Tenant")
+    )
+
+
 def _context(request: Request) -> Context:
     found = request.app.state.context
     assert isinstance(found, Context)
@@ -161,17 +184,13 @@ def _context(request: Request) -> Context:
 
 
 Posology = Annotated[Context, Depends(_context)]
-Given = Annotated[
-    HTTPAuthorizationCredentials | None,
-    Security(
-        HTTPBearer(
-            auto_error=False,
-            scheme_name="key",
-            bearerFormat="psl_ID_SECRET",
-            description="API key of a tenant, from `posology tenants create`.",
-        )
-    ),
-]
+_KEY = HTTPBearer(
+    auto_error=False,
+    scheme_name="key",
+    bearerFormat="psl_ID_SECRET",
+    description="API key of a tenant, from `posology tenants create`.",
+)
+Given = Annotated[HTTPAuthorizationCredentials | None, Security(_KEY)]
 
 
 async def _tenant(

@@ -1,22 +1,27 @@
-"""The index of the service, which requests share."""
+"""The index of the service, which requests share, and estimates over it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import anyio
 from anyio import to_thread
 
+from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
 from orchestrator.connections import Connections
+from orchestrator.jobs.rows import Row
 from orchestrator.jobs.store import JobStore
 from orchestrator.models import Models
 from orchestrator.question.embedding import Spend
+from orchestrator.question.estimates.rows import Estimated, Estimates, Standing
 from orchestrator.question.request import SearchRequest
 from orchestrator.service import Service, index_place, make_service
 from orchestrator.settings import Settings
+from posology import errors
 from posology.budget.ledger.base import LEASE
 from posology.budget.ledger.journal import LedgerJournal
 from posology.budget.ledger.redis import RedisLedger
@@ -25,6 +30,7 @@ from posology.index.search.filters import NONE
 from posology.index.store import Index
 from posology.llm.accounting import Account
 from posology.llm.calls import Caller
+from posology.published.estimates import EstimateOutput
 from posology.types import Query, Retrieval
 
 #: searches in work at the same time: more would only share the processor
@@ -156,3 +162,84 @@ class Literature:
                 caller=caller,
             ),
         )
+
+
+class Estimating:
+    """Estimates questions over the service's index; index and encoder are opened on first use.
+
+    Args:
+        settings: defaults of questions.
+        literature: the index.
+        places: places for requests that wait or are made.
+        limit: maximum seconds for one request, after those before it.
+    """
+
+    def __init__(
+        self, settings: Settings, literature: Literature, places: Places, limit: float
+    ) -> None:
+        self._settings = settings
+        self._literature = literature
+        self._places = places
+        self._limit = limit
+        self._opening = anyio.Lock()
+        self._opened: Estimates | None = None
+        # one at a time, so that other requests do not wait for an encoder
+        self._turn = anyio.Semaphore(1)
+
+    async def __call__(
+        self, rows: Sequence[Row], standing: Standing, *, whole: bool
+    ) -> EstimateOutput:
+        """Estimate rows. If it is cancelled, it ends with the question at hand.
+
+        Args:
+            rows: rows that were read.
+            standing: the tenant's balances and calls.
+            whole: whether there is one question, whose error is that of the request.
+
+        Raises:
+            RequestProblem: too many requests wait, or the estimate takes too long.
+            InvalidQuery: the only question cannot be asked.
+            UnpricedModel: the price of its model is unknown.
+        """
+        async with self._places.of(standing.tenant):
+            started, found = await self._found(rows, standing)
+            estimates = await self._estimates()
+        if whole and (error := found[0].error) is not None:
+            # every other error of a single question was found before
+            assert rows[0].request is not None
+            if error.type == errors.InvalidQuery.__name__:
+                raise errors.InvalidQuery(error.message, field=str(error.details["field"]))
+            raise errors.UnpricedModel(model=str(rows[0].request.model))
+        return await to_thread.run_sync(
+            lambda: estimates.output(found, started=started, standing=standing)
+        )
+
+    async def _found(
+        self, rows: Sequence[Row], standing: Standing
+    ) -> tuple[float, tuple[Estimated, ...]]:
+        """Return when the estimate began, and the estimates."""
+        async with self._turn:
+            # what is opened once is no part of anyone's time
+            estimates = await self._estimates()
+            started = time.perf_counter()
+            try:
+                with anyio.fail_after(self._limit):
+                    return started, await estimates(rows, standing=standing)
+            except TimeoutError:
+                raise RequestProblem(
+                    422,
+                    "EstimateTooLong",
+                    "The estimate takes too long",
+                    f"the estimate was not made within {self._limit:g} s: send fewer questions, or run "
+                    "`posology estimate`",
+                    limit=self._limit,
+                ) from None
+
+    async def _estimates(self) -> Estimates:
+        async with self._opening:
+            if self._opened is None:
+                service = (await self._literature.opened()).service
+                self._opened = Estimates(
+                    service=service, estimator=service.estimator, settings=self._settings
+                )
+            return self._opened

@@ -180,6 +180,14 @@ def of_error(error: PosologyError) -> JSONResponse:
     return response(status, kind.__name__, title, _WITHHELD[status], instance=instance)
 
 
+def of_own(error: PosologyError) -> JSONResponse:
+    """Return the problem of an error to who runs the service, with its own message."""
+    kind = type(error)
+    title = (kind.__doc__ or kind.__name__).splitlines()[0].rstrip(".")
+    status = status_of(kind) or HTTPStatus.INTERNAL_SERVER_ERROR
+    return response(status, kind.__name__, title, error.message, **members(error.details))
+
+
 def of_job(error: ErrorBody, *, job: str) -> JSONResponse:
     """Return the problem of a job that failed or expired; the tenant may read its message, as in the job itself.
 

@@ -76,9 +76,8 @@ class TrafficMiddleware:
             nonlocal status, stream
             if message["type"] == "http.response.start":
                 status = message["status"]
-                stream = (b"content-type", b"text/event-stream; charset=utf-8") in message[
-                    "headers"
-                ]
+                kind = Headers(raw=message["headers"]).get("content-type", "")
+                stream = kind.startswith("text/event-stream")
                 MutableHeaders(scope=message)[REQUEST_ID] = request_id
             await send(message)
 

@@ -211,6 +211,12 @@ SECTIONS = (
                 long=True,
             ),
             Entry(
+                name="mcp",
+                help="Serve the tools for assistants (MCP) on standard input and output, until the client ends.",
+                target="orchestrator.cli.ask.assistant:mcp",
+                long=True,
+            ),
+            Entry(
                 name="logs",
                 help="Print the log lines of the stack that `posology up` runs or ran, oldest first.",
                 target="orchestrator.cli.logs:logs",

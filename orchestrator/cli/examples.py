@@ -19,6 +19,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "index info": "index info --index ./index --all",
         "index upgrade": "index upgrade --index ./index",
         "index notices": "index notices retraction_watch.csv --index ./index",
+        "mcp": "mcp --index ./index",
         "submit": 'submit "Does aspirin prevent stroke?" --key trial-7 --wait',
         "batch": "batch questions.jsonl --output answers.jsonl --max-cost 0.02",
         "batches list": "batches list --state running",

@@ -214,6 +214,8 @@ class Fields(BaseModel):
     console_key: SecretStr | None = Field(default=None, min_length=24, alias="POSOLOGY_CONSOLE_KEY")
     """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants and can end their
     keys. Default: none; the pages of operators are then closed."""
+    api_key: SecretStr | None = Field(default=None, alias="POSOLOGY_API_KEY")
+    """API key of a tenant, with which `posology mcp --url` asks a service elsewhere. Default: none."""
     uploads: str | None = Field(default=None, alias="POSOLOGY_UPLOADS")
     """Folder in which files wait that tenants upload, shared by the API and the process that ingests them.
     Default: none; the API takes no files."""

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from posology.published.answers import FiltersOutput, Ranked
+from posology.published.answers import FiltersOutput, FlagOutput, Ranked, Source
 from posology.published.base import Published
 from posology.types import SentenceRole
 
@@ -79,3 +79,52 @@ class IndexStatus(Published):
     """How far the first ingest is, in words; null: it is complete."""
     versions: tuple[IndexVersion, ...]
     """Readable versions, oldest first; the last is the newest."""
+
+
+class QuoteCheck(Published):
+    """A quote compared with the text of its passage."""
+
+    passage: Source
+    """The passage."""
+    quote: str
+    """The quote as it was given."""
+    verified: bool
+    """Whether the passage contains it. Forgiven are marks around it, spaces, kinds of quotation marks and dashes, and
+    the case of its first letter."""
+    reason: str | None
+    """Why it is not verified: not_found, too_short, cuts_token (begins or ends within a word or number),
+    drops_comparison or drops_negation (leaves out what turns its meaning); null: it is verified."""
+    wording: str | None
+    """The words of the passage; null: not verified."""
+    start: int | None
+    """First code point of these words in the passage's text; null: not verified."""
+    end: int | None
+    """Code point after the last one; null: not verified."""
+    index: str
+    """Name and version of the index."""
+
+
+class ArticleStanding(Published):
+    """The standing of an article."""
+
+    id: str
+    """Id as it was given."""
+    found: bool
+    """Whether the index holds it. If not, nothing is known about its standing."""
+    retracted: bool | None
+    """Whether it was retracted; null: unknown to the index."""
+    concern: bool | None
+    """Whether an expression of concern was published about it; null: unknown to the index."""
+    title: str | None
+    """Title; null: unknown to the index."""
+    flags: tuple[FlagOutput, ...]
+    """Statements about its standing, of every source."""
+    index: str | None
+    """Name and version of the index; null: unknown to the index."""
+
+
+class Standings(Published):
+    """The standing of articles, in the order they were asked for."""
+
+    articles: tuple[ArticleStanding, ...]
+    """The articles."""

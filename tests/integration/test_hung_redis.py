@@ -15,10 +15,14 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp.client.client import Client
 from redis import Redis as SyncRedis
 from typer.testing import CliRunner
 
 from orchestrator.api.app import create_app
+from orchestrator.api.context import Context, Limits
+from orchestrator.api.mcp.server import make_server
+from orchestrator.api.mcp.service import ServiceDesk
 from orchestrator.cli.app import app as commands
 from orchestrator.jobs import tenants
 from orchestrator.jobs.store import JobStore
@@ -149,6 +153,25 @@ async def test_every_route_says_so(
             )
     assert len(waits) <= 1
     assert reply.status_code == NEEDS_NO_REDIS.get(path, 503), reply.text
+
+
+@pytest.mark.anyio
+async def test_a_tool_of_an_assistant_says_so(server: Server) -> None:
+    redis: Any = connect(server.url)
+    await redis.ping()
+    redis.seconds = SOON
+    desk = ServiceDesk(
+        api=Context(settings=Settings(), limits=Limits(), store=JobStore(redis, server.url)),
+        tenant="default",
+    )
+    try:
+        async with Client(make_server(lambda _: desk)) as client:
+            with server.hung():
+                found = await client.call_tool("ask", BODY)
+    finally:
+        await redis.aclose()
+    assert found.is_error
+    assert found.structured_content["status"] == 503
 
 
 @pytest.mark.anyio

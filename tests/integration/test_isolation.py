@@ -53,6 +53,7 @@ LIST = "it answers of one's own alone"
 ITEM = "an id of another's is an id of nothing"
 SHARED = "all tenants read one index"
 UPLOADED = "tests/integration/test_uploads.py: nothing of it is in Redis"
+TOOLS = "tests/integration/test_mcp.py: two tenants, each with its own jobs alone"
 OPERATOR = "a tenant's key does not open it"
 CONSOLE = "tests/integration/test_console.py: a session has one tenant"
 #: every operation that there is, and which of the tests below is about it
@@ -86,6 +87,7 @@ COVERED = {
     ("GET", "/v1/jobs/{job}/events"): ITEM,
     ("POST", "/v1/ask"): LIST,
     ("POST", "/v1/chat/completions"): LIST,
+    ("POST", "/mcp"): TOOLS,
     ("GET", "/v1/models"): SHARED,
     ("GET", "/v1/models/{model}"): SHARED,
     ("POST", "/v1/batches"): LIST,
@@ -168,7 +170,7 @@ def test_every_operation_is_covered() -> None:
     found = set(routes(create_app(Settings())))
     assert found == set(COVERED), "say below how a tenant is kept from another's with it"
     for (_, path), how in COVERED.items():
-        assert how in (SHARED, UPLOADED, CONSOLE) or ("{" in path) == (how == ITEM)
+        assert how in (SHARED, UPLOADED, CONSOLE, TOOLS) or ("{" in path) == (how == ITEM)
 
 
 async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: str) -> None:

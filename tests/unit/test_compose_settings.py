@@ -41,6 +41,7 @@ NOWHERE = {
     "POSOLOGY_EMBEDDER_DEVICE": "the image has no accelerator",
     "POSOLOGY_HOME": "no embedded stack",
     "POSOLOGY_REDIS_MEMORY": "no embedded Redis",
+    "POSOLOGY_API_KEY": "of `posology mcp` on a laptop",
     "POSOLOGY_TENANT": "an option of commands",
     "POSOLOGY_TASK_EVENTS": "-E of the workers' commands",
     "POSOLOGY_WORKERS": "replicas of the workers' services",
@@ -167,7 +168,7 @@ def test_connections_to_the_api_are_limited(services: dict[str, Any]) -> None:
 
 def test_the_image_reads_pdf_and_buckets_calls_clouds_and_has_torch_for_cpus() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert '".[monitor,pdf,s3,bedrock,vertex]"' in text
+    assert '".[mcp,monitor,pdf,s3,bedrock,vertex]"' in text
     (torch,) = [line for line in text.splitlines() if "download.pytorch.org" in line]
     assert torch.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
     assert "--no-deps" in torch

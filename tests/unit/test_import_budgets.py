@@ -78,7 +78,18 @@ HEAVY = {
     "scipy",
 }
 #: clients of services that a question on one machine does not need
-CLIENTS = {"openai", "anthropic", "redis", "httpx2", "httpx", "fastapi", "obstore", "boto3"}
+CLIENTS = {
+    "openai",
+    "anthropic",
+    "redis",
+    "httpx2",
+    "httpx",
+    "fastapi",
+    "obstore",
+    "boto3",
+    "mcp",
+    "mcp_types",
+}
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,10 @@ from sse_starlette import ServerSentEvent
 from orchestrator.api.chat.answer import message, outcome_of, usage
 from orchestrator.api.chat.errors import as_error, problem_of, result_of
 from orchestrator.jobs.store import JobStore
-from orchestrator.rendering.words import safe
+from orchestrator.rendering.stages import stage_of
 from posology.published.answers import AskOutput
 from posology.published.chat import ChatChunk, ChatChunkChoice, ChatDelta
 from posology.published.jobs import JobEvent, JobOutput
-
-_STATES = {
-    "queued": "Waiting in the queue.",
-    "running": "Retrieving passages.",
-    "reducing": "Combining the findings.",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,22 +67,11 @@ class Stream:
                     yield told
 
     async def _told(self, event: JobEvent) -> str | None:
-        data = event.data
-        match event.type:
-            case "state":
-                return _STATES.get(data["state"])
-            case "decided":
-                decision = (await self.store.get(self.job.id, tenant=self.tenant)).decision
-                why = f": {safe(decision.reason)}" if decision else ""
-                return f"Strategy {data['strategy']}{why}"
-            case "partition":
-                read = "could not be read" if data["failed"] else "read"
-                done = data["read"] + data["unread"]
-                return f"Partition {data['partition'] + 1} {read} ({done} of {data['partitions']})."
-            case "call":
-                return f"Model call {data['call']}, attempt {data['attempt']} ({data['stage']}): {data['outcome']}."
-            case _:
-                return None
+        reason = None
+        if event.type == "decided":
+            decision = (await self.store.get(self.job.id, tenant=self.tenant)).decision
+            reason = decision.reason if decision else None
+        return stage_of(event, reason=reason)
 
     def _answer(self, job: JobOutput, out: AskOutput) -> Iterator[ServerSentEvent]:
         whole = message(out)

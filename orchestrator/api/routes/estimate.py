@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
-import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 
 from orchestrator.api.bodies import no_json, parse_json, read_body, unless_left
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import REQUEST, fails, shows
-from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.jobs.rows import Row, read_row
-from orchestrator.question.estimates.costs import make_estimator
-from orchestrator.question.estimates.rows import Estimated, Estimates, Standing, read_standing
+from orchestrator.question.estimates.rows import read_standing
 from orchestrator.question.request import JobRequest
 from posology import errors
 from posology.published.estimates import EstimateOutput
@@ -80,73 +76,6 @@ _EXAMPLE: dict[str, Any] = {
 }
 
 
-class _Estimating:
-    """State between estimates: index and encoder, opened on first use."""
-
-    def __init__(self, api: Context) -> None:
-        self._api = api
-        self._opening = anyio.Lock()
-        self._opened: Estimates | None = None
-        # one at a time, so that other requests do not wait for an encoder
-        self._turn = anyio.Semaphore(1)
-
-    async def __call__(
-        self, request: Request, rows: list[Row], standing: Standing, *, whole: bool
-    ) -> EstimateOutput:
-        """Estimate, one request after another.
-
-        Raises:
-            RequestProblem: too many requests wait, or the estimate takes too long.
-            ClientDisconnect: the client has left; the estimate ends with the question at hand.
-        """
-        async with self._api.estimates.of(standing.tenant):
-            started, found = await unless_left(request, lambda: self._found(rows, standing))
-            estimates = await self._estimates()
-        if whole and (error := found[0].error) is not None:
-            # every other error of a single question was found before
-            assert rows[0].request is not None
-            if error.type == errors.InvalidQuery.__name__:
-                raise errors.InvalidQuery(error.message, field=str(error.details["field"]))
-            raise errors.UnpricedModel(model=str(rows[0].request.model))
-        return await to_thread.run_sync(
-            lambda: estimates.output(found, started=started, standing=standing)
-        )
-
-    async def _found(
-        self, rows: list[Row], standing: Standing
-    ) -> tuple[float, tuple[Estimated, ...]]:
-        """Return when the estimate began, and the estimates."""
-        limit = self._api.limits.estimate
-        async with self._turn:
-            # what is opened once is no part of anyone's time
-            estimates = await self._estimates()
-            started = time.perf_counter()
-            try:
-                with anyio.fail_after(limit):
-                    return started, await estimates(rows, standing=standing)
-            except TimeoutError:
-                raise RequestProblem(
-                    422,
-                    "EstimateTooLong",
-                    "The estimate takes too long",
-                    f"the estimate was not made within {limit:g} s: send fewer questions, or run "
-                    "`posology estimate`",
-                    limit=limit,
-                ) from None
-
-    async def _estimates(self) -> Estimates:
-        async with self._opening:
-            if self._opened is None:
-                settings = self._api.settings
-                opened = await self._api.literature().opened()
-                service = opened.service
-                estimator = await to_thread.run_sync(
-                    make_estimator, settings, opened.connections, service.compressors
-                )
-                self._opened = Estimates(service=service, estimator=estimator, settings=settings)
-            return self._opened
-
-
 @router.post(
     "",
     operation_id="estimate",
@@ -200,16 +129,9 @@ async def estimate(request: Request, api: Posology, tenant: Tenant) -> Response:
     _check(rows)
     jobs = api.jobs()
     standing = await read_standing(jobs.redis, jobs.url, tenant)
-    return answered(await _estimating(request, api)(request, rows, standing, whole=whole))
-
-
-def _estimating(request: Request, api: Context) -> _Estimating:
-    state = request.app.state
-    if not hasattr(state, "estimating"):
-        state.estimating = _Estimating(api)
-    found = state.estimating
-    assert isinstance(found, _Estimating)
-    return found
+    return answered(
+        await unless_left(request, lambda: api.estimating()(rows, standing, whole=whole))
+    )
 
 
 async def _body(request: Request) -> JobRequest | list[Any]:

@@ -13,15 +13,15 @@ from orchestrator.api.bodies import read_json, unless_left
 from orchestrator.api.context import Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.routes.jobs import Accept, Exported, answered, export_of
-from orchestrator.question.report import passage_output, search_output
+from orchestrator.question.report import search_output
 from orchestrator.question.request import MAX_VERSION, SearchRequest
 from orchestrator.rendering.exports import export_search
 from orchestrator.rendering.kinds import MEDIA
+from orchestrator.retrieval import read_passage
 from posology import errors
 from posology.index.store import Index
 from posology.published.answers import PassageOutput
 from posology.published.literature import IndexStatus, IndexVersion, SearchOutput
-from posology.types import Retrieved
 
 router = APIRouter(prefix="/v1", tags=["literature"])
 
@@ -168,8 +168,7 @@ async def passage(
 ) -> Response:
     """Return a passage with its text and everything that the index stores about it. All tenants read one index."""
     index = await api.literature().index()
-    found, name = await to_thread.run_sync(_fetch, index, passage, version)
-    return answered(passage_output(found, index=name))
+    return answered(await to_thread.run_sync(read_passage, index, passage, version))
 
 
 @router.get(
@@ -208,16 +207,6 @@ async def passage(
 async def index(api: Posology, tenant: Tenant) -> Response:  # noqa: ARG001 - as above
     """Return the number of passages of the newest version, and the versions that can be read."""
     return answered(await to_thread.run_sync(_status, await api.literature().index()))
-
-
-def _fetch(index: Index, passage: str, version: int | None) -> tuple[Retrieved, str]:
-    view = index.view_at(version)
-    if "\0" in passage:
-        raise errors.PassageNotFound(
-            f"{view.version} does not hold it", index=index.name, passage=passage
-        )
-    (found,) = view.fetch([passage])
-    return found, view.version
 
 
 def _status(index: Index) -> IndexStatus:

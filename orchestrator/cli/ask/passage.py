@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,10 +12,6 @@ from orchestrator.cli.output.formats import OutputOptions
 from orchestrator.cli.question_options import option
 from orchestrator.rendering.kinds import Format
 from orchestrator.settings import load_settings
-
-if TYPE_CHECKING:
-    from posology.index.view import View
-    from posology.types import Retrieved
 
 
 @grouped
@@ -31,7 +27,7 @@ def show(
 ) -> None:
     """Print a passage in full, with its metadata and a link."""
     from orchestrator.cli.output.write import write_passage
-    from orchestrator.question.report import passage_output
+    from orchestrator.retrieval import read_passage
     from orchestrator.service import index_place
     from posology.index.store import Index
 
@@ -40,13 +36,4 @@ def show(
         settings = load_settings()
         opened = Index.open(index_place(settings, index))
         opened.keep = settings.kept_versions
-        view = opened.view_at(index_version)
-        found = _found(view, passage.strip())
-        write_passage(passage_output(found, index=view.version), form)
-
-
-def _found(view: View, name: str) -> Retrieved:
-    # the number alone is what people copy from PubMed
-    if name.isdecimal() and not view.digests([name]):
-        name = f"pmid:{name}"
-    return view.fetch([name])[0]
+        write_passage(read_passage(opened, passage, index_version), form)

@@ -1,0 +1,78 @@
+"""The tools of a tenant of this service: each question is a job."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+from anyio import to_thread
+
+from orchestrator.api.chat.errors import result_of
+from orchestrator.api.context import Context
+from orchestrator.api.mcp.desk import Answered, Desk, Submitted, Told
+from orchestrator.jobs.rows import Row
+from orchestrator.question.estimates.rows import read_standing
+from orchestrator.question.report import search_output
+from orchestrator.question.request import AskRequest, JobRequest, SearchRequest
+from orchestrator.retrieval import read_passage
+from posology.published.answers import PassageOutput
+from posology.published.estimates import EstimateOutput
+from posology.published.literature import SearchOutput
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceDesk(Desk):
+    """Answers with the queue, the index and the limits of the service."""
+
+    api: Context
+    tenant: str
+
+    async def search(self, asked: SearchRequest) -> SearchOutput:
+        literature = self.api.literature()
+        literature.require()
+        query = asked.to_query()
+        async with self.api.searches.of(self.tenant):
+            started = time.perf_counter()
+            found = await literature.search(asked, query, tenant=self.tenant, store=self.api.jobs())
+            seconds = time.perf_counter() - started
+        return search_output(found, mode=asked.mode, k=asked.k, seconds=seconds)
+
+    async def passage(self, passage: str, version: int | None) -> PassageOutput:
+        index = await self.api.literature().index()
+        return await to_thread.run_sync(read_passage, index, passage, version)
+
+    async def estimate(self, asked: AskRequest) -> EstimateOutput:
+        self.api.literature().require()
+        job = await to_thread.run_sync(self._job, asked)
+        jobs = self.api.jobs()
+        standing = await read_standing(jobs.redis, jobs.url, self.tenant)
+        row = Row(number=0, id=None, request=job, error=None)
+        return await self.api.estimating()([row], standing, whole=True)
+
+    async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:
+        jobs, seconds = self.api.jobs(), self.api.limits.completion
+        job = await to_thread.run_sync(self._job, asked)
+        async with self.api.waits.of(self.tenant):
+            # a job whose id is lost could not be cancelled
+            with anyio.CancelScope(shield=True):
+                found = await jobs.submit(job, tenant=self.tenant, key=key)
+            submitted = Submitted(
+                id=found.job,
+                created=found.created,
+                events=partial(jobs.events, tenant=self.tenant),
+                get=partial(jobs.get, tenant=self.tenant),
+                cancel=partial(jobs.cancel, tenant=self.tenant),
+            )
+            ended = await submitted.ended(told, seconds=seconds)
+        return Answered(out=result_of(ended), job=ended.id)
+
+    def _job(self, asked: AskRequest) -> JobRequest:
+        settings = self.api.settings
+        # someone waits: the tier batch is refused, and as the service's default it is not taken
+        tier = asked.to_request(settings).tier
+        given = {name: getattr(asked, name) for name in asked.model_fields_set}
+        fields = {name: value for name, value in given.items() if name in JobRequest.model_fields}
+        seconds = max(self.api.limits.completion, 1.0)
+        return JobRequest(**fields | {"tier": tier, "deadline_seconds": seconds}).settled(settings)

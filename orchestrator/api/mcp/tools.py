@@ -1,0 +1,238 @@
+"""The tools: their descriptions for a model, their forms, and their work at a desk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, cast
+
+from anyio import to_thread
+from mcp_types import Tool, ToolAnnotations
+from pydantic import BaseModel, ValidationError
+
+from orchestrator.api.mcp.desk import Desk, Told
+from orchestrator.api.mcp.forms import (
+    AskArguments,
+    PassageArguments,
+    QuoteArguments,
+    StandingArguments,
+)
+from orchestrator.question.request import AskRequest, SearchRequest, invalid_field
+from orchestrator.rendering.text import answer_as_text
+from orchestrator.rendering.words import safe
+from posology.errors import PassageNotFound
+from posology.published.answers import AskOutput, PassageOutput
+from posology.published.base import Published
+from posology.published.estimates import EstimateOutput
+from posology.published.literature import (
+    ArticleStanding,
+    QuoteCheck,
+    SearchOutput,
+    Standings,
+)
+from posology.text.quotes import DropReason, Span, locate
+
+#: key of a result's metadata with the id of its job
+JOB = "posology/job"
+Work = Callable[[Desk, Any, Told], Awaitable["Done"]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """The result of a tool."""
+
+    out: Published
+    #: for models that read text, without characters that are not seen
+    text: str
+    #: id of the job; ``None``: there is none
+    job: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Offer:
+    """A tool that is offered."""
+
+    title: str
+    description: str
+    takes: type[BaseModel]
+    gives: type[Published]
+    work: Work
+    #: whether it spends nothing and leaves nothing
+    reads: bool = True
+
+    def tool(self, name: str) -> Tool:
+        """Return its definition for a client."""
+        return Tool(
+            name=name,
+            title=self.title,
+            description=self.description,
+            input_schema=self.takes.model_json_schema(),
+            output_schema=self.gives.model_json_schema(mode="serialization"),
+            annotations=ToolAnnotations(
+                read_only_hint=self.reads,
+                destructive_hint=False,
+                idempotent_hint=self.reads,
+                # the index alone is searched
+                open_world_hint=False,
+            ),
+        )
+
+    def parse(self, arguments: Mapping[str, Any] | None) -> BaseModel:
+        """Read the arguments of a call, strictly.
+
+        Raises:
+            InvalidQuery: naming the first invalid field.
+        """
+        try:
+            return self.takes.model_validate_json(json.dumps(arguments or {}), strict=True)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)
+        raise invalid_field(found, self.takes)
+
+
+async def _search(desk: Desk, asked: SearchRequest, _: Told) -> Done:
+    return _as_data(await desk.search(asked))
+
+
+async def _passage(desk: Desk, asked: PassageArguments, _: Told) -> Done:
+    return _as_data(await desk.passage(asked.passage, asked.version))
+
+
+async def _estimate(desk: Desk, asked: AskRequest, _: Told) -> Done:
+    return _as_data(await desk.estimate(asked))
+
+
+async def _ask(desk: Desk, asked: AskArguments, told: Told) -> Done:
+    found = await desk.ask(asked, key=asked.idempotency_key, told=told)
+    return Done(out=found.out, text=answer_as_text(found.out), job=found.job)
+
+
+async def _quote(desk: Desk, asked: QuoteArguments, _: Told) -> Done:
+    found = await desk.passage(asked.passage, asked.version)
+    place = await to_thread.run_sync(_located, asked.quote, found.text)
+    span = place if isinstance(place, Span) else None
+    return _as_data(
+        QuoteCheck(
+            passage=found.passage,
+            quote=asked.quote,
+            verified=span is not None,
+            reason=None if isinstance(place, Span) else place.value,
+            wording=None if span is None else found.text[span.start : span.end],
+            start=None if span is None else span.start,
+            end=None if span is None else span.end,
+            index=found.index,
+        )
+    )
+
+
+def _located(quote: str, text: str) -> Span | DropReason:
+    """Find a quote, or else what of it is seen: models are shown texts without the rest."""
+    exact = locate(quote, text)
+    if exact is not DropReason.NOT_FOUND:
+        return exact
+    kept = [at for at, letter in enumerate(text) if safe(letter)]
+    place = locate(safe(quote), "".join(safe(text[at]) for at in kept))
+    if not isinstance(place, Span):
+        return place
+    return Span(start=kept[place.start], end=kept[place.end - 1] + 1)
+
+
+async def _standing(desk: Desk, asked: StandingArguments, _: Told) -> Done:
+    found = [await _standing_of(desk, one) for one in asked.passages]
+    return _as_data(Standings(articles=tuple(found)))
+
+
+async def _standing_of(desk: Desk, passage: str) -> ArticleStanding:
+    try:
+        found: PassageOutput | None = await desk.passage(passage, None)
+    except PassageNotFound:
+        found = None
+    source = None if found is None else found.passage
+    return ArticleStanding(
+        id=passage,
+        found=source is not None,
+        retracted=None if source is None else source.retracted,
+        concern=None if source is None else source.concern,
+        title=None if source is None else source.title,
+        flags=() if source is None else source.flags,
+        index=None if found is None else found.index,
+    )
+
+
+def _as_data(out: Published) -> Done:
+    """Return a result as JSON: texts of the literature are strings in it."""
+    data = _visible(out.model_dump(mode="json"))
+    return Done(out=out, text=json.dumps(data, ensure_ascii=False))
+
+
+def _visible(value: Any) -> Any:
+    match value:
+        case str():
+            return safe(value)
+        case list():
+            return [_visible(one) for one in cast("list[Any]", value)]
+        case dict():
+            return {name: _visible(one) for name, one in cast("dict[str, Any]", value).items()}
+        case _:
+            return value
+
+
+#: by name, in the order in which clients list them
+OFFERS: Mapping[str, Offer] = MappingProxyType(
+    {
+        "search": Offer(
+            title="Search the literature",
+            description="Search the index of medical literature. Returns passages with PMID, DOI, title, year, "
+            "publication types, retraction flags and the sentence nearest to the query. Calls no language model. Read a "
+            "passage in full with get_passage.",
+            takes=SearchRequest,
+            gives=SearchOutput,
+            work=_search,
+        ),
+        "ask": Offer(
+            title="Answer a question",
+            description="Answer a medical question from the index, or refuse. Every quote is checked word for word "
+            "against its passage; contradictions and retractions are reported. The question must stand alone: there is "
+            "no conversation. It may call paid language models within the tenant's budget and takes seconds to minutes; "
+            "set max_cost_usd to bound the cost, and call estimate to know it before.",
+            takes=AskArguments,
+            gives=AskOutput,
+            work=_ask,
+            reads=False,
+        ),
+        "get_passage": Offer(
+            title="Read a passage",
+            description="Return one passage in full by its id or PMID, with its sentences, MeSH headings and metadata.",
+            takes=PassageArguments,
+            gives=PassageOutput,
+            work=_passage,
+        ),
+        "verify_quote": Offer(
+            title="Verify a quote",
+            description="Check whether a passage contains a quote word for word, and whether the quote leaves out a "
+            "negation, a comparison or part of a number. Use it before you quote an article. `passage` of the result "
+            "says whether the article was retracted.",
+            takes=QuoteArguments,
+            gives=QuoteCheck,
+            work=_quote,
+        ),
+        "check_retraction": Offer(
+            title="Check for retractions",
+            description="Return for up to 20 articles whether they were retracted, or an expression of concern was "
+            "published, according to every source that the index has. `found` false means unknown, not sound.",
+            takes=StandingArguments,
+            gives=Standings,
+            work=_standing,
+        ),
+        "estimate": Offer(
+            title="Estimate the cost of a question",
+            description="Estimate what ask would cost in dollars by each strategy (low, expected, worst case), and what is "
+            "left of the budget. Calls no language model and reserves nothing.",
+            takes=AskRequest,
+            gives=EstimateOutput,
+            work=_estimate,
+        ),
+    }
+)
