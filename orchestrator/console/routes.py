@@ -13,9 +13,10 @@ from starlette.routing import Route
 
 from orchestrator.api import problems
 from orchestrator.api.context import Context
-from orchestrator.console import access, jobs
+from orchestrator.console import access, ask, batches, jobs, money
 from orchestrator.console.access import FIELD, HEADER, Asked, SignedOut, check_form, check_origin
 from orchestrator.console.pages import HOME, respond, serve_static
+from posology.budget.tenants.store import refused
 
 Handler = Callable[[Asked], Awaitable[Response]]
 
@@ -64,11 +65,12 @@ def _route(
                     asked = replace(asked, form=form)
             return await handler(asked)
         except SignedOut:
-            return access.to_sign_in(request)
+            return problems.of_error(refused()) if upload else access.to_sign_in(request)
         except ClientDisconnect:
             raise
         except Exception as error:  # noqa: BLE001 - a page for each kind, and a log line for a defect
-            return await failure(request, api, error)
+            # the script of an upload reads problems
+            return problems.of_exception(error) if upload else await failure(request, api, error)
 
     route = Route(f"{HOME}{path}", endpoint, methods=[method])
     return route
@@ -106,7 +108,7 @@ async def _asked(request: Request, api: Context, who: For) -> Asked:
 
 async def _home(_: Asked) -> Response:
     """Go to the first page of a visitor."""
-    return access.redirect(f"{HOME}/jobs")
+    return access.redirect(f"{HOME}/ask")
 
 
 async def _missing(_: Asked) -> Response:
@@ -129,5 +131,15 @@ ROUTES = (
     _route("/jobs/{job}/cancel", jobs.cancelled, "POST"),
     _route("/jobs/{job}/retry", jobs.retried, "POST"),
     _route("/jobs/{job}/export/{form}", jobs.exported),
+    _route("/ask", ask.shown),
+    _route("/ask", ask.submitted, "POST"),
+    _route("/ask/estimate", ask.estimated, "POST"),
+    _route("/batches", batches.listed),
+    _route("/batches/upload", batches.uploaded, "POST", upload=True),
+    _route("/batches/{batch}", batches.shown),
+    _route("/batches/{batch}/cancel", batches.cancelled, "POST"),
+    _route("/batches/{batch}/download/{form}", batches.downloaded),
+    _route("/money", money.shown),
+    _route("/money/ledger", money.ledger),
     _route("/{rest:path}", _missing, who=For.ALL),
 )

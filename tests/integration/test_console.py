@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -290,3 +291,112 @@ async def test_static_files_are_found_by_their_digests(
         assert (
             await b.http.get("/console/static/0000000000000000/..%2Fpages.py")
         ).status_code == 404
+
+
+async def test_a_question_is_asked_once_however_often_its_form_is_sent(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        await b.sign_in()
+        page = await b.http.get("/console/ask", params={"question": HOSTILE})
+        check(page)
+        key = re.search(r'name="key" value="([^"]+)"', page.text)
+        assert key is not None
+        given = {
+            "form_token": token(page), "key": key[1], "question": QUESTION, "form": "yes_no", "model": "", "k": "4",
+            "strategy": "direct", "policy": "", "max_cost_usd": "0.05", "since": "2010",
+            "publication_types": "Review, Meta-Analysis",
+        }  # fmt: skip
+        first = await b.http.post("/console/ask", data=given)
+        assert first.status_code == 303
+        assert first.headers["location"] == (await b.http.post("/console/ask", data=given)).headers["location"]  # fmt: skip
+        job = await b.store.get(first.headers["location"].rpartition("/")[2], tenant=tenant)
+        assert job.request["k"] == 4
+        assert job.request["strategy"] == "direct"
+        assert job.request["filters"]["publication_types"] == ["Review", "Meta-Analysis"]
+        assert job.cap_usd == Decimal("0.05")
+        for wrong in ({"k": "many"}, {"question": " "}, {"max_cost_usd": "-1"}, {"model": "x:y"}):
+            refused = await b.http.post("/console/ask", data=given | wrong)
+            assert refused.status_code == 422
+            assert 'role="alert"' in refused.text
+            assert "Review, Meta-Analysis" in refused.text, "what was written is not lost"
+        # this process has no index
+        for headers in ({}, {"hx-request": "true"}):
+            reply = await b.http.post("/console/ask/estimate", data=given, headers=headers)
+            assert "needs an index" in reply.text
+            assert ("<html" in reply.text) == (not headers)
+
+
+async def test_money_shows_limits_spending_and_the_ledger_page_by_page(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with bench(redis, redis_url, tenant) as b:
+        await b.sign_in()
+        empty = await b.http.get("/console/money")
+        check(empty)
+        assert "Nothing was spent" in empty.text
+        for _ in range(12):
+            await run_job(b.store, tenant, out=answered())
+        page = await b.http.get("/console/money")
+        check(page)
+        # twelve at their cost, and twelve lost at their bounds
+        for part in ("$0.0360 spent", "$99.9640 left of $100.0000", "12 attempts of unknown cost", "openai:gpt-4o-mini"):  # fmt: skip
+            assert part in page.text, part
+        first = await b.http.get("/console/money/ledger")
+        check(first)
+        assert first.text.count("<tr") == 41
+        older = re.search(r'href="(/console/money/ledger\?before=[^"]+)"', first.text)
+        assert older is not None
+        assert (await b.http.get(older[1])).text.count("<tr") == 9
+        assert (await b.http.get("/console/money/ledger?before=x")).status_code == 422
+
+
+async def test_a_batch_is_uploaded_followed_cancelled_and_downloaded(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with (
+        bench(redis, redis_url, tenant) as b,
+        bench(redis, redis_url, f"{tenant}b") as strange,
+    ):
+        await b.sign_in()
+        await strange.sign_in()
+        rows = [{"id": n, "question": HOSTILE if n == 3 else f"Question {n}?"} for n in range(40)]
+        body = "".join(f"{json.dumps(row)}\n" for row in rows) + '{"id": "bad"}\n'
+        page = await b.http.get("/console/batches")
+        check(page)
+        headers = {"content-type": "application/x-ndjson", "x-form-token": token(page)}
+        for wrong in ({"x-form-token": "0" * 64}, {"origin": "https://evil.example"}):
+            refused = await b.http.post("/console/batches/upload", content=body, headers=headers | wrong)  # fmt: skip
+            assert refused.status_code == 403
+        broken = await b.http.post("/console/batches/upload", content=body, headers=headers | {"content-type": "text/plain"})  # fmt: skip
+        assert broken.status_code == 415
+        assert "send application/x-ndjson" in broken.json()["detail"]
+        sent = [await b.http.post("/console/batches/upload?key=k1&model=offline:extractive", content=body, headers=headers) for _ in range(2)]  # fmt: skip
+        assert sent[0].json() == sent[1].json()
+        path = sent[0].json()["page"]
+        shown = await b.http.get(path)
+        check(shown)
+        assert "1 row rejected" in shown.text
+        assert shown.text.count("/console/jobs/job_") == 30
+        more = re.search(r'href="(/console/batches/[^"]+\?after=29)"', shown.text)
+        assert more is not None
+        rest = await b.http.get(more[1])
+        assert rest.text.count("/console/jobs/job_") == 10
+        assert "InvalidQuery" in rest.text
+        for form in ("jsonl", "csv", "ris"):
+            download = await b.http.get(f"{path}/download/{form}")
+            assert download.status_code == 200
+            assert "attachment" in download.headers["content-disposition"]
+        assert len((await b.http.get(f"{path}/download/jsonl")).text.splitlines()) == 41
+        good = token(await strange.http.get("/console/batches"))
+        for reply in (
+            await strange.http.get(path),
+            await strange.http.get(f"{path}/download/csv"),
+            await strange.http.post(f"{path}/cancel", data={"form_token": good}),
+        ):
+            assert reply.status_code == 404
+        done = await b.http.post(f"{path}/cancel", data={"form_token": token(shown)})
+        assert done.status_code == 303
+        assert "cancelled" in (await b.http.get(path)).text
+        assert (await b.http.get("/console/batches")).text.count("/console/batches/batch_") == 1
+        assert (await b.http.get(f"{path}?after=x")).status_code == 422

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -65,10 +66,17 @@ class Browser:
             if picture and os.environ.get("CONSOLE_PICTURES"):
                 name = f"console-{picture}{'-dark' * (scheme == 'dark')}.png"
                 if scheme == "light" or picture == "job":
-                    await self.page.screenshot(path=FIGURES / name, full_page=True)
+                    keep(FIGURES / name, await self.page.screenshot(full_page=True))
         width = await self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1], "the page is wider than the window"
         assert self.wrong == []
+
+
+def keep(file: Path, picture: bytes) -> None:
+    """Store a picture of a page, which has few colours, in few bytes."""
+    from PIL import Image
+
+    Image.open(BytesIO(picture)).convert("RGB").quantize(64).save(file, optimize=True)
 
 
 @pytest.fixture
@@ -119,7 +127,12 @@ def settings(redis_url: str, **more: str) -> Settings:
 
 @pytest.mark.anyio
 async def test_a_user_walks_through_the_console(
-    chromium: playwright.Browser, redis: Redis, redis_url: str, tenant: str, serve: Serve
+    chromium: playwright.Browser,
+    redis: Redis,
+    redis_url: str,
+    tenant: str,
+    serve: Serve,
+    tmp_path: Path,
 ) -> None:
     tenant = f"acme-{tenant[:6]}"
     store = JobStore(redis, redis_url)
@@ -136,6 +149,64 @@ async def test_a_user_walks_through_the_console(
         await one.check("jobs")
         await one.open(f"/console/jobs/{job}")
         await one.check("job")
+        await one.open("/console/ask")
+        await one.check("ask")
+        await one.open("/console/batches")
+        await one.check("batches")
+        file = tmp_path / "questions.jsonl"
+        file.write_text("".join(f'{{"question": "Question {n}?"}}\n' for n in range(3)))
+        await one.page.get_by_label("JSON lines, also gzip").set_input_files(file)
+        async with one.page.expect_navigation():
+            await one.page.get_by_role("button", name="Submit").click()
+        await playwright.expect(one.page.get_by_text("0 of 3 jobs ended")).to_be_visible()
+        await one.check()
+        await one.open("/console/batches")
+        await one.check("batches")
+        await one.open("/console/money")
+        await one.check("money")
+        await one.open("/console/money/ledger")
+        await one.check()
+
+
+@pytest.mark.anyio
+async def test_a_question_is_asked_by_the_keyboard_alone(
+    chromium: playwright.Browser, redis: Redis, redis_url: str, tenant: str, serve: Serve
+) -> None:
+    issued = await TenantStore(redis, redis_url).create(tenant)
+    with serve(create_app(settings(redis_url))) as url:
+        one = await browse(chromium, url)
+        await one.sign_in(issued.key)
+        keyboard, focused = one.page.keyboard, one.page.locator(":focus")
+        await keyboard.press("Tab")
+        await playwright.expect(focused).to_have_text("Skip to content")
+        await keyboard.press("Enter")
+        await keyboard.press("Tab")
+        await playwright.expect(focused).to_have_attribute("name", "question")
+        await keyboard.type("Does it help?")
+        seen = list[str]()
+        while not seen or seen[-1] != "Ask":
+            await keyboard.press("Tab")
+            text = await focused.evaluate("e => e.getAttribute('name') || e.textContent.trim()")
+            assert len(seen) < 20, seen
+            seen.append(text)
+        assert seen == [
+            "form",
+            "model",
+            "strategy",
+            "policy",
+            "k",
+            "max_cost_usd",
+            "Filters",
+            "Ask",
+        ]
+        async with one.page.expect_navigation():
+            await keyboard.press("Enter")
+        await playwright.expect(one.page.locator(".title-row .state")).to_have_text("queued")
+        await playwright.expect(one.page.get_by_role("button", name="Cancel")).to_be_visible()
+        async with one.page.expect_navigation():
+            await one.page.get_by_role("button", name="Cancel").press("Enter")
+        await playwright.expect(one.page.locator(".title-row .state")).to_have_text("cancelled")
+        assert one.wrong == []
 
 
 @pytest.mark.anyio

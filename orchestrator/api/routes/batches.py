@@ -244,11 +244,11 @@ async def rows(
     """
     found = await api.batches().rows(batch, tenant=tenant, after=after, limit=limit)
     if _NDJSON in accept or "application/jsonl" in accept:
-        lines = _lines(api.batches(), tenant, batch, found, limit)
-        return StreamingResponse(lines, media_type=_NDJSON)
+        every_line = lines(api.batches(), tenant, batch, found, limit)
+        return StreamingResponse(every_line, media_type=_NDJSON)
     if chosen := export_of(form, accept):
-        every = _pages(api.batches(), tenant, batch, found, limit)
-        return StreamingResponse(_exported(every, chosen), media_type=MEDIA[chosen])
+        every = row_pages(api.batches(), tenant, batch, found, limit)
+        return StreamingResponse(exported(every, chosen), media_type=MEDIA[chosen])
     last = found[-1].row if len(found) == limit else None
     page = BatchRowPage(rows=tuple(found), next=last)
     if last is None:
@@ -257,16 +257,18 @@ async def rows(
     return answered(page, headers=next_link(f"{router.prefix}/{batch}/rows", query))
 
 
-async def _lines(
+async def lines(
     batches: Batches, tenant: str, batch: str, found: list[BatchRow], limit: int
 ) -> AsyncIterator[str]:
-    async for page in _pages(batches, tenant, batch, found, limit):
+    """Yield a page of rows and those after it as JSON lines, page by page."""
+    async for page in row_pages(batches, tenant, batch, found, limit):
         yield "".join(row.model_dump_json() + "\n" for row in page)
 
 
-async def _pages(
+async def row_pages(
     batches: Batches, tenant: str, batch: str, found: list[BatchRow], limit: int
 ) -> AsyncIterator[list[BatchRow]]:
+    """Yield a page of rows, and the pages after it."""
     while found:
         yield found
         if len(found) < limit:
@@ -274,7 +276,8 @@ async def _pages(
         found = await batches.rows(batch, tenant=tenant, after=found[-1].row, limit=limit)
 
 
-async def _exported(every: AsyncIterator[list[BatchRow]], form: Format) -> AsyncIterator[str]:
+async def exported(every: AsyncIterator[list[BatchRow]], form: Format) -> AsyncIterator[str]:
+    """Yield rows as an export: a table line by line, citations at the end."""
     if form in (Format.MARKDOWN, Format.TABLE, Format.CSV):
         kind = Format.CSV if form is Format.CSV else Format.TABLE
         yield export_rows((), kind)

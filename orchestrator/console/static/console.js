@@ -10,7 +10,7 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
     const headers = { "Content-Type": "application/x-ndjson", "X-Form-Token": form.dataset.token };
     if (file.name.endsWith(".gz")) headers["Content-Encoding"] = "gzip";
     const query = new URLSearchParams();
-    for (const name of ["model", "max_cost_usd"]) {
+    for (const name of ["key", "model", "max_cost_usd"]) {
       const field = form.elements.namedItem(name);
       if (field && field.value) query.set(name, field.value);
     }

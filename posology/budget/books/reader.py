@@ -142,6 +142,17 @@ class Reader:
             archived=archived or START,
         )
 
+    async def back(self, before: str | None = None) -> tuple[Entry, ...]:
+        """Return the entries before an entry id, newest first; ``None``: the newest.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        last = "+" if before is None else f"({before}"
+        with translated(self._url):
+            found = await self._redis.xrevrange(f"{self._prefix}ledger", last, "-", self.size)
+        return tuple(Entry(place=place, fields=fields) for place, fields in found)
+
     async def entries(
         self, after: str = START, until: str = "+", *, archived: str | None = None
     ) -> AsyncIterator[Entry]:
