@@ -81,7 +81,8 @@
     ├── DecisionChanged             a policy decides differently from the same record
     ├── StoreUnavailable            Redis is unreachable: nothing is spent
     ├── ApiError                    a service refused a request, with no known cause
-    │   └── ApiUnreachable          no response came from it
+    │   ├── ApiUnreachable          no response came from it
+    │   └── FetchFailed             a literature service gave no usable reply
     └── DeadlineExceeded            the deadline of the work has passed
         └── JobExpired              a job's deadline passed, by the store's clock
 
@@ -149,6 +150,7 @@ from posology.errors.jobs import (
     BatchNotFound,
     DeadlineExceeded,
     DecisionChanged,
+    FetchFailed,
     IdempotencyConflict,
     IngestNotFound,
     JobCancelled,
@@ -204,6 +206,7 @@ __all__ = [
     "DriftFound",
     "EmbedderUnavailable",
     "EncodingFailed",
+    "FetchFailed",
     "HeadroomReserved",
     "IdempotencyConflict",
     "IndexFault",

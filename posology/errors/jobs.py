@@ -111,6 +111,16 @@ class ApiUnreachable(ApiError):
     """The service did not respond, retries included."""
 
 
+class FetchFailed(ApiError):
+    """A literature service gave no usable reply, or refused the query."""
+
+    def __init__(self, message: str, *, service: str, status: int | None = None) -> None:
+        PosologyError.__init__(self, message, service=service, status=status)
+
+    #: name of the service
+    service: str
+
+
 class DecisionChanged(PosologyError):
     """Replayed decisions differ from the recorded ones."""
 

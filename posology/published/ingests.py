@@ -1,10 +1,11 @@
-"""Uploaded files and their ingests as JSON."""
+"""Uploaded files, what was fetched from literature services, and their ingests as JSON."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
 
+from posology.published.answers import FetchOutput
 from posology.published.base import Published
 
 
@@ -84,6 +85,8 @@ class IngestOutput(Published):
     """Why the file cannot be read, or not to its end; null: it was read to its end."""
     error: IngestFailure | None
     """Why the ingest failed; null: it did not."""
+    fetch: FetchOutput | None = None
+    """What was fetched from a literature service; null: nothing yet, or a file was uploaded."""
 
     @property
     def over(self) -> bool:

@@ -30,6 +30,7 @@ FIELDS: dict[str, object] = {
     "index": "dir",
     "passage": "pmid:1",
     "provider": "openai",
+    "service": "pubmed",
     "status": 429,
     "request_id": "r1",
     "retry_after": 1.5,

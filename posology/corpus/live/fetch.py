@@ -1,0 +1,193 @@
+"""A fetch: its pages as files of a folder, and a journal by which it resumes.
+
+::
+
+    FOLDER/journal.json     what was asked for, and the place of the next page
+    FOLDER/files/           pages, complete ones only
+    FOLDER/fetch.json       its provenance, written last
+
+A page is written, and then the journal that names it, each by one ``rename``: after a crash, no page that the journal
+names is fetched again, and the query is not searched for again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from anyio import to_thread
+from pydantic import ValidationError
+
+from posology.corpus.files import read
+from posology.corpus.items import Record
+from posology.corpus.live.forms import Asked, Journal, Service
+from posology.errors import FetchFailed
+from posology.published.answers import FetchedFile, FetchOutput
+
+FILES = "files"
+_JOURNAL, _DONE, _LOCK = "journal.json", "fetch.json", "fetch.lock"
+#: ids that did not come, of which the provenance lists as many
+_LISTED = 100
+#: maximum full texts of one fetch
+MAX_TEXTS = 1_000
+
+
+def fetched(folder: Path) -> FetchOutput | None:
+    """Return the provenance of a complete fetch; ``None``: there is none in the folder."""
+    try:
+        return FetchOutput.model_validate_json((folder / _DONE).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+async def fetch(
+    asked: Asked,
+    service: Service,
+    folder: Path,
+    *,
+    told: Callable[[Journal], None] = lambda _: None,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> FetchOutput:
+    """Fetch into a folder, or complete there what was interrupted; a complete fetch is returned as it is.
+
+    Args:
+        asked: what to fetch; that of an interrupted fetch is completed as it was begun.
+        service: the service.
+        folder: created if need be; its name is the fetch's id.
+        told: gets the journal after each page; what it raises ends the fetch, which resumes the next time.
+        clock: the time, with a zone.
+
+    Raises:
+        FetchFailed: the service gave no usable reply; what came before is kept. Or another process fetches there.
+        OSError: the folder cannot be written.
+    """
+    (folder / FILES).mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _alone(folder, asked.service):
+        if (done := fetched(folder)) is not None:
+            return done
+        journal = _read(folder / _JOURNAL)
+        if journal is None:
+            started = clock()
+            begun = await service.begin(asked)
+            kept = begun.model_copy(update={"state": None})
+            journal = Journal(asked=asked, started=started, begun=kept, state=begun.state)
+            _write(folder / _JOURNAL, journal.model_dump_json())
+        told(journal)
+        while journal.state is not None:
+            journal = await _next_page(journal, service, folder)
+            told(journal)
+        if journal.texts is None:
+            journal = await to_thread.run_sync(_with_texts, journal, folder)
+        while journal.texts:
+            journal = await _next_texts(journal, service, folder)
+            told(journal)
+        made = _provenance(journal, service, folder.name, clock())
+        _write(folder / _DONE, made.model_dump_json(indent=1))
+        return made
+
+
+async def _next_page(journal: Journal, service: Service, folder: Path) -> Journal:
+    assert journal.state is not None
+    page = await service.page(journal.state)
+    files = journal.files
+    if page.content:
+        files = (*files, _file(folder, f"page-{len(files) + 1:04}{page.suffix}", page.content))
+    following = journal.model_copy(
+        update={
+            "state": page.state,
+            "files": files,
+            "records": journal.records + page.records,
+            "missing": (*journal.missing, *page.missing),
+        }
+    )
+    _write(folder / _JOURNAL, following.model_dump_json())
+    return following
+
+
+async def _next_texts(journal: Journal, service: Service, folder: Path) -> Journal:
+    assert journal.texts
+    some, rest = journal.texts[: service.texts_at_once], journal.texts[service.texts_at_once :]
+    text = await service.texts(some)
+    update: dict[str, object] = {"texts": rest}
+    if text is not None:
+        name = f"text-{len(journal.files) + 1:04}.xml"
+        update["files"] = (*journal.files, _file(folder, name, text.content))
+        update["full_texts"] = journal.full_texts + text.articles
+    following = journal.model_copy(update=update)
+    _write(folder / _JOURNAL, following.model_dump_json())
+    return following
+
+
+def _with_texts(journal: Journal, folder: Path) -> Journal:
+    """Return the journal with the articles whose full texts are fetched next, in the order of their records."""
+    if not journal.asked.full_text:
+        return journal.model_copy(update={"texts": ()})
+    known = (
+        item.passage.pmcid
+        for file in journal.files
+        for item in read(folder / FILES / file.name)
+        if isinstance(item, Record) and item.passage.pmcid
+    )
+    return journal.model_copy(update={"texts": tuple(dict.fromkeys(known))[:MAX_TEXTS]})
+
+
+def _provenance(journal: Journal, service: Service, name: str, ended: datetime) -> FetchOutput:
+    asked, begun = journal.asked, journal.begun
+    return FetchOutput(
+        id=name,
+        service=asked.service,
+        url=service.url,
+        question=asked.question,
+        query=begun.query,
+        translation=begun.translation,
+        started=journal.started,
+        ended=ended,
+        found=begun.found,
+        limit=asked.limit,
+        records=journal.records,
+        full_texts=journal.full_texts,
+        missing=journal.missing[:_LISTED],
+        notes=begun.notes,
+        files=journal.files,
+        sha256=hashlib.sha256("".join(f"{f.sha256}\n" for f in journal.files).encode()).hexdigest(),
+    )
+
+
+def _file(folder: Path, name: str, content: bytes) -> FetchedFile:
+    _write(folder / FILES / name, content)
+    return FetchedFile(name=name, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+
+def _read(path: Path) -> Journal | None:
+    try:
+        return Journal.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    # a name that no reader takes for literature
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+@contextmanager
+def _alone(folder: Path, service: str) -> Iterator[None]:
+    """Hold a kernel lock, which is free when its process dies."""
+    with (folder / _LOCK).open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FetchFailed(
+                f"another process is fetching into {folder}: wait for it", service=service
+            ) from None
+        yield

@@ -1,0 +1,142 @@
+"""Requests, replies and the journal of a fetch, which is written into its folder, so that it resumes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from posology.published.answers import FetchedFile
+
+ServiceName = Literal["pubmed", "europepmc"]
+#: maximum records of one fetch: PubMed's search returns no more ids
+MAX_RECORDS = 10_000
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Asked(_Form):
+    """A fetch as it is asked for: queries or PMIDs."""
+
+    service: ServiceName
+    #: tried in this order until one finds enough; empty: PMIDs are given
+    queries: tuple[str, ...] = ()
+    #: PubMed ids, without repetitions
+    pmids: tuple[str, ...] = ()
+    #: question that the queries were made of; ``None``: none
+    question: str | None = None
+    #: maximum records
+    limit: int
+    #: whether the full text of open articles is fetched, too
+    full_text: bool = False
+
+
+class PubMedState(_Form):
+    """The place in a list of PubMed ids that NCBI's history server keeps."""
+
+    #: ids that are not fetched yet, as they stand in the history from ``start`` on
+    ids: tuple[str, ...]
+    #: address of the list on the history server
+    webenv: str
+    key: str
+    #: position of the first of ``ids`` in it
+    start: int = 0
+
+
+class CursorState(_Form):
+    """The place in the results of Europe PMC."""
+
+    query: str
+    #: ``*``: the beginning
+    cursor: str = "*"
+    #: records that are still wanted
+    left: int
+
+
+State = PubMedState | CursorState
+
+
+class Begun(_Form):
+    """Reply to a search."""
+
+    #: query that found it; ``None``: ids were given
+    query: str | None
+    #: records that match
+    found: int
+    #: the service's reading of the query; ``None``: unknown
+    translation: str | None = None
+    notes: tuple[str, ...] = ()
+    #: place of the first page; ``None``: nothing was found
+    state: State | None
+
+
+class Page(_Form):
+    """A page of records."""
+
+    content: bytes
+    #: suffix of its file, by which the readers know it
+    suffix: str
+    #: number of records
+    records: int
+    #: ids that were asked for and did not come
+    missing: tuple[str, ...] = ()
+    #: place of the next page; ``None``: this is the last
+    state: State | None
+
+
+class Text(_Form):
+    """Full texts."""
+
+    content: bytes
+    #: number of articles with more than an abstract
+    articles: int
+
+
+class Service(Protocol):
+    """A literature service."""
+
+    #: base address
+    url: str
+    #: articles in one request for full texts
+    texts_at_once: int
+
+    async def begin(self, asked: Asked) -> Begun:
+        """Search.
+
+        Raises:
+            FetchFailed: the service gave no usable reply, or refused the query.
+        """
+
+    async def page(self, state: State) -> Page:
+        """Return the page at a place.
+
+        Raises:
+            FetchFailed: the service gave no usable reply.
+        """
+
+    async def texts(self, pmcids: Sequence[str]) -> Text | None:
+        """Return the full texts of articles in PubMed Central; ``None``: none of them is open.
+
+        Raises:
+            FetchFailed: the service gave no usable reply.
+        """
+
+
+class Journal(_Form):
+    """How far a fetch is."""
+
+    asked: Asked
+    started: datetime
+    begun: Begun
+    state: State | None
+    files: tuple[FetchedFile, ...] = ()
+    records: int = 0
+    full_texts: int = 0
+    missing: tuple[str, ...] = ()
+    #: ids of articles whose full texts are still to be fetched; ``None``: not known before the last page
+    texts: tuple[str, ...] | None = None
+    ended: datetime | None = None
