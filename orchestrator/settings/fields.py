@@ -19,6 +19,8 @@ from orchestrator.settings.values import (
     DEFAULT_COMPRESSOR,
     DEFAULT_MODEL,
     DEFAULT_POLICY,
+    EUROPEPMC,
+    EUTILS,
     MAX_TOKENS,
     MIN_TOKENS,
     READ,
@@ -225,6 +227,18 @@ class Fields(BaseModel):
     """Maximum MiB of one uploaded file. Default: 512."""
     uploads_mib: int = Field(default=4_096, ge=1, le=10**9, alias="POSOLOGY_UPLOADS_MIB")
     """Maximum MiB of a tenant's uploaded files that are not ingested yet. Default: 4096."""
+    ncbi_api_key: SecretStr | None = Field(default=None, alias="NCBI_API_KEY")
+    """API key of NCBI for fetches from PubMed: 10 requests a second instead of 3. Default: none."""
+    email: str | None = Field(default=None, max_length=200, alias="POSOLOGY_EMAIL")
+    """Address of a person, sent to literature services with each request, as NCBI asks. Default: none."""
+    eutils_url: str = Field(default=EUTILS, alias="POSOLOGY_EUTILS_URL")
+    """Base address of NCBI's E-utilities, or of a copy. Default: NCBI's."""
+    europepmc_url: str = Field(default=EUROPEPMC, alias="POSOLOGY_EUROPEPMC_URL")
+    """Base address of Europe PMC's RESTful web service, or of a copy. Default: Europe PMC's."""
+    fetch_records: int = Field(default=500, ge=1, le=10_000, alias="POSOLOGY_FETCH_RECORDS")
+    """Maximum records of one fetch that a tenant asks for over HTTP, 1 to 10000. Default: 500."""
+    fetches_per_hour: int = Field(default=30, ge=1, le=10_000, alias="POSOLOGY_FETCHES_PER_HOUR")
+    """Maximum fetches of a tenant in an hour over HTTP. Default: 30."""
     shutdown_grace: float = Field(
         default=60.0, ge=0, allow_inf_nan=False, alias="POSOLOGY_SHUTDOWN_GRACE"
     )

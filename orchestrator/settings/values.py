@@ -22,6 +22,9 @@ READ = 2_000
 ReaderMethod = Literal["cross-encoder", "late"]
 #: address of Redis for workers and the API without ``POSOLOGY_REDIS_URL``
 DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
+#: addresses of literature services
+EUTILS = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils/"
+EUROPEPMC = "https://www.ebi.ac.uk/europepmc/webservices/rest/"
 #: bounds on output tokens of one call; no existing model writes more
 MIN_TOKENS, MAX_TOKENS = 64, 200_000
 

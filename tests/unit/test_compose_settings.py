@@ -33,6 +33,7 @@ LEASERS = CALLERS | {"worker-ingest"}
 BATCHERS = {"worker-jobs", "worker-calls"}
 API = {"api"}
 UPLOADS = {"api", "ingest-uploads"}
+FETCHERS = {"ingest-uploads"}
 LOGGERS = {"api", "ingest-uploads", "worker-jobs", "worker-calls", "worker-ingest"}
 #: settings of a container's own, or of no container, with the reason
 NOWHERE = {
@@ -94,7 +95,8 @@ WANTED: Mapping[str, set[str]] = {
     **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS"), LOGGERS),
     **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_CONSOLE_KEY",
                      "POSOLOGY_OPEN_UPLOADS",
-                     "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB"), API),
+                     "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB", "POSOLOGY_FETCH_RECORDS", "POSOLOGY_FETCHES_PER_HOUR"), API),
+    **dict.fromkeys(("NCBI_API_KEY", "POSOLOGY_EMAIL", "POSOLOGY_EUTILS_URL", "POSOLOGY_EUROPEPMC_URL"), FETCHERS),
 }  # fmt: skip
 
 

@@ -1,0 +1,16 @@
+-- A token bucket as one number: the time from which it would be full (GCRA).
+-- KEYS[1] its key; ARGV: now (0: the server's clock), microseconds of one token, size, 'wait' or 'try'
+-- Returns the microseconds until the token may be used; with 'try', a token that is not there yet is not taken.
+local now = tonumber(ARGV[1]) * 1000
+if now == 0 then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local token, size = tonumber(ARGV[2]), tonumber(ARGV[3])
+local full = math.max(now, tonumber(redis.call('GET', KEYS[1]) or '0'))
+local wait = math.max(0, full + token - size * token - now)
+if wait > 0 and ARGV[4] == 'try' then
+  return string.format('%.0f', wait)
+end
+redis.call('SET', KEYS[1], string.format('%.0f', full + token), 'PX', math.ceil((full + token - now) / 1000) + 1000)
+return string.format('%.0f', wait)
