@@ -74,6 +74,12 @@ SECTIONS = (
                 long=True,
             ),
             Entry(
+                name="fetch",
+                help="Fetch literature from PubMed or Europe PMC, and index it.",
+                target="orchestrator.cli.live.fetch:fetch",
+                long=True,
+            ),
+            Entry(
                 name="ingest-uploads",
                 help="Ingest the files that tenants upload over HTTP, one after the other, until Ctrl-C.",
                 target="orchestrator.cli.index.uploads:ingest_uploads",

@@ -44,7 +44,7 @@ from orchestrator.training.forms import (
     TrainOutput,
 )
 from posology.published.affected import AffectedPage
-from posology.published.answers import AskOutput, PassageOutput
+from posology.published.answers import AskOutput, FetchOutput, PassageOutput
 from posology.published.calls import ErrorOutput
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchOutput, BatchPage, JobOutput, JobPage
@@ -59,6 +59,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "status": IndexStatus,
         "passage": PassageOutput,
         "ingest": IngestOutput,
+        "fetch": FetchOutput,
         "index": IndexOutput,
         "sync": SyncOutput,
         "prospect": ProspectOutput,

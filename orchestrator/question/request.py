@@ -195,7 +195,9 @@ def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Collection[str]:
     return model.model_fields
 
 
-class _Sent(Described):
+class Sent(Described):
+    """Base of what callers send."""
+
     @classmethod
     def parse(cls, data: Any) -> Self:
         """Read a JSON object.
@@ -209,7 +211,7 @@ class _Sent(Described):
             raise invalid_field(error.errors(include_url=False, include_input=False), cls) from None
 
 
-class FiltersRequest(_Sent):
+class FiltersRequest(Sent):
     """Filters of the passages; a passage must pass all that are given."""
 
     since: Year | None = None
@@ -240,7 +242,7 @@ class FiltersRequest(_Sent):
         return Filters(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
-class AskRequest(_Sent):
+class AskRequest(Sent):
     """A question and how to answer it."""
 
     #: whether it goes into a queue, where it may wait for a provider's batch
@@ -411,7 +413,7 @@ class AskRequest(_Sent):
             )
 
 
-class SearchRequest(_Sent):
+class SearchRequest(Sent):
     """A search for passages."""
 
     query: Annotated[str, AfterValidator(_no_nul)]
@@ -440,6 +442,9 @@ class JobRequest(AskRequest):
     """A question for the queue, and how to answer it."""
 
     queued: ClassVar[bool] = True
+
+    fetch: str | None = Field(default=None, pattern=r"^ingest_[0-9a-f]{28}$", max_length=40)
+    """Id of the ingest that fetched literature for the question, which the job's record keeps. Default: none."""
 
     deadline_seconds: float = Field(default=900.0, ge=1.0, le=MAX_DEADLINE)
     """Seconds from submission until an unfinished job expires, 1 to 1209600. Default: 900; 86400 in a batch; 604800 in the
@@ -501,7 +506,7 @@ class JobRequest(AskRequest):
 ROW_ONLY = frozenset({"question", "options"})
 
 
-class FeedbackRequest(_Sent):
+class FeedbackRequest(Sent):
     """A user's judgement of an answer."""
 
     score: float = Field(ge=0, le=1, allow_inf_nan=False)

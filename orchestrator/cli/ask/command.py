@@ -17,6 +17,7 @@ from orchestrator.cli.ask.outcome import write_explained, write_job
 from orchestrator.cli.ask.stack import ask_stack, search_stack
 from orchestrator.cli.common import IndexOption, errors, fail, tell_preparing
 from orchestrator.cli.index.options import ColumnOptions
+from orchestrator.cli.live.options import LiveOptions
 from orchestrator.cli.option_groups import grouped
 from orchestrator.cli.output.formats import OutputOptions
 from orchestrator.cli.question_options import KOption, QuestionOptions, RequestOptions
@@ -53,6 +54,7 @@ def ask(
     *,
     columns: ColumnOptions,
     index: IndexOption = None,
+    live: LiveOptions,
     options: QuestionOptions,
     why: Annotated[
         bool, typer.Option("--why", help="Also explain the decision, step by step.")
@@ -62,7 +64,8 @@ def ask(
 ) -> None:
     """Answer a question from the index, with verified quotes, or refuse.
 
-    With PATH, the files are indexed first; the next question to the same files is answered at once.
+    With PATH, the files are indexed first; the next question to the same files is answered at once. With --live, literature
+    is fetched for the question and indexed first; fetching is free of charge.
 
     A stack that runs here with the same settings answers as a job, much sooner; see --local.
     """
@@ -78,6 +81,11 @@ def ask(
         request = asked.to_request(settings)
         check_awaited(request.tier)
         unread: tuple[str, ...] = ()
+        if live.live and (paths or index is not None):
+            raise typer.BadParameter("--live excludes PATH and --index")
+        fetch = live.fetched(request.query.text, settings, quiet=form is not Format.TEXT)
+        if fetch is not None:
+            paths = [live.files(settings, fetch)]
         if paths:
             _require_quotes(question, paths)
             named = columns.chosen()
@@ -120,6 +128,7 @@ def ask(
                     )
                 )
             noted = out.model_copy(update={"notes": (*unread, *out.notes)}) if unread else out
+            noted = noted if fetch is None else noted.from_fetch(fetch)
             write_explained(noted, form, why=why)
 
         anyio.run(run)

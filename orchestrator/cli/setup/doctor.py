@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Annotated
+
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -13,7 +16,18 @@ from posology.errors import ConfigurationError
 _MARKS = {True: ("ok", "green"), None: ("note", "yellow"), False: ("bad", "red")}
 
 
-def doctor(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
+def doctor(
+    *,
+    index: IndexOption = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Also fetch one record from PubMed and from Europe PMC, free of charge. Default: false.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Check Python, configuration, Redis, disk, memory, encoder, index, keys, model and ports, each with its remedy.
 
     Exit status 4: something is wrong. No model is called, and nothing is changed.
@@ -21,11 +35,12 @@ def doctor(*, index: IndexOption = None, as_json: JsonOption = False) -> None:
     from orchestrator.cli.setup.checks import checks
     from orchestrator.cli.setup.forms import DoctorOutput
     from orchestrator.rendering.words import safe
+    from orchestrator.cli.setup.live import live_checks
 
     with errors(as_json=as_json):
         console = Console()
         found = []
-        for one in checks(environment(), index):
+        for one in chain(checks(environment(), index), live_checks() if live else ()):
             found.append(one)
             if as_json:
                 continue

@@ -1,0 +1,1 @@
+"""``posology fetch``, and the options of ``posology ask --live``."""

@@ -1,0 +1,125 @@
+"""Options of fetches from literature services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from orchestrator.cli.option_groups import Group
+
+if TYPE_CHECKING:
+    from orchestrator.settings import Settings
+    from posology.corpus.live.forms import Asked, Journal
+    from posology.published.answers import FetchOutput
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FetchOptions(Group):
+    """Options of a fetch beside its query."""
+
+    service: Annotated[
+        str, typer.Option("--service", help="Service: pubmed or europepmc. Default: pubmed.")
+    ] = "pubmed"
+    most: Annotated[
+        int, typer.Option("--max", metavar="N", help="Maximum records, 1 to 10000. Default: 100.")
+    ] = 100
+    full_text: Annotated[
+        bool,
+        typer.Option(
+            "--full-text",
+            help="Fetch the full text of articles in PubMed Central's open subset, too. Default: false.",
+        ),
+    ] = False
+
+    def asked(self, **what: object) -> Asked:
+        """Return the fetch.
+
+        Args:
+            what: one of the fields ``question``, ``query`` and ``pmids`` of a request.
+
+        Raises:
+            InvalidQuery: a field is invalid.
+        """
+        from orchestrator.ingest.live.request import FetchRequest
+
+        return FetchRequest.parse(
+            {**what, "service": self.service, "max_records": self.most, "full_text": self.full_text}
+        ).asked()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveOptions(Group):
+    """Whether a question's literature is fetched first."""
+
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Fetch literature for the question from PubMed or Europe PMC, and answer from it alone. Default: false.",
+        ),
+    ] = False
+    query: Annotated[
+        str | None,
+        typer.Option(
+            "--query",
+            help="With --live, the query for the service. Default: the question's words, joined by AND.",
+        ),
+    ] = None
+    fetch: FetchOptions
+
+    def fetched(self, question: str, settings: Settings, *, quiet: bool) -> FetchOutput | None:
+        """Fetch, and show the query and the progress; ``None``: not asked for. Blocking.
+
+        Raises:
+            InvalidQuery: the question has no word.
+            FetchFailed: the service gave no usable reply.
+            InputError: nothing was found.
+        """
+        if not self.live:
+            if self.query is not None or self.fetch != FetchOptions():
+                raise typer.BadParameter("--query, --service, --max and --full-text need --live")
+            return None
+        what = {"question": question} if self.query is None else {"query": self.query}
+        return run_fetch(settings, self.fetch.asked(**what), quiet=quiet)
+
+    @staticmethod
+    def files(settings: Settings, found: FetchOutput) -> Path:
+        """Return the folder of a fetch's files."""
+        from orchestrator.ingest.live.fetching import files_of
+
+        return files_of(settings, found)
+
+
+def run_fetch(settings: Settings, asked: Asked, *, quiet: bool) -> FetchOutput:
+    """Fetch into a folder of this machine, and show the query and the progress. Blocking.
+
+    Raises:
+        FetchFailed: the service gave no usable reply.
+        InputError: nothing was found.
+    """
+    from orchestrator.cli.common import run
+    from orchestrator.cli.output.words import safe
+    from orchestrator.ingest.live.fetching import fetch_here
+
+    console = Console(stderr=True, quiet=quiet)
+
+    def say(line: str) -> None:
+        console.print(Text(safe(line)), soft_wrap=True)
+
+    say(f"{asked.service}: {asked.queries[0] if asked.queries else f'{len(asked.pmids)} PMIDs'}")
+
+    def told(journal: Journal) -> None:
+        wanted = min(journal.begun.found, asked.limit)
+        more = f", {len(journal.texts)} full texts left" if journal.texts else ""
+        say(f"fetched {journal.records:,} of {wanted:,} records{more}")
+
+    found = run(lambda: fetch_here(settings, asked, told=told))
+    for note in found.notes:
+        say(note)
+    say(found.sentence)
+    return found

@@ -1,0 +1,79 @@
+"""A fetch as callers ask for it."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from orchestrator.question.request import Sent, Text
+from posology.corpus.live.forms import MAX_RECORDS, Asked, ServiceName
+from posology.corpus.live.question import queries
+from posology.query import MAX_QUESTION, make_query
+
+#: name of an upload that is a fetch to make; no uploaded file may have it, because no format has its suffix
+FETCH = "request.fetch"
+#: records that a fetch brings unless it says
+RECORDS = 100
+
+
+def _no_blank(value: str) -> str:
+    if not (text := value.strip()):
+        raise PydanticCustomError("text", "the query is empty")
+    return text
+
+
+class FetchRequest(Sent):
+    """A fetch from a literature service: one of `question`, `query` and `pmids`."""
+
+    question: Annotated[Text, Field(max_length=MAX_QUESTION)] | None = None
+    """Question, which becomes a query by a rule without a model. Default: none."""
+    query: Annotated[Text, Field(max_length=MAX_QUESTION), AfterValidator(_no_blank)] | None = None
+    """Query in the language of the service, sent as it is. Default: none."""
+    pmids: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^[1-9][0-9]{0,11}$")], ...],
+        Field(max_length=MAX_RECORDS),
+    ] = ()
+    """PubMed ids, at most 10000. Default: none."""
+    service: ServiceName = "pubmed"
+    """Service: pubmed (NCBI's E-utilities) or europepmc. Default: pubmed."""
+    max_records: int = Field(default=RECORDS, ge=1, le=MAX_RECORDS)
+    """Maximum number of records, 1 to 10000; over HTTP at most POSOLOGY_FETCH_RECORDS. Default: 100."""
+    full_text: bool = False
+    """Whether to fetch the full text of articles in PubMed Central's open subset, too. Default: false."""
+
+    @model_validator(mode="after")
+    def _one(self) -> FetchRequest:
+        given = (self.question is not None, self.query is not None, bool(self.pmids))
+        if sum(given) != 1:
+            raise PydanticCustomError("fetch", "give one of question, query and pmids")
+        return self
+
+    def asked(self) -> Asked:
+        """Return the fetch, with the query of its question.
+
+        Raises:
+            InvalidQuery: the question is empty or has no word.
+        """
+        tried: tuple[str, ...] = (self.query,) if self.query is not None else ()
+        question = None
+        if self.question is not None:
+            question = make_query(self.question).text
+            tried = queries(question)
+        return Asked(
+            service=self.service,
+            queries=tried,
+            pmids=tuple(dict.fromkeys(self.pmids)),
+            question=question,
+            limit=self.max_records,
+            full_text=self.full_text,
+        )
+
+
+def fetch_id(asked: Asked, now: datetime) -> str:
+    """Return the id of a fetch: its day and the digest of what is asked for, so that a day's fetches are made once."""
+    digest = hashlib.sha256(asked.model_dump_json().encode()).hexdigest()
+    return f"{now:%Y-%m-%d}-{digest[:12]}"

@@ -1,0 +1,227 @@
+"""``posology fetch`` and ``posology ask --live`` against the stub services."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from typer.testing import CliRunner
+
+from orchestrator.cli.app import app
+from orchestrator.ingest.live.request import FetchRequest, fetch_id
+from posology.corpus.live.fetch import FILES
+from posology.errors import FetchFailed, InputError, InvalidQuery
+from posology.store.bucket import Bucket
+from posology.testing.literature.articles import many
+from posology.testing.literature.stub import LiteratureStub
+
+CLI = CliRunner()
+QUESTION = "Does aspirin reduce stroke in adults?"
+HOUR = 60 * 60 * 1_000
+
+
+@pytest.fixture
+def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSOLOGY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("POSOLOGY_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("POSOLOGY_EMBEDDER_BACKEND", "torch")
+    monkeypatch.setenv("POSOLOGY_EMAIL", "a@example.org")
+
+
+@pytest.fixture
+def stub(given: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiteratureStub]:
+    served = LiteratureStub(faults={2: "429"})
+    with serving(served, monkeypatch):
+        yield served
+
+
+def serving(stub: LiteratureStub, monkeypatch: pytest.MonkeyPatch) -> Serving:
+    return Serving(stub, monkeypatch)
+
+
+class Serving:
+    """A stub at the configured addresses."""
+
+    def __init__(self, stub: LiteratureStub, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._stub = stub.serving()
+        self._monkeypatch = monkeypatch
+
+    def __enter__(self) -> str:
+        url = self._stub.__enter__()
+        self._monkeypatch.setenv("POSOLOGY_EUTILS_URL", f"{url}/eutils/")
+        self._monkeypatch.setenv("POSOLOGY_EUROPEPMC_URL", f"{url}/europepmc")
+        return url
+
+    def __exit__(self, *_: object) -> None:
+        self._stub.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("service", ["pubmed", "europepmc"])
+def test_a_question_is_answered_without_a_corpus(
+    stub: LiteratureStub, tmp_path: Path, service: str
+) -> None:
+    done = CLI.invoke(app, ["ask", QUESTION, "--live", "--service", service, "--json"])
+    assert done.exit_code == 0, done.output
+    out = json.loads(done.stdout)
+    assert out["status"] == "answered"
+    quotes = " ".join(one["quote"] for one in out["evidence"])
+    assert "12% to 8%" in quotes
+    # the retracted trial is fetched and is no evidence
+    assert "prevented every stroke" not in quotes
+    fetch = out["fetch"]
+    assert (fetch["service"], fetch["question"]) == (service, QUESTION)
+    assert (fetch["query"], fetch["records"]) == ("aspirin AND stroke", 5)
+    assert fetch["notes"] == ["`aspirin AND stroke AND adults` finds 3."]
+    assert out["notes"][0].startswith(f"Fetched from {service} for `{fetch['query']}`")
+    assert len(stub.paths(status=429)) == 1
+    assert all(one.form["email"] == "a@example.org" for one in stub.seen)
+    kept = json.loads((tmp_path / "home" / "live" / fetch["id"] / "fetch.json").read_text())
+    assert kept == fetch
+    # the same day, the same question asks the service for nothing
+    sent = len(stub.seen)
+    again = CLI.invoke(app, ["ask", QUESTION, "--live", "--service", service, "--json"])
+    assert json.loads(again.stdout)["evidence"] == out["evidence"]
+    assert json.loads(again.stdout)["fetch"] == fetch
+    assert len(stub.seen) == sent
+
+
+def test_the_query_is_shown_and_can_be_given(stub: LiteratureStub) -> None:
+    done = CLI.invoke(app, ["ask", QUESTION, "--live", "--query", "clopidogrel", "--max", "5"])
+    assert done.exit_code == 0, done.output
+    assert "pubmed: clopidogrel" in done.stderr
+    assert "fetched 1 of 1 records" in done.stderr
+    assert "Fetched from pubmed for `clopidogrel`" in done.stdout
+
+
+def test_records_go_into_an_index_of_their_own_or_a_named_one(
+    stub: LiteratureStub, tmp_path: Path
+) -> None:
+    done = CLI.invoke(app, ["fetch", "aspirin AND stroke", "--full-text"])
+    assert done.exit_code == 0, done.output
+    (folder,) = (tmp_path / "home" / "live").iterdir()
+    whole = "How many adults had recurrent stroke at three years?"
+    asked = CLI.invoke(app, ["ask", whole, str(folder / FILES), "--json"])
+    assert "96 of 1,200" in json.loads(asked.stdout)["evidence"][0]["quote"]
+    index = tmp_path / "index"
+    done = CLI.invoke(app, ["fetch", "90000006", "90000001", "--index", str(index), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["records"] == 2
+    shown = CLI.invoke(app, ["show", "pmid:90000006", "--index", str(index)])
+    assert "restored ovulation" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["ask", "What of walruses?", "--live"], InputError.exit_code, "has no record"),
+        (["ask", QUESTION, "--live", "--query", " "], InvalidQuery.exit_code, "query is empty"),
+        (["ask", QUESTION, "--live", "--index", "x"], 2, "--live excludes"),
+        (["ask", QUESTION, "--max", "5"], 2, "need --live"),
+        (["fetch", "aspirin", "--service", "medline"], InvalidQuery.exit_code, "service"),
+        (["fetch", "aspirin", "--max", "0"], InvalidQuery.exit_code, "max_records"),
+    ],
+)
+def test_what_cannot_be_fetched_is_said(
+    stub: LiteratureStub, arguments: list[str], status: int, said: str
+) -> None:
+    done = CLI.invoke(app, arguments)
+    assert done.exit_code == status, done.output
+    assert said in done.output
+
+
+def test_a_service_out_of_reach_is_named(given: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = LiteratureStub(faults={1: "redirect"})
+    with serving(stub, monkeypatch):
+        done = CLI.invoke(app, ["fetch", "aspirin"])
+    assert done.exit_code == FetchFailed.exit_code
+    assert "redirects to elsewhere.example" in done.stderr
+
+
+def test_doctor_tries_the_services_and_says_what_failed(
+    given: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = LiteratureStub(faults={4: "redirect"})
+    with serving(stub, monkeypatch):
+        done = CLI.invoke(app, ["doctor", "--live", "--json"])
+    checks = {one["name"]: one for one in json.loads(done.stdout)["checks"]}
+    assert checks["pubmed"]["ok"], checks
+    assert "1 of 5 records" in checks["pubmed"]["found"]
+    assert not checks["europepmc"]["ok"]
+    assert "elsewhere.example" in checks["europepmc"]["found"]
+    assert "POSOLOGY_EUROPEPMC_URL" in checks["europepmc"]["remedy"]
+    assert done.exit_code == 4
+
+
+def test_a_killed_fetch_resumes_without_what_is_there(
+    given: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny_encoder: Path
+) -> None:
+    monkeypatch.setenv("POSOLOGY_EMBEDDER", str(tiny_encoder))
+    monkeypatch.setenv("POSOLOGY_TOKEN_CODES", "false")
+    third, killed = threading.Event(), threading.Event()
+
+    def reached(path: str, form: Mapping[str, str]) -> None:
+        if form.get("retstart") == "400" and not killed.is_set():
+            third.set()
+            killed.wait(90)
+
+    stub = LiteratureStub(many(450), per_second=None, reached=reached)
+    command = ["fetch", "stubazole", "--max", "450", "--json"]
+    with serving(stub, monkeypatch):
+        program = "from orchestrator.cli.app import main; main()"
+        with subprocess.Popen([sys.executable, "-c", program, *command]) as child:
+            try:
+                assert third.wait(90)
+            finally:
+                child.kill()
+                child.wait()
+                killed.set()
+        done = CLI.invoke(app, command)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["records"], len(found["files"])) == (450, 3)
+    starts = [one.form["retstart"] for one in stub.seen if one.path == "efetch.fcgi"]
+    assert starts.count("0") == starts.count("200") == 1
+    assert len([one for one in stub.seen if one.path == "esearch.fcgi"]) == 1
+
+
+def test_a_days_fetch_has_one_id() -> None:
+    asked = FetchRequest.parse({"query": "aspirin"}).asked()
+    day = datetime(2026, 1, 15, tzinfo=UTC)
+    assert fetch_id(asked, day) == fetch_id(asked, day.replace(hour=23))
+    assert fetch_id(asked, day) != fetch_id(asked, day.replace(day=16))
+    other = FetchRequest.parse({"query": "aspirin", "full_text": True}).asked()
+    assert fetch_id(asked, day) != fetch_id(other, day)
+
+
+@pytest.mark.anyio
+async def test_processes_share_one_pace(redis: Redis, redis_url: str) -> None:
+    now = HOUR
+    first, second = (
+        Bucket(redis, redis_url, key="posology:pace:test", seconds=0.35, clock=lambda: now)
+        for _ in range(2)
+    )
+    waits = [await bucket.take() for bucket in (first, second, first)]
+    assert waits == pytest.approx([0.0, 0.35, 0.7])
+    now += 10_000
+    assert await second.take() == 0.0
+
+
+@pytest.mark.anyio
+async def test_a_bucket_that_is_empty_gives_nothing(redis: Redis, redis_url: str) -> None:
+    now = HOUR
+    bucket = Bucket(
+        redis, redis_url, key="posology:{t}:fetches", seconds=60, size=3, clock=lambda: now
+    )
+    assert [await bucket.try_take() for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert await bucket.try_take() == pytest.approx(60.0)
+    assert await bucket.try_take() == pytest.approx(60.0)
+    now += 60_000
+    assert await bucket.try_take() == 0.0
+    assert await bucket.try_take() == pytest.approx(60.0)
