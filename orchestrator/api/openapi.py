@@ -11,6 +11,7 @@ from pydantic.json_schema import models_json_schema
 from orchestrator.api.chat import examples as chat
 from orchestrator.api.chat.request import ChatRequest
 from orchestrator.api.examples import JSON, fails
+from orchestrator.ingest.live.request import FetchRequest
 from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
 from orchestrator.settings import Auth
 from posology import errors
@@ -30,6 +31,7 @@ def document(app: FastAPI) -> dict[str, Any]:
                 (JobRequest, "validation"),
                 (SearchRequest, "validation"),
                 (FeedbackRequest, "validation"),
+                (FetchRequest, "validation"),
                 (ChatRequest, "validation"),
                 (Problem, "serialization"),
                 (JobEvent, "serialization"),

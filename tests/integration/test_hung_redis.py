@@ -38,6 +38,7 @@ NEEDS_NO_REDIS = {
     "/metrics": 200,
     "/openapi.json": 200,
     "/v1/index/files": 403,
+    "/v1/index/fetches": 403,
     "/v1/index/ingests": 200,
     "/v1/index/ingests/{ingest}": 404,
     "/v1/models": 200,

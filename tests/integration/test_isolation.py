@@ -54,6 +54,7 @@ ITEM = "an id of another's is an id of nothing"
 SHARED = "all tenants read one index"
 UPLOADED = "tests/integration/test_uploads.py: nothing of it is in Redis"
 TOOLS = "tests/integration/test_mcp.py: two tenants, each with its own jobs alone"
+FETCHED = "tests/integration/test_live_http.py: its ingest is its tenant's, and its count has the tenant's tag"
 OPERATOR = "a tenant's key does not open it"
 CONSOLE = "tests/integration/test_console.py: a session has one tenant"
 #: every operation that there is, and which of the tests below is about it
@@ -109,6 +110,7 @@ COVERED = {
     ("GET", "/v1/passages/{passage}"): SHARED,
     ("GET", "/v1/index"): SHARED,
     ("POST", "/v1/index/files"): UPLOADED,
+    ("POST", "/v1/index/fetches"): FETCHED,
     ("GET", "/v1/index/ingests"): UPLOADED,
     ("GET", "/v1/index/ingests/{ingest}"): UPLOADED,
     ("GET", "/v1/answers/affected"): LIST,
@@ -180,7 +182,7 @@ def test_every_operation_is_covered() -> None:
     found = set(routes(create_app(Settings())))
     assert found == set(COVERED), "say below how a tenant is kept from another's with it"
     for (_, path), how in COVERED.items():
-        assert how in (SHARED, UPLOADED, CONSOLE, TOOLS) or ("{" in path) == (how == ITEM)
+        assert how in (SHARED, UPLOADED, CONSOLE, TOOLS, FETCHED) or ("{" in path) == (how == ITEM)
 
 
 async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: str) -> None:

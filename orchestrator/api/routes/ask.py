@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import anyio
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field
 
 from orchestrator.api import examples, problems
 from orchestrator.api.bodies import read_json
-from orchestrator.api.context import Posology, Tenant
+from orchestrator.api.context import Given, Posology, Tenant
 from orchestrator.api.examples import ANSWER, JOB, QUEUED, fails, shows
+from orchestrator.api.fetching import fetched
 from orchestrator.api.routes.jobs import (
     LOCATION,
     MAX_WAIT,
@@ -19,13 +22,56 @@ from orchestrator.api.routes.jobs import (
     job_after,
     place,
 )
+from orchestrator.api.routes.uploads import NOT_ALLOWED
+from orchestrator.api.uploading import allowed
+from orchestrator.ingest.live.request import RECORDS, FetchRequest
 from orchestrator.question.request import JobRequest
 from posology import errors
+from posology.corpus.live.forms import MAX_RECORDS, ServiceName
 from posology.published.answers import AskOutput
 from posology.published.jobs import JobOutput
+from posology.query import MAX_QUESTION
 
 router = APIRouter(prefix="/v1/ask", tags=["jobs"])
 
+
+class LiveQuery(BaseModel):
+    """Parameters of a question whose literature is fetched first."""
+
+    live: bool = Field(
+        default=False, description="Whether to fetch literature first. Default: false."
+    )
+    query: str | None = Field(
+        default=None,
+        max_length=MAX_QUESTION,
+        description="Query for the service, with `live`. Default: made of the question by a rule.",
+    )
+    service: ServiceName = Field(
+        default="pubmed", description="Service, with `live`: pubmed or europepmc. Default: pubmed."
+    )
+    max_records: int = Field(
+        default=RECORDS,
+        ge=1,
+        le=MAX_RECORDS,
+        description="Maximum records, with `live`. Default: 100.",
+    )
+    full_text: bool = Field(
+        default=False,
+        description="Whether to fetch open full texts, too, with `live`. Default: false.",
+    )
+
+    def of(self, question: str) -> FetchRequest:
+        """Return the fetch for a question.
+
+        Raises:
+            InvalidQuery: the query is empty.
+        """
+        what = {"question": question} if self.query is None else {"query": self.query}
+        more = {name: getattr(self, name) for name in ("service", "max_records", "full_text")}
+        return FetchRequest.parse({**what, **more})
+
+
+Live = Annotated[LiveQuery, Query()]
 #: default seconds to wait: less than common proxies allow
 _WAIT = 50.0
 
@@ -51,6 +97,8 @@ _WAIT = 50.0
                 "the provider cannot be reached: try again", provider="openai", model="gpt-6-luna"
             ),
             errors.JobExpired(f"job {JOB} did not end within 900 s", seconds=900.0),
+            NOT_ALLOWED,
+            429,
         ),
     },
     openapi_extra=examples.takes(JobRequest, examples.REQUEST),
@@ -59,8 +107,10 @@ async def ask(
     request: Request,
     api: Posology,
     tenant: Tenant,
+    given: Given,
     *,
     key: Key = None,
+    live: Live,
     wait: Annotated[
         float,
         Query(
@@ -76,16 +126,27 @@ async def ask(
     The job is one like any other, and remains if the client disconnects. If it fails, the response is the problem of
     its error, with the job's id as `job`. A request that finds too many others waiting is refused with 429 or 503
     before anything is submitted.
+
+    With `live`, literature is fetched for the question and ingested first, or found again if the same fetch ended in the
+    last hour. If that takes longer than `wait`, the response is 503 `fetch-unfinished`: send the same request again. The
+    answer then has `fetch`, and its job's request names the ingest.
     """
     asked = await read_json(request, JobRequest, limit=api.limits.job_bytes)
+    settled = asked.settled(api.settings)
+    fetch, until = None, anyio.current_time() + wait
     async with api.waits.of(tenant):
-        submitted = await api.jobs().submit(asked.settled(api.settings), tenant=tenant, key=key)
-        job = await job_after(request, api.jobs(), submitted.job, tenant=tenant, seconds=wait)
+        if live.live:
+            await allowed(request, api, tenant, given)
+            ingest, fetch = await fetched(api, tenant, live.of(asked.question), seconds=wait)
+            settled = settled.model_copy(update={"fetch": ingest})
+        submitted = await api.jobs().submit(settled, tenant=tenant, key=key)
+        left = max(0.0, until - anyio.current_time())
+        job = await job_after(request, api.jobs(), submitted.job, tenant=tenant, seconds=left)
     where = {"Location": place(job.id)}
     if not job.state.over:
         return answered(job, 202, where)
     if job.result is not None:
-        return answered(job.result, 200, where)
+        return answered(job.result if fetch is None else job.result.from_fetch(fetch), 200, where)
     if job.error is not None:
         return problems.of_job(job.error, job=job.id)
     raise errors.JobCancelled(f"job {job.id} was cancelled", job=job.id)

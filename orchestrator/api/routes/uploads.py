@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from typing import Annotated, Any
 
 import anyio
@@ -12,16 +9,15 @@ from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from orchestrator.api.bodies import check_type, chunks
-from orchestrator.api.context import Context, Given, Posology, Tenant
+from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
-from orchestrator.api.origins import is_local
-from orchestrator.api.problems import RETRY_AFTER, RequestProblem
+from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import MAX_ID
-from orchestrator.ingest.uploads.folder import Arrival, Busy, NoRoom, Room, Uploads
+from orchestrator.api.uploading import MIB, allowed, arriving, disk, no_room
+from orchestrator.ingest.uploads.folder import Arrival, NoRoom
 from orchestrator.ingest.uploads.names import MAX_NAME, check_name
 from orchestrator.logs.events import note
-from orchestrator.settings import Auth
 from posology import errors
 from posology.published.ingests import IngestOutput, IngestPage
 
@@ -29,7 +25,6 @@ router = APIRouter(prefix="/v1/index", tags=["literature"])
 
 #: the only media type: a browser asks the service before it sends this one across sites, and it answers no
 _TYPE = "application/octet-stream"
-_MIB = 1024 * 1024
 #: characters of a name that are looked at
 _LONGEST = 4 * MAX_NAME
 _INGEST = "ingest_0199a1b2c3d45f6e7a8b9c0d1e2f"
@@ -74,7 +69,9 @@ _ENDED = {
     "bad": 1,
     "rejected": [{"line": 7, "record": "pmid:1", "reason": "has no abstract"}],
 }
-_NOT_ALLOWED = errors.IngestNotAllowed(
+#: a fetch that was just asked for
+FETCHING = {**_OUTPUT, "name": "request.fetch", "bytes": 168}
+NOT_ALLOWED = errors.IngestNotAllowed(
     "the tenant acme may not add literature to the index: ask the operator of this service",
     tenant="acme",
 )
@@ -82,35 +79,6 @@ _ABSENT = errors.IngestNotFound(f"there is no ingest {_INGEST}, or it has expire
 IngestId = Annotated[
     str, Path(max_length=MAX_ID, description="Id of the ingest.", examples=[_INGEST])
 ]
-
-
-async def _allowed(request: Request, api: Posology, tenant: Tenant, given: Given) -> str:
-    """Return the tenant, if it may add literature.
-
-    Without a key, the request must come from this machine, and a setting must allow it: the name of the tenant is then
-    no more than a claim.
-
-    Raises:
-        IngestNotAllowed: it may not, or the service takes no uploads.
-    """
-    if api.settings.uploads is None:
-        raise errors.IngestNotAllowed("this service takes no uploads", tenant=tenant)
-    if given is None and api.settings.auth is not Auth.KEYS:
-        if api.settings.open_uploads and is_local(request):
-            return tenant
-        raise errors.IngestNotAllowed(
-            "without an API key, this service takes no uploads: send a key", tenant=tenant
-        )
-    try:
-        known = await api.tenants().get(tenant)
-    except errors.TenantNotFound:
-        known = None
-    if known is None or not known.limits.may_ingest:
-        raise errors.IngestNotAllowed(
-            f"the tenant {tenant} may not add literature to the index: ask the operator of this service",
-            tenant=tenant,
-        )
-    return tenant
 
 
 @router.post(
@@ -134,7 +102,7 @@ async def _allowed(request: Request, api: Posology, tenant: Tenant, given: Given
         ),
         **fails(
             400,
-            _NOT_ALLOWED,
+            NOT_ALLOWED,
             408,
             413,
             415,
@@ -165,7 +133,7 @@ async def _allowed(request: Request, api: Posology, tenant: Tenant, given: Given
 async def upload(
     request: Request,
     api: Posology,
-    tenant: Annotated[str, Depends(_allowed)],
+    tenant: Annotated[str, Depends(allowed)],
     *,
     name: Annotated[
         str,
@@ -185,10 +153,10 @@ async def upload(
     checked = check_name(name)
     check_type(request, (_TYPE,))
     _check_encoding(request)
-    async with api.files.of(tenant), _arriving(api, tenant, checked) as (uploads, arrival):
+    async with api.files.of(tenant), arriving(api, tenant, checked) as (uploads, arrival):
         await _receive(request, api, arrival)
         await to_thread.run_sync(_recognise, arrival)
-        with _disk():
+        with disk():
             made, new = await to_thread.run_sync(uploads.complete, arrival)
     if new:
         note("file uploaded", tenant=tenant, ingest=made.id, bytes=made.bytes)
@@ -229,41 +197,15 @@ async def get(api: Posology, tenant: Tenant, ingest: IngestId) -> Response:
     return answered(await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant)))
 
 
-@asynccontextmanager
-async def _arriving(api: Context, tenant: str, name: str) -> AsyncIterator[tuple[Uploads, Arrival]]:
-    uploads = api.uploaded
-    assert uploads is not None, "the request is allowed"
-    room = Room(size=api.settings.uploads_mib * _MIB)
-    opening = uploads.arriving(tenant, name, room)
-    try:
-        with _disk():
-            arrival = await to_thread.run_sync(opening.__enter__)
-    except NoRoom as full:
-        raise _no_room(full) from None
-    except Busy:
-        raise RequestProblem(
-            429,
-            "TooManyUploads",
-            "Too many uploads of files are under way",
-            "another upload of this tenant is under way: retry later",
-            headers={"Retry-After": str(RETRY_AFTER)},
-        ) from None
-    try:
-        yield uploads, arrival
-    finally:
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(opening.__exit__, None, None, None)
-
-
 async def _receive(request: Request, api: Context, arrival: Arrival) -> None:
     """Write the body to the disk, piece by piece."""
     seconds = api.limits.file_seconds
     try:
-        with anyio.fail_after(seconds), _disk():
-            async for piece in chunks(request, limit=api.settings.upload_mib * _MIB):
+        with anyio.fail_after(seconds), disk():
+            async for piece in chunks(request, limit=api.settings.upload_mib * MIB):
                 await to_thread.run_sync(arrival.write, piece)
     except NoRoom as full:
-        raise _no_room(full) from None
+        raise no_room(full) from None
     except TimeoutError:
         raise RequestProblem(
             408,
@@ -298,33 +240,6 @@ def _recognise(arrival: Arrival) -> None:
             "The service cannot read this format",
             "the service lacks the package that reads this format: convert the file, or ask the operator",
         ) from None
-
-
-@contextmanager
-def _disk() -> Iterator[None]:
-    """Translate the error of a full disk."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise RequestProblem(
-            507,
-            "DiskFull",
-            "The service has no room for the file",
-            "the disk for uploads is full: ask the operator of this service",
-            headers={"Connection": "close"},
-        ) from None
-
-
-def _no_room(full: NoRoom) -> RequestProblem:
-    return RequestProblem(
-        429,
-        "UploadsFull",
-        "The tenant's uploads wait to be ingested and leave no room",
-        f"{full}: wait until files are ingested",
-        headers={"Retry-After": "60", "Connection": "close"},
-    )
 
 
 def _check_encoding(request: Request) -> None:

@@ -180,6 +180,15 @@ class Uploads:
         known |= {one.id: one for one in self._records(own / _ENDED)}
         return [known[own] for own in sorted(known, reverse=True)]
 
+    def known(self, tenant: str, sha256: str, *, after: datetime) -> IngestOutput | None:
+        """Return a tenant's newest ingest of a content that was submitted after a time; ``None``: there is none."""
+        for one in self.all(tenant):
+            if one.submitted < after:
+                return None
+            if one.sha256 == sha256:
+                return one
+        return None
+
     def pending(self) -> dict[str, list[IngestOutput]]:
         """Return the ingests that have not ended, by tenant, oldest first; tenants without any are left out."""
         found = {own.name: list(self._records(own / _PENDING)) for own in _entries(self._tenants)}

@@ -7,8 +7,12 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
+
 from orchestrator.environment import prepare_libraries
 from orchestrator.ingest.embedding import Payer
+from orchestrator.ingest.live.fetching import fetch_into
+from orchestrator.ingest.live.request import FETCH
 from orchestrator.ingest.shards.processes import Spread
 from orchestrator.ingest.uploads.folder import Busy, Uploads
 from orchestrator.ingest.uploads.service import Ingester, Watch
@@ -16,6 +20,8 @@ from orchestrator.ingest.writer import Target, open_writer
 from orchestrator.logs.configuration import configure
 from orchestrator.settings import Settings, load_settings
 from posology.corpus.files import count_rows
+from posology.corpus.live.fetch import FILES
+from posology.corpus.live.forms import Asked, Journal
 from posology.errors import ConfigurationError
 from posology.index.build.ingest import ingest
 from posology.index.build.report import IngestReport
@@ -23,7 +29,7 @@ from posology.index.build.report import IngestReport
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingesting:
-    """Ingests into the configured index, with the configured models."""
+    """Ingests into the configured index, with the configured models; what a fetch asks for is fetched first."""
 
     settings: Settings
     #: workers that encode; ``None``: this process does
@@ -31,14 +37,15 @@ class Ingesting:
 
     def __call__(self, path: Path, *, tenant: str, watch: Watch, last: bool) -> IngestReport:
         """See :class:`~orchestrator.ingest.uploads.service.Ingest`."""
+        paths = self._fetched(path, watch) if path.name == FETCH else [path]
         target = Target(payer=Payer(tenant=tenant), spread=self.spread)
         watch.phase("loading the encoder")
         with open_writer(self.settings, target) as writer:
             watch.phase("counting records")
-            total = count_rows(path)
+            total = sum(map(count_rows, paths))
             watch.count(total)
             return ingest(
-                [path],
+                paths,
                 writer.index,
                 writer.source,
                 progress=watch.committed,
@@ -47,6 +54,25 @@ class Ingesting:
                 row=watch.row,
                 phase=watch.phase,
             )
+
+    def _fetched(self, path: Path, watch: Watch) -> list[Path]:
+        """Fetch what a request asks for, beside it, and return the files; an interrupted fetch resumes.
+
+        Raises:
+            FetchFailed: the service gave no usable reply.
+            InputError: nothing was found.
+        """
+        watch.phase("fetching")
+        asked = Asked.model_validate_json(path.read_bytes())
+
+        def told(journal: Journal) -> None:
+            watch.phase(f"fetching, {journal.records} records so far")
+
+        # its name is that of the ingest
+        folder = path.parent / watch.now.id
+        found = anyio.run(lambda: fetch_into(self.settings, asked, folder, told=told))
+        watch.fetched(found)
+        return [folder / FILES / file.name for file in found.files]
 
 
 def uploads_folder(settings: Settings) -> Path:

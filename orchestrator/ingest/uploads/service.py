@@ -16,6 +16,7 @@ from orchestrator.logs.events import note
 from posology.errors import (
     BudgetError,
     ConfigurationError,
+    FetchFailed,
     IndexFault,
     InputError,
     PosologyError,
@@ -23,6 +24,7 @@ from posology.errors import (
     StoreUnavailable,
 )
 from posology.index.build.report import IngestProgress, IngestReport
+from posology.published.answers import FetchOutput
 from posology.published.ingests import IngestFailure, IngestOutput, IngestState, RejectedRecord
 
 _log = logging.getLogger(__name__)
@@ -92,6 +94,10 @@ class Watch:
     def count(self, total: int) -> None:
         """Record the number of records."""
         self._save(total=total)
+
+    def fetched(self, fetch: FetchOutput) -> None:
+        """Record what was fetched."""
+        self._save(fetch=fetch)
 
     def row(self) -> None:
         """Count a record that was computed.
@@ -230,7 +236,7 @@ class Ingester:
             back = {"state": IngestState.WAITING, "runs": ingest.runs, "phase": phase}
             self._uploads.save(watch.now.model_copy(update=back))
             return False
-        except (InputError, BudgetError, ReaderUnavailable) as error:
+        except (InputError, BudgetError, ReaderUnavailable, FetchFailed) as error:
             reason = str(getattr(error, "reason", error.message))
             return self._end(watch.now, error=_failure(error, reason))
         except Exception as error:  # noqa: BLE001 - a file may break a reader in any way

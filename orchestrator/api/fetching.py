@@ -1,0 +1,152 @@
+"""Fetches for tenants: put beside the uploaded files, for the process that ingests them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import anyio
+from anyio import to_thread
+
+from orchestrator.api.context import Context
+from orchestrator.api.problems import RETRY_AFTER, RequestProblem, status_of
+from orchestrator.api.uploading import arriving, disk, no_room
+from orchestrator.ingest.live.request import FETCH, FetchRequest
+from orchestrator.ingest.uploads.folder import NoRoom
+from orchestrator.logs.events import note
+from posology import errors
+from posology.errors import IngestNotFound, InvalidQuery
+from posology.published.answers import FetchOutput
+from posology.published.ingests import IngestOutput
+from posology.store import keys
+from posology.store.bucket import Bucket
+
+#: how long a fetch stands for the same one that a question asks for
+FRESH = timedelta(hours=1)
+#: seconds between two looks at an ingest that a request waits for
+_LOOK = 0.25
+_HOUR = 3_600.0
+
+
+async def request_fetch(
+    api: Context, tenant: str, asked: FetchRequest, *, fresh: bool = False
+) -> tuple[IngestOutput, bool]:
+    """Let a fetch wait to be made.
+
+    Args:
+        api: the app.
+        tenant: may add literature.
+        asked: what to fetch.
+        fresh: whether an ended fetch of the last hour stands for it.
+
+    Returns:
+        The ingest, and whether it is new: one of the same content that waits already stands for it.
+
+    Raises:
+        InvalidQuery: it asks for more records than the service allows, or its question has no word.
+        RequestProblem: 429 if the tenant has fetched too often, or its uploads leave no room.
+        StoreUnavailable: Redis is out of reach.
+    """
+    most = api.settings.fetch_records
+    if max(asked.max_records, len(asked.pmids)) > most:
+        raise InvalidQuery(f"max_records must be ≤ {most} here", field="max_records")
+    content = asked.asked().model_dump_json().encode()
+    async with api.files.of(tenant), arriving(api, tenant, FETCH) as (uploads, arrival):
+        try:
+            with disk():
+                await to_thread.run_sync(arrival.write, content)
+        except NoRoom as full:
+            raise no_room(full) from None
+        if fresh:
+            after = datetime.now(UTC) - FRESH
+            digest = arrival.digest.hexdigest()
+            known = await to_thread.run_sync(lambda: uploads.known(tenant, digest, after=after))
+            if known is not None and known.error is None:
+                return known, False
+        await _count(api, tenant)
+        with disk():
+            made, new = await to_thread.run_sync(uploads.complete, arrival)
+    if new:
+        note("fetch requested", tenant=tenant, ingest=made.id, service=asked.service)
+    return made, new
+
+
+async def fetched(
+    api: Context, tenant: str, asked: FetchRequest, *, seconds: float
+) -> tuple[str, FetchOutput]:
+    """Fetch into the index, or find the same fetch of the last hour.
+
+    Args:
+        api: the app.
+        tenant: may add literature.
+        asked: what to fetch.
+        seconds: maximum wait for its end.
+
+    Returns:
+        The id of the ingest, and what was fetched.
+
+    Raises:
+        RequestProblem: 503 if it has not ended, which continues it; as for :func:`request_fetch`; or its own error.
+    """
+    made, _ = await request_fetch(api, tenant, asked, fresh=True)
+    found = await _ended(api, tenant, made.id, seconds=seconds)
+    if found.error is not None:
+        kind = getattr(errors, found.error.type, errors.PosologyError)
+        raise RequestProblem(
+            status_of(kind) or 500,
+            found.error.type,
+            (kind.__doc__ or found.error.type).splitlines()[0].rstrip("."),
+            found.error.message,
+            ingest=found.id,
+        )
+    if found.fetch is None or not found.over:
+        raise RequestProblem(
+            503,
+            "FetchUnfinished",
+            "The fetch for the question has not ended",
+            f"the ingest {found.id} continues: send the same request again, or wait for it first",
+            headers={"Retry-After": str(RETRY_AFTER)},
+            ingest=found.id,
+        )
+    return found.id, found.fetch
+
+
+async def _ended(api: Context, tenant: str, ingest: str, *, seconds: float) -> IngestOutput:
+    """Return an ingest when it has ended, or as it is after some seconds.
+
+    Raises:
+        IngestNotFound: it has expired.
+    """
+    uploads = api.uploaded
+    if uploads is None:
+        raise IngestNotFound(f"there is no ingest {ingest}, or it has expired", ingest=ingest)
+    until = anyio.current_time() + seconds
+    while True:
+        found = await to_thread.run_sync(lambda: uploads.get(ingest, tenant=tenant))
+        if found.over or anyio.current_time() >= until:
+            return found
+        await anyio.sleep(_LOOK)
+
+
+async def _count(api: Context, tenant: str) -> None:
+    """Count a fetch in the tenant's limit.
+
+    Raises:
+        RequestProblem: the tenant has fetched too often.
+    """
+    store, most = api.jobs(), api.settings.fetches_per_hour
+    bucket = Bucket(
+        store.redis,
+        store.url,
+        key=f"{keys.prefix(tenant)}rates:fetches",
+        seconds=_HOUR / most,
+        size=most,
+    )
+    if after := await bucket.try_take():
+        raise RequestProblem(
+            429,
+            "TooManyFetches",
+            "The tenant has fetched too often",
+            f"a tenant may fetch {most} times in an hour: retry later",
+            headers={"Retry-After": str(int(after) + 1)},
+            limit=most,
+        )
