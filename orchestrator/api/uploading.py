@@ -11,6 +11,7 @@ from anyio import to_thread
 from fastapi import Request
 
 from orchestrator.api.context import Context, Given, Posology, Tenant
+from orchestrator.api.origins import is_local
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem
 from orchestrator.ingest.uploads.folder import Arrival, Busy, NoRoom, Room, Uploads
 from orchestrator.settings import Auth

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from orchestrator.api import problems
 from orchestrator.api.context import Context
-from orchestrator.console import access, ask, batches, jobs, money
+from orchestrator.console import access, ask, batches, jobs, literature, money
 from orchestrator.console.access import FIELD, HEADER, Asked, SignedOut, check_form, check_origin
 from orchestrator.console.pages import HOME, respond, serve_static
 from posology.budget.tenants.store import refused
@@ -141,5 +141,8 @@ ROUTES = (
     _route("/batches/{batch}/download/{form}", batches.downloaded),
     _route("/money", money.shown),
     _route("/money/ledger", money.ledger),
+    _route("/literature", literature.shown),
+    _route("/literature/changed", literature.changed),
+    _route("/literature/passages/{passage:path}", literature.passage),
     _route("/{rest:path}", _missing, who=For.ALL),
 )

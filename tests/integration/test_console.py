@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -15,12 +16,15 @@ from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
 from orchestrator.console.pages import HEADERS
+from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import Issued, TenantStore
+from posology.index.store import Index
 from posology.types import Limits
 from tests.integration.test_api_pages import Links
-from tests.support.console import HOSTILE, QUESTION, QUOTE, answered, run_job
+from tests.support.console import HOSTILE, QUESTION, QUOTE, TEXT, answered, run_job
 
 pytestmark = pytest.mark.anyio
 
@@ -400,3 +404,56 @@ async def test_a_batch_is_uploaded_followed_cancelled_and_downloaded(
         assert "cancelled" in (await b.http.get(path)).text
         assert (await b.http.get("/console/batches")).text.count("/console/batches/batch_") == 1
         assert (await b.http.get(f"{path}?after=x")).status_code == 422
+
+
+@pytest.fixture(scope="module")
+def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with the passage that the answers quote, and a hostile one."""
+    folder = tmp_path_factory.mktemp("console")
+    rows = [
+        {"id": "pmid:28657417", "text": TEXT, "title": "Aspirin versus placebo in women at high risk", "year": 2017},
+        {"id": "pmid:11111111", "text": "Aspirin made no difference.", "title": "No benefit", "retracted": True},
+        {"id": "x/\"'<b>é", "text": HOSTILE, "title": HOSTILE},
+    ]  # fmt: skip
+    file = folder / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    target = Target(place=str(folder / "sample"), embedder=str(tiny_encoder))
+    run_ingest([file], Settings(), target)
+    return folder / "sample"
+
+
+async def test_the_literature_is_shown_and_quotes_are_marked_in_it(
+    redis: Redis, redis_url: str, tenant: str, index: Path, tiny_encoder: Path
+) -> None:
+    more = {"POSOLOGY_INDEX": str(index), "POSOLOGY_EMBEDDER": str(tiny_encoder)}
+    version = Index.open(str(index)).view().version
+    async with bench(redis, redis_url, tenant, **more) as b:
+        await b.sign_in()
+        page = await b.http.get("/console/literature")
+        check(page)
+        assert version in page.text
+        named = await b.http.get("/console/literature", params={"passage": "x/\"'<b>é"})
+        assert named.status_code == 303
+        check(await b.http.get(named.headers["location"]))
+        for path in ("pmid:1", "pmid:28657417?version=x", "pmid:28657417?version=999999", "%00"):
+            reply = await b.http.get(f"/console/literature/passages/{path}")
+            assert reply.status_code in (404, 422), path
+        out = answered()
+        job = await run_job(b.store, tenant, out=out.model_copy(update={"index": version}))
+        text = (await b.http.get(f"/console/jobs/{job}")).text
+        assert f"<mark>{QUOTE}</mark>" in text
+        assert "The whole passage" in text
+        away = await run_job(b.store, tenant, out=out)
+        assert "The surroundings of each quote" in (await b.http.get(f"/console/jobs/{away}")).text
+        changed = await b.http.get("/console/literature/changed")
+        check(changed)
+        assert "2 stored answers of the last 30 days" in changed.text
+        given = {"form_token": token(page), "question": QUESTION, "model": "offline:extractive"}
+        ask = await b.http.get("/console/ask")
+        assert "Estimate the cost" in ask.text
+        given["form_token"] = token(ask)
+        for headers in ({}, {"hx-request": "true"}):
+            reply = await b.http.post("/console/ask/estimate", data=given, headers=headers)
+            assert reply.status_code == 200
+            assert "expected $0" in reply.text
+            assert ("<html" in reply.text) == (not headers)

@@ -206,10 +206,11 @@ async def passage(
 )
 async def index(api: Posology, tenant: Tenant) -> Response:  # noqa: ARG001 - as above
     """Return the number of passages of the newest version, and the versions that can be read."""
-    return answered(await to_thread.run_sync(_status, await api.literature().index()))
+    return answered(await to_thread.run_sync(status, await api.literature().index()))
 
 
-def _status(index: Index) -> IndexStatus:
+def status(index: Index) -> IndexStatus:
+    """Return an index as readers see it."""
     view, known = index.view(), index.versions()
     ends = [one.at + index.keep for one in known[1:]]
     return IndexStatus(

@@ -34,8 +34,8 @@ def doctor(
     """
     from orchestrator.cli.setup.checks import checks
     from orchestrator.cli.setup.forms import DoctorOutput
-    from orchestrator.rendering.words import safe
     from orchestrator.cli.setup.live import live_checks
+    from orchestrator.rendering.words import safe
 
     with errors(as_json=as_json):
         console = Console()
