@@ -6,12 +6,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from evals.papers.suite import Given
 from orchestrator.training.artefacts.gold import rows
-from posology.index.embedders import load
 from posology.query import make_query
 from posology.text.sentences import split
 from posology.types import Form, Hit, Passage, Query, Ranking, Retrieval, Retrieved, Sentence
@@ -35,6 +35,15 @@ class Case:
     drawn: tuple[Passage, ...]
 
 
+def pool_of(data: Path) -> tuple[list[Passage], np.ndarray]:
+    """Return the abstracts of the pool, and their vectors, shape ``(n, 384)``."""
+    passages = [
+        Passage(id=row["id"], title=row.get("title") or "", text=row["text"], year=row.get("year"))
+        for row in rows(data / FILES[0])
+    ]
+    return passages, np.load(data / FILES[1]).astype(np.float32)
+
+
 def pubmedqa(given: Given, others: int) -> list[Case]:
     """Return questions whose abstract is in the pool, in an order drawn by the seed.
 
@@ -42,16 +51,12 @@ def pubmedqa(given: Given, others: int) -> list[Case]:
         given: data folder, number of questions, and seed.
         others: abstracts of each kind for a question.
     """
-    pool = [
-        Passage(id=row["id"], title=row.get("title") or "", text=row["text"], year=row.get("year"))
-        for row in rows(given.data / FILES[0])
-    ]
+    pool, vectors = pool_of(given.data)
     place = {one.id: at for at, one in enumerate(pool)}
     asked = [row for row in rows(given.data / FILES[2]) if f"pmid:{row['pmid']}" in place]
     random.Random(given.seed).shuffle(asked)
     asked = asked[: given.questions]
-    vectors = np.load(given.data / FILES[1]).astype(np.float32)
-    likeness = load().embed_queries([row["question"] for row in asked]) @ vectors.T
+    likeness = given.embed([row["question"] for row in asked]) @ vectors.T
     return [
         _case(row, pool, place[f"pmid:{row['pmid']}"], scores, others, given.seed)
         for row, scores in zip(asked, likeness, strict=True)

@@ -102,7 +102,13 @@ class Simulated:
 
     async def ask(self, asked: Asked, key: str) -> Answered:  # noqa: ARG002 - nothing is kept
         """Answer an item."""
-        model = SimulatedModel(self._profile, lambda _: asked.gold, _count, seed=self._seed)
+        model = SimulatedModel(
+            self._profile,
+            lambda _: asked.gold,
+            _count,
+            seed=self._seed,
+            answers=lambda _: asked.answers,
+        )
         tally = _Tally(model)
         outcome = await _answer(asked, SHADOW, tally)
         usd = self._prices.cost(SHADOW, tally.usage)

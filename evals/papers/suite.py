@@ -7,10 +7,12 @@ item either needs no reader, or it is a task that :mod:`evals.papers.readers` an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from posology.testing.simulation import Gold
 from posology.types import Answer, Dose, Refusal, Task
@@ -87,6 +89,14 @@ class Answered:
         return {"calls": float(self.calls), "tokens": tokens, "usd": self.usd}
 
 
+def embed(texts: Sequence[str]) -> np.ndarray:
+    """Return unit vectors by the packaged encoder, shape ``(len(texts), 384)``."""
+    from posology.index.embedders import load
+
+    vectors: np.ndarray = load().embed_queries(texts)
+    return vectors
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
     """What a run was started with."""
@@ -98,6 +108,8 @@ class Given:
     #: most questions
     questions: int
     seed: int = 0
+    #: returns the vectors of texts, of unit length
+    embed: Callable[[Sequence[str]], np.ndarray] = embed
 
 
 class Suite(ABC):

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evals.papers.briefcontext.resolution import CONFLICTS, conflict, versus
 from evals.papers.briefcontext.scale import BESIDE, GPT, MIXTRAL, accuracy, rests_on_key
 from evals.papers.literature import FILES, Case, pubmedqa, retrieval
+from evals.papers.report import FITTED, PREDICTED
+from evals.papers.rows import Result
 from evals.papers.suite import Answered, Asked, Given, Item, Published, Suite, Values
 from posology.testing.simulation.profiles import PUBLISHED, read
-from posology.types import Dose, Passage, Refusal, Sentence, Task
+from posology.types import Answer, Dose, Passage, Refusal, Sentence, Task
 
 RAG, PARTS = "RAG", "BriefContext"
 DOSES = {RAG: Dose(strategy="direct"), PARTS: Dose(strategy="briefcontext")}
@@ -43,10 +46,12 @@ class Shown:
                 retrieval=retrieval(self.case.query, self.passages),
                 model="",
                 max_tokens=None,
+                partitions="answer",
             ),
             dose=self.dose,
             partition_size=max(1, len(self.passages) // 2),
             gold={key.id: (Sentence(start=0, end=len(key.text)),)},
+            answers={key.id: self.case.verdict},
         )
 
 
@@ -60,6 +65,15 @@ def placed(case: Case, others: Sequence[Passage], k: int, percent: int) -> tuple
 def arm(method: str, k: int, percent: int) -> str:
     """Return the name of an arm."""
     return f"{method}, k {k}, key at {percent} %"
+
+
+def _settings() -> dict[str, tuple[str, str]]:
+    """Return the arms of both methods by setting."""
+    return {
+        f"k {k}, key at {percent} %": (arm(PARTS, k, percent), arm(RAG, k, percent))
+        for k in DEPTHS
+        for percent in PLACES
+    }
 
 
 def _published() -> Iterator[Published]:
@@ -95,6 +109,8 @@ class Position(Suite):
     measures: ClassVar[Mapping[str, str]] = {
         "accuracy": "share of right verdicts; of a simulated model on the paper's scale: its model's published accuracy "
         "without passages, and at best, mixed as often as answers rest on the key document",
+        "right": "share of right verdicts as they are given, refusals wrong",
+        **CONFLICTS,
         "key": "share of questions whose answer cites the key document",
         "refused": "share of questions that are refused",
     }
@@ -121,6 +137,11 @@ class Position(Suite):
             for method in DOSES
         ]
 
+    def tables(self, rows: Sequence[Result]) -> Iterator[str]:
+        """Yield table S2: conflicts, how they were resolved, and who wins."""
+        basis = f"conflicts and right resolutions were *{FITTED}* to table S2; wins, ties and losses are *{PREDICTED}*"
+        return versus(rows, _settings(), basis)
+
     def asked(self, item: Item) -> Asked:
         """Return an item as a reader is asked."""
         shown: Shown = item.content
@@ -128,8 +149,12 @@ class Position(Suite):
 
     def graded(self, item: Item, asked: Asked, answered: Answered) -> Values:
         """Return the measures of an answer."""
+        outcome = answered.outcome
+        right = isinstance(outcome, Answer) and outcome.choice == item.content.case.verdict
         return {
             "accuracy": accuracy(asked, answered, item.content.case.verdict),
+            "right": float(right),
+            **conflict(answered, right=right),
             "key": float(rests_on_key(asked, answered)),
-            "refused": float(isinstance(answered.outcome, Refusal)),
+            "refused": float(isinstance(outcome, Refusal)),
         }

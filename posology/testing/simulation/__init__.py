@@ -5,11 +5,12 @@ by ``python -m evals.simulation --write``. Only experiments and tests may import
 """
 
 from posology.testing.simulation.curves import Curve, Refusals
-from posology.testing.simulation.model import SIMULATED, Gold, SimulatedModel, is_right
+from posology.testing.simulation.model import SIMULATED, Answers, Gold, SimulatedModel, is_right
 from posology.testing.simulation.profiles import Profile, profiles
 
 __all__ = [
     "SIMULATED",
+    "Answers",
     "Curve",
     "Gold",
     "Profile",

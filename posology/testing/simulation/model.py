@@ -33,6 +33,10 @@ from posology.types import (
 
 #: the gold of a question: by the id of a passage, the spans that answer
 Gold = Mapping[str, Sequence[Sentence]]
+#: of a question: the verdict or short answer that a passage gives, by its id
+Answers = Mapping[str, str]
+#: words of the short answer that is read out of a passage that gives none
+_FEW = 4
 #: how every simulated reply begins, and one from a key passage that was taken in and misread
 SIMULATED, MISREAD = "Simulated", "Simulated, misread"
 
@@ -71,6 +75,9 @@ class SimulatedModel:
         count: of tokens.
         seed: of the draws.
         partial: whether a passage that is shown in part counts as that part of the context's length; else as whole.
+        answers: returns what passages answer to a question, for verdicts and for partitions that answer. A passage with an
+            answer that is not gold contradicts the gold: it is taken in as the gold is, and where both are, the profile's
+            rate of resolving decides. ``None``: no reply has a verdict.
 
     Raises:
         RequestRejected: a stage other than answer, extract and reduce.
@@ -84,12 +91,14 @@ class SimulatedModel:
         *,
         seed: int = 0,
         partial: bool = True,
+        answers: Callable[[Query], Answers] | None = None,
     ) -> None:
         self.profile = profile
         self._gold = gold
         self._count = count
         self._seed = seed
         self._partial = partial
+        self._answers = answers
 
     async def __call__(self, call: Call, *, attempt_id: str | None = None) -> Completion:  # noqa: ARG002 - nothing is sent
         """Reply to one call."""
@@ -104,6 +113,7 @@ class SimulatedModel:
             )
         shown = self._extract(call) if call.stage is Stage.EXTRACT else self._answer(call)
         reply = _REPLIES[call.stage](call, shown)
+        reply |= self._short(call, shown, reply)
         text = json.dumps(reply, ensure_ascii=False)
         return Completion(
             text=text,
@@ -125,13 +135,16 @@ class SimulatedModel:
         gold, others = _divided(call, self._gold(key))
         reducing = call.stage is Stage.REDUCE
         taken = gold if reducing else self._taken(call, gold)
+        rivals = self._rivals(call, others)
         if taken:
             if self._draw(key, "shy") < profile.shy:
                 return None
-            if reducing and others:
+            if against := others if reducing else rivals:
                 resolved = self._draw(key, "reads") < profile.resolves
-                return taken[0] if resolved else self._one(call, others)
+                return taken[0] if resolved else self._one(call, against)
             return replace(taken[0], misread=self._draw(key, "reads") >= profile.reads)
+        if rivals:
+            return self._one(call, rivals)
         if not others or self._draw(key, "refuses") < profile.refuses(len(call.excerpts)):
             return None
         return self._one(call, others)
@@ -139,9 +152,12 @@ class SimulatedModel:
     def _extract(self, call: Call) -> _Place | None:
         """Return the sentence that is reported of a partition; ``None``: nothing."""
         gold, others = _divided(call, self._gold(call.query))
-        taken = self._taken(call, gold)
-        if taken:
-            return taken[0]
+        taken, rivals = self._taken(call, gold), self._rivals(call, others)
+        if taken and rivals:
+            resolved = self._draw(call.query, "reads", *_ids(call)) < self.profile.resolves
+            return taken[0] if resolved else self._one(call, rivals)
+        if taken or rivals:
+            return taken[0] if taken else self._one(call, rivals)
         if not others or self._draw(call.query, "misled", *_ids(call)) >= self.profile.misled:
             return None
         return self._one(call, others)
@@ -156,6 +172,41 @@ class SimulatedModel:
             if draw
             < self.profile.takes_in(sum(sizes[: one.excerpt]), sum(sizes[one.excerpt + 1 :]))
         ]
+
+    def _rivals(self, call: Call, others: Sequence[_Place]) -> list[_Place]:
+        """Return the passages that contradict the gold and are taken in; all of them in a reduction."""
+        if self._answers is None:
+            return []
+        answers = self._answers(call.query)
+        found = [one for one in others if call.excerpts[one.excerpt].passage.id in answers]
+        return found if call.stage is Stage.REDUCE else self._taken(call, found)
+
+    def _short(self, call: Call, place: _Place | None, reply: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the verdict and the short answer, as far as the call's form has them."""
+        fields = {} if call.schema is None else call.schema.model_fields
+        answering = "short" if call.stage is Stage.REDUCE else "answer"
+        wanted = answering in fields and answering not in reply
+        if self._answers is None and not wanted:
+            return {}
+        said = "" if place is None else self._said(call, place)
+        more: dict[str, Any] = {answering: said} if wanted else {}
+        if "choice" in fields:
+            more["choice"] = said if said in call.query.choices else None
+        return more
+
+    def _said(self, call: Call, place: _Place) -> str:
+        """Return the verdict or the few words that are read out of a passage.
+
+        One that gives none, or is misread, says anything but what the gold says.
+        """
+        answers = self._answers(call.query) if self._answers else {}
+        passage = call.excerpts[place.excerpt].passage.id
+        if passage in answers and not place.misread:
+            return answers[passage]
+        right = {answers[id_] for id_ in self._gold(call.query) if id_ in answers}
+        if others := [one for one in call.query.choices if one not in right]:
+            return others[int(self._draw(call.query, "says", passage) * len(others))]
+        return " ".join([MISREAD, *_words(call, place).split()[:_FEW]])
 
     def _one(self, call: Call, others: Sequence[_Place]) -> _Place:
         return others[int(self._draw(call.query, "other", *_ids(call)) * len(others))]
@@ -233,7 +284,9 @@ def _extracted(call: Call, place: _Place | None) -> dict[str, Any]:
 
 
 def _reduced(call: Call, place: _Place | None) -> dict[str, Any]:
-    reply = _answered(call, place) | {"claims": []}
+    reply = _answered(call, place)
+    if call.schema is None or "claims" in call.schema.model_fields:
+        reply["claims"] = []
     if call.quotes == "copied":
         del reply["quotes"]
         reply["evidence"] = [] if place is None else [f"F{place.excerpt + 1}"]
