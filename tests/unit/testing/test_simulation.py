@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import anyio
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -238,3 +239,72 @@ def test_only_experiments_and_tests_know_the_simulated_model() -> None:
     import posology.testing
 
     assert not hasattr(posology.testing, "SimulatedModel")
+
+
+RIVAL = Passage(id="rival", text="A letter claims that the drug raises the pressure.")
+SAID = {KEY: "yes", RIVAL.id: "no"}
+
+
+def answering(
+    profile: str,
+    passages: tuple[Passage, ...],
+    quotes: QuoteForm,
+    said: dict[str, str] = SAID,
+    n: int = 0,
+) -> list[Answer | Refusal]:
+    """By RAG, and by partitions of one passage that answer."""
+    complete = SimulatedModel(profiles()[profile], gold, len, answers=lambda _: said)
+    query = make_query(f"Question {n}: does it help?", form="yes_no")
+    task = replace(task_of(query, passages, quotes=quotes), partitions="answer")
+
+    async def run() -> list[Answer | Refusal]:
+        return [await Direct()(task, complete), await BriefContext(size=1)(task, complete)]
+
+    return anyio.run(run)
+
+
+@pytest.mark.parametrize("quotes", FORMS)
+def test_partitions_that_answer_get_a_verdict_in_every_form(quotes: QuoteForm) -> None:
+    found = [answering("immune", (Passage(id=KEY, text=TEXT),), quotes, n=n) for n in range(20)]
+    one, parted = zip(*found, strict=True)
+    assert {answer.choice for answer in one if isinstance(answer, Answer)} == {"yes", "no"}
+    # one draw decides for both
+    assert [getattr(a, "choice", None) for a in one] == [getattr(b, "choice", None) for b in parted]
+
+
+@pytest.mark.parametrize("quotes", FORMS)
+def test_passages_that_contradict_the_gold_conflict_and_are_resolved_at_the_profiles_rate(
+    quotes: QuoteForm,
+) -> None:
+    passages = (Passage(id=KEY, text=TEXT), RIVAL)
+    found = [answering("immune", passages, quotes, n=n)[1] for n in range(QUESTIONS)]
+    assert all(isinstance(one, Answer) for one in found)
+    assert all(any("answer differently" in note for note in one.notes) for one in found)
+    resolved = np.mean([right(one) for one in found])
+    assert resolved == pytest.approx(profiles()["immune"].resolves, abs=0.1)
+    assert all(right(one) == (one.choice == "yes") for one in found if isinstance(one, Answer))
+
+
+def test_a_contradiction_alone_is_believed() -> None:
+    for outcome in answering("immune", (RIVAL,), "sentences"):
+        assert isinstance(outcome, Answer)
+        assert outcome.choice == "no"
+        assert not right(outcome)
+
+
+def test_free_answers_of_partitions_are_short() -> None:
+    complete = SimulatedModel(
+        profiles()["immune"], gold, len, answers=lambda _: {KEY: "It lowers it"}
+    )
+    query = make_query("What does the drug do?")
+    task = replace(task_of(query, shown(4, 0)), partitions="answer")
+    outcome = anyio.run(BriefContext(size=1), task, complete)
+    assert isinstance(outcome, Answer)
+    assert outcome.choice is None
+
+
+def test_without_answers_no_reply_has_a_verdict() -> None:
+    query = make_query("Does it help?", form="yes_no")
+    outcome = anyio.run(Direct(), task_of(query, shown(3, 0)), model("immune"))
+    assert isinstance(outcome, Answer)
+    assert outcome.choice is None
