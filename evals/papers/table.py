@@ -10,7 +10,17 @@ from evals.papers.briefcontext.distractors import Distractors
 from evals.papers.briefcontext.position import Position
 from evals.papers.briefcontext.preflight import Preflight
 from evals.papers.doubling.ladders import ByPassages, Curve
+from evals.papers.leancontext.tables import Cascades, Numbers, States
+from evals.papers.provence.mixed import Length, Place
+from evals.papers.provence.needles import Needles
+from evals.papers.provence.number import Number
+from evals.papers.provence.pruning import Pruning
+from evals.papers.provence.ranking import Ranking
 from evals.papers.suite import Suite
+from evals.papers.tcra.answers import Passages
+from evals.papers.tcra.rate import Rate
+from evals.papers.tcra.stages import Stages
+from evals.papers.tcra.words import Removal
 
 _ALL: tuple[Suite, ...] = (
     # BriefContext
@@ -21,5 +31,21 @@ _ALL: tuple[Suite, ...] = (
     # Adaptive RAG
     ByPassages(),
     Curve(),
+    # LeanContext
+    Numbers(),
+    Cascades(),
+    States(),
+    # TCRA-LLM
+    Passages(),
+    Removal(),
+    Stages(),
+    Rate(),
+    # Provence
+    Pruning(),
+    Number(),
+    Place(),
+    Length(),
+    Needles(),
+    Ranking(),
 )
 SUITES: Mapping[str, Suite] = MappingProxyType({suite.name: suite for suite in _ALL})

@@ -1,0 +1,1 @@
+"""Provence's experiments on medical literature that the packaged pruner has not seen."""
