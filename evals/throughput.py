@@ -2,7 +2,7 @@
 
 BriefContext jobs of 48 partitions (49 calls each) go through Redis and one Celery worker on its thread pool, against
 a stub provider of 0.2 s in another process. Many partitions a job keep the share of retrieval small; it costs tens of
-milliseconds a job. ``python -m evals.throughput``; with ``--questions``, see :mod:`evals.throughput_questions`.
+milliseconds a job. ``python -m evals.throughput``. Questions a second, beside other libraries: :mod:`evals.peers`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ import anyio
 import anyio.to_thread
 
 from evals.fanout import a_request, a_stack
-from evals.throughput_questions import Comparison, compare
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
 from posology.corpus.sample import notes_file
-from posology.devices import cores
 from posology.testing.provider.faults import Faults
 from posology.testing.provider.load import LoadStub
 from posology.types import JobState
@@ -119,31 +117,8 @@ def main() -> None:
     parser.add_argument(
         "--concurrency", type=int, default=48, help="threads of the worker, and calls at once"
     )
-    beside = parser.add_argument_group("questions a second, beside a peer and an earlier revision")
-    beside.add_argument("--questions", type=int, help="questions of a turn")
-    beside.add_argument("--data", type=Path, default=Path("../shared/data"))
-    beside.add_argument("--peer-python", type=Path, help="Python that has LangChain and FAISS")
-    beside.add_argument("--before", type=Path, help="checkout with an evals.throughput_side")
-    beside.add_argument("--records", type=int, default=300)
-    beside.add_argument("--turns", type=int, default=3)
-    beside.add_argument("--workers", type=int, default=cores())
-    beside.add_argument("--latency", type=float, default=0.5, help="seconds of a call")
     given = parser.parse_args()
-    if given.questions is None:
-        anyio.run(_run, given.jobs, given.concurrency)
-        return
-    compare(
-        Comparison(
-            data=given.data,
-            peer=given.peer_python,
-            before=given.before,
-            questions=given.questions,
-            records=given.records,
-            turns=given.turns,
-            workers=given.workers,
-            latency=given.latency,
-        )
-    )
+    anyio.run(_run, given.jobs, given.concurrency)
 
 
 if __name__ == "__main__":

@@ -50,12 +50,21 @@ class Chance:
     Args:
         faults: how often what goes wrong.
         reply: from a request's body to the text of the reply.
+        usage: from a request's body and the text of the reply to the tokens that are billed.
         seed: of the draws.
     """
 
-    def __init__(self, faults: Faults, *, reply: Callable[[Any], str], seed: int = 0) -> None:
+    def __init__(
+        self,
+        faults: Faults,
+        *,
+        reply: Callable[[Any], str],
+        usage: Callable[[Any, str], Usage] | None = None,
+        seed: int = 0,
+    ) -> None:
         self._faults = faults
         self._reply = reply
+        self._usage = usage or estimate
         self._random = random.Random(seed)  # noqa: S311 - faults, not secrets
 
     def __call__(self, _request: Recorded) -> Step:
@@ -64,7 +73,7 @@ class Chance:
         # as many draws whatever comes of them, so that one fate does not move all later ones
         fate, detail, between = (self._random.random() for _ in range(3))
         low, high = faults.latency
-        reply = Reply(text=self._reply, usage=estimate, latency=low + (high - low) * between)
+        reply = Reply(text=self._reply, usage=self._usage, latency=low + (high - low) * between)
         if fate < faults.rate_limited:
             return Status(code=429, headers={"retry-after": f"{faults.retry_after:g}"})
         fate -= faults.rate_limited

@@ -14,7 +14,8 @@ from typing import Any, Self
 
 from posology.testing.provider.batches.book import BatchFaults
 from posology.testing.provider.echo import echo
-from posology.testing.provider.faults import Faults
+from posology.testing.provider.faults import Faults, estimate
+from posology.types import Usage
 
 #: seconds; a process that takes longer to stop is killed
 _PATIENCE = 5.0
@@ -38,6 +39,8 @@ class LoadStub:
         faults: how long replies take and how often what goes wrong.
         reply: from a request's body to the text of the reply; a function of a module that the new
             process can import.
+        usage: from a request's body and the text of the reply to the tokens that are billed; a function
+            as ``reply`` is.
         seed: of the faults.
         port: to listen on; 0 takes a free one.
         batch_faults: what goes wrong with batches.
@@ -52,18 +55,21 @@ class LoadStub:
         faults: Faults = Faults(),  # noqa: B008 - a frozen value
         *,
         reply: Callable[[Any], str] = echo,
+        usage: Callable[[Any, str], Usage] = estimate,
         seed: int = 0,
         port: int = 0,
         batch_faults: BatchFaults = BatchFaults(),  # noqa: B008 - a frozen value
         batches: Path | None = None,
     ) -> None:
-        if not reply.__qualname__.isidentifier():
-            raise ValueError("reply is a function of a module, neither a lambda nor a local one")
+        for name, function in (("reply", reply), ("usage", usage)):
+            if not function.__qualname__.isidentifier():
+                raise ValueError(f"{name} is a function of a module, not a lambda or a local one.")
         self._command = [
             sys.executable, "-m", "posology.testing.provider.serve", "--with-stdin",
             "--port", str(port),
             "--seed", str(seed),
             "--reply", f"{reply.__module__}:{reply.__qualname__}",
+            "--usage", f"{usage.__module__}:{usage.__qualname__}",
             "--latency", *(str(seconds) for seconds in faults.latency),
             "--rate-limited", str(faults.rate_limited),
             "--retry-after", str(faults.retry_after),

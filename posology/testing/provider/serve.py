@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from posology.testing.provider.batches.book import BatchBook, BatchFaults
-from posology.testing.provider.faults import Chance, Faults, estimate
+from posology.testing.provider.faults import Chance, Faults
 from posology.testing.provider.server import LoadServer
 from posology.testing.provider.steps import Reply
 
@@ -32,10 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cuts=options.cuts,
         cuts_after_work=options.cuts_after_work,
     )
-    reply = _load(options.reply)
-    chance = Chance(faults, reply=reply, seed=options.seed)
+    reply, usage = _load(options.reply), _load(options.usage)
+    chance = Chance(faults, reply=reply, usage=usage, seed=options.seed)
     book = BatchBook(
-        lambda _: Reply(text=reply, usage=estimate),
+        lambda _: Reply(text=reply, usage=usage),
         BatchFaults(**json.loads(options.batch_faults)),
         folder=options.batches,
     )
@@ -60,9 +60,9 @@ async def _serve(server: LoadServer, host: str, port: int, *, with_stdin: bool) 
     listening.close()
 
 
-def _load(name: str) -> Callable[[Any], str]:
+def _load(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
-    loaded: Callable[[Any], str] = getattr(importlib.import_module(module), function)
+    loaded: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return loaded
 
 
@@ -87,6 +87,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--reply", default="posology.testing.provider.echo:echo", metavar="MODULE:FUNCTION",
         help="from a request's body to the text of the reply",
+    )  # fmt: skip
+    parser.add_argument(
+        "--usage", default="posology.testing.provider.faults:estimate", metavar="MODULE:FUNCTION",
+        help="from a request's body and the text of the reply to the tokens that are billed",
     )  # fmt: skip
     parser.add_argument(
         "--batch-faults", default="{}", metavar="JSON", help="fields of BatchFaults"
