@@ -8,7 +8,9 @@ PYTHON is of an environment with paper-qa, LangChain (``langchain-community``, `
 The sides take turns, each in processes of its own. Posology answers by its router, and in the shape of LangChain's map-reduce
 (8 extracts and a reduce), through Redis and worker processes; an earlier checkout does alike. The peers are in
 :mod:`evals.peers_programs`. All retrieve 8 of the same abstracts with the same encoder. In the rows "8 needed", the stub
-refuses to answer from fewer than 8 documents: doubling asks with 2, 4 and 8.
+refuses to answer from fewer than 8 documents: doubling asks with 2, 4 and 8. Doubling is re-enacted; Pathway's own package
+is not run. Output tokens are as long as the stub fills each side's form (a whole sentence wherever one is asked for), so
+they say nothing of a model.
 
 Each turn: 16 questions to warm up, ``--alone`` one after the other, all at once (64 at a time), and the last again from
 a stub that replies to 2 % of the calls with 429 and to 1 % with 500. The ideal is the calls that had to wait for one
@@ -94,6 +96,7 @@ class _Comparison:
             [sys.executable, "-c", program, "ingest", str(self._abstracts), "--index", self._index],
             env=_environment(self._here),
             check=True,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
