@@ -5,9 +5,9 @@ Usage: ``python -m evals.census [--k 8 16] [--order fused pruner …] [--policy 
 Arms: a ladder of whole passages, all passages in one call, compressed passages, BriefContext at once. Every question is
 answered by the offline reader, billed as gpt-4o-mini; the cost is a multiple of that of direct RAG over all passages.
 An order is a mode, or a re-ranker of ``POSOLOGY_RERANKER``, which re-ranks the fused order. The offline reader loses
-nothing in the middle: the cost of BriefContext shows here, not its use. It refuses nearly half of the sample questions,
-and a refused ladder goes on to BriefContext in every order. Fails if an order without a calibration sends a question to
-BriefContext at once.
+nothing in the middle: the cost of BriefContext shows here, not its use. Whatever the order, BriefContext follows a
+refused ladder, and that is part of the cost. Fails if an order without a calibration sends a question to BriefContext
+at once.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def pubmedqa(data: Path, index: Path = INDEX) -> tuple[Retriever, list[Posed]]:
                     id=document,
                     query=make_query(row["question"]),
                     documents=frozenset({document}),
-                    gold=_nearest({document: None}, wanted),
+                    gold=nearest({document: None}, wanted),
                 )
             )
     opened = Index.open(index / "index")
@@ -155,7 +155,7 @@ def _posed(row: Mapping[str, Any], texts: Mapping[str, str]) -> Posed | None:
         return None
     query = make_query(row["body"])
     if row["type"] == "yesno":
-        gold = _nearest(spans, stems(row["ideal_answer"][0]) - stems(row["body"]))
+        gold = nearest(spans, stems(row["ideal_answer"][0]) - stems(row["body"]))
     else:
         forms = [[one] if isinstance(one, str) else one for one in row["exact_answer"]]
         items = [[one for of in forms for one in of]] if row["type"] == "factoid" else forms
@@ -166,7 +166,7 @@ def _posed(row: Mapping[str, Any], texts: Mapping[str, str]) -> Posed | None:
         ]
         if not max(found):
             return None
-        gold = _holding(spans, items)
+        gold = holding(spans, items)
     return Posed(id=row["id"], query=query, documents=frozenset(spans), gold=gold)
 
 
@@ -197,7 +197,7 @@ def _marked(retrieval: Retrieval, spans: Spans) -> Iterator[tuple[str, str, list
             yield passage.id, passage.text, sentences
 
 
-def _nearest(spans: Spans, wanted: frozenset[str]) -> Mark:
+def nearest(spans: Spans, wanted: frozenset[str]) -> Mark:
     """Mark in each snippet the sentences that hold most of the wanted words."""
 
     def mark(retrieval: Retrieval) -> Gold:
@@ -213,7 +213,7 @@ def _nearest(spans: Spans, wanted: frozenset[str]) -> Mark:
     return mark
 
 
-def _holding(spans: Spans, items: Sequence[Sequence[str]]) -> Mark:
+def holding(spans: Spans, items: Sequence[Sequence[str]]) -> Mark:
     """Mark the sentences that hold as many items as any does, by one of its forms each."""
 
     def mark(retrieval: Retrieval) -> Gold:

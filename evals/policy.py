@@ -39,6 +39,7 @@ from evals.policy_report import (
     Arms,
     Measured,
     admitted,
+    census,
     cheapest,
     dearer,
     halves,
@@ -63,7 +64,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 #: settings of the router by what they set; every combination is tried
 SETTINGS: Mapping[str, tuple[str, ...]] = {
     "keep": ("keep=1", "keep=own", "keep=0.4", "keep=0.2"),
-    "steps": ("start=2", "start=4", "start=8", "start=16", "start=2,factor=4"),
+    "steps": ("start=1", "start=1,factor=4", "start=2", "start=2,factor=4", "start=4", "start=16"),
     "issue": ("issue=0", "issue=0.3", "issue=0.5", "preflight=off"),
     "escalation": ("escalate=on", "escalate=off"),
 }
@@ -96,7 +97,7 @@ def marginals(found: Arms, allowed: Sequence[str]) -> Iterator[str]:
     for kind, values in SETTINGS.items():
         for value in values:
             with_it = [name for name in allowed if f",{value}," in f",{name.partition(':')[2]},"]
-            if kind == "steps" and value == "start=2":
+            if kind == "steps" and "factor" not in value:
                 with_it = [name for name in with_it if "factor" not in name]
             if not with_it:
                 yield f"{kind}: {value}: no policy is admitted"
@@ -208,6 +209,7 @@ def main(argv: list[str] | None = None) -> int:
     for name in given.sets:
         own = np.flatnonzero(origins == name)
         print(f"\n## {name}: {len(own)} questions\n", *recall(bench, own), sep="\n")
+        print(f"\n{SHIPPED}: {census(bench, own)}")
         other = np.intersect1d(aside, own)
         print("", *table(part(found, other), [DIRECT, "compressed, own share", SHIPPED, *alone()]), sep="\n")  # fmt: skip
     return int(fails)

@@ -6,11 +6,13 @@ All figures are means over profiles of simulated models, with a profile a row of
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from evals.census import ARMS, arm_of
 from evals.policy_bench import SHIPPED, Asked, Bench, Outcome
 from policies.affordable import PARTITIONED
 from policies.preflight import SPOTLIGHT
@@ -152,6 +154,13 @@ def recall(bench: Bench, of: np.ndarray) -> Iterator[str]:
         yield (
             f"| {setting} | {given.mean():.3f} | {share(given[buried])} | {share(given[mendable])} |"
         )
+
+
+def census(bench: Bench, of: np.ndarray) -> str:
+    """How many questions each arm of the shipped policy gets."""
+    doses = bench.doses(SHIPPED)
+    counts = Counter(arm_of(doses[number]) for number in of)
+    return ", ".join(f"{arm} {counts[arm]}" for arm in ARMS)
 
 
 def share(given: np.ndarray) -> str:

@@ -4,25 +4,15 @@ import anyio
 import numpy as np
 import pytest
 
-from evals.policy import (
-    DEFAULTS,
-    DIRECT,
-    SHIPPED,
-    Asked,
-    Bench,
-    Measured,
-    admitted,
-    alone,
-    arms,
-    cheapest,
-    dearer,
-    halves,
-)
-from evals.pooled import Question
+from evals.medical import Snippet, holding, joined, nearest
+from evals.policy import DEFAULTS, alone, arms
+from evals.policy_bench import SHIPPED, Asked, Bench
+from evals.policy_report import DIRECT, Measured, admitted, cheapest, dearer, halves
 from policies.affordable import PARTITIONED, WHOLE
 from policies.specs import parse
+from posology.query import make_query
 from posology.testing.simulation import profiles
-from posology.types import Dose, Passage
+from posology.types import Dose, Passage, Retrieval
 from tests.support.tasks import retrieval_of
 
 PROFILES = list(profiles())
@@ -30,12 +20,23 @@ PROFILES = list(profiles())
 
 def asked(number: int) -> Asked:
     passages = tuple(Passage(id=f"p{i}", text=f"Note {i} is short. It is clear.") for i in range(8))
-    question = Question(
-        id=str(number), text=f"Which note is {number}?", answers=(), passage=f"p{number % 8}"
-    )
-    retrieval = retrieval_of(question.query, passages)
+    retrieval = retrieval_of(make_query(f"Which note is {number}?"), passages)
     own = retrieval.passages[number % 8]
-    return Asked(question=question, retrieval=retrieval, gold={own.passage.id: list(own.sentences)})
+    return Asked(
+        origin="notes",
+        id=str(number),
+        documents=frozenset({f"p{number % 8}", f"p{number % 8 + 100 * (number % 3)}"}),
+        retrieval=retrieval,
+        gold={own.passage.id: list(own.sentences)},
+    )
+
+
+def snippet(start: int, text: str, *, abstract: bool = True) -> Snippet:
+    return Snippet(document="d", abstract=abstract, start=start, end=start + len(text), text=text)
+
+
+def shown(text: str) -> Retrieval:
+    return retrieval_of(make_query("Does aspirin help?"), (Passage(id="d", text=text),))
 
 
 def arm(cost: float, right: float, wrong: float, n: int = 10) -> Measured:
@@ -61,10 +62,39 @@ def test_every_change_of_one_setting_is_among_the_combinations() -> None:
 
 def test_the_halves_share_no_paragraph() -> None:
     every = [asked(n) for n in range(40)]
-    first, second = ({every[i].question.passage for i in half} for half in halves(every, 0))
+    first, second = (
+        {document for i in half for document in every[i].documents} for half in halves(every, 0)
+    )
     assert first
     assert second
     assert not first & second
+
+
+def test_snippets_of_a_document_are_joined_in_order_and_overlap_once() -> None:
+    whole = "Aspirin was given. Pain fell by half. None bled."
+    parts = {
+        snippet(19, whole[19:]),
+        snippet(0, "Aspirin for pain", abstract=False),
+        snippet(0, whole[:28]),
+        snippet(19, whole[19:36]),
+    }
+    assert joined(parts) == f"Aspirin for pain {whole}"
+
+
+def test_a_sentence_that_only_repeats_the_question_is_not_the_nearest_to_the_answer() -> None:
+    found = shown("We asked whether aspirin helps. Pain fell by half. None bled.")
+    words = frozenset({"pain", "fell", "half"})
+    [gold] = nearest({"d": None}, words)(found)["d"]
+    assert found.passages[0].passage.text[gold.start : gold.end].startswith("Pain fell")
+    assert nearest({"other": None}, words)(found) == {}
+
+
+def test_of_a_list_the_sentences_with_most_items_count() -> None:
+    text = "Aspirin was given. Aspirin and heparin were given. Heparin, aspirin and rest helped."
+    found = shown(text)
+    gold = holding({"d": [(0, len(text))]}, [["aspirin"], ["heparin", "LMWH"]])(found)["d"]
+    assert gold == list(found.passages[0].sentences[1:])
+    assert holding({"d": [(0, 18)]}, [["warfarin"]])(found) == {}
 
 
 def test_a_cheap_policy_that_is_wrong_more_often_than_direct_rag_is_not_chosen() -> None:
