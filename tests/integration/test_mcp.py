@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -37,6 +37,7 @@ from workers.engine.claims import WorkStore
 pytestmark = pytest.mark.anyio
 
 FREE = Money()
+NONE: Mapping[str, str] = {}
 MODEL = "openai:gpt-4o-mini"
 QUESTION = "Does aspirin reduce the risk of preeclampsia?"
 #: text of the literature that would speak to a model, with characters that are not seen
@@ -110,13 +111,15 @@ async def sides(
     *tenants: str,
     money: Money = FREE,
     limits: Limits | None = None,
-    **more: str,
+    settings: Mapping[str, str] = NONE,
 ) -> AsyncIterator[tuple[Side, ...]]:
-    settings = {"POSOLOGY_REDIS_URL": url, "POSOLOGY_AUTH": "keys", "POSOLOGY_MODEL": MODEL, **more}
+    own = {"POSOLOGY_REDIS_URL": url, "POSOLOGY_AUTH": "keys", "POSOLOGY_MODEL": MODEL}
     redis = connect(url)
     try:
         issued = [await TenantStore(redis, url).create(name, money) for name in tenants]
-        with serve(create_app(Settings.model_validate(settings), limits=limits)) as address:
+        with serve(
+            create_app(Settings.model_validate({**own, **settings}), limits=limits)
+        ) as address:
             yield tuple(
                 Side(url=address, key=one.key, tenant=name, store=JobStore(redis, url))
                 for name, one in zip(tenants, issued, strict=True)
@@ -137,7 +140,7 @@ async def test_a_question_is_a_job_with_progress(
 ) -> None:
     stages: list[tuple[float, str | None]] = []
 
-    async def told(progress: float, _: float | None, message: str | None) -> None:
+    async def told(progress: float, total: float | None, message: str | None) -> None:
         stages.append((progress, message))
 
     found: list[CallToolResult] = []
@@ -190,7 +193,7 @@ async def test_texts_of_the_literature_are_data(
     redis_url: str, tenant: str, serve: Serve, index: str, tiny_encoder: Path
 ) -> None:
     more = {"POSOLOGY_INDEX": index, "POSOLOGY_EMBEDDER": str(tiny_encoder)}
-    async with sides(redis_url, serve, tenant, **more) as (one,), one.client() as client:
+    async with sides(redis_url, serve, tenant, settings=more) as (one,), one.client() as client:
         found = await client.call_tool("search", {"query": "aspirin risk", "k": 2})
         out = SearchOutput.model_validate_json(json.dumps(found.structured_content))
         assert {hit.passage.id for hit in out.hits} >= {"pmid:1"}
@@ -304,7 +307,7 @@ async def test_a_key_names_one_job_and_its_second_caller_cancels_nothing(
             work, held = await one.taken()
             seen = anyio.Event()
 
-            async def told(*_: Any) -> None:
+            async def told(progress: float, total: float | None, message: str | None) -> None:
                 seen.set()
 
             async def second() -> None:

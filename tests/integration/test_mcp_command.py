@@ -83,7 +83,7 @@ async def test_a_service_elsewhere_answers_by_its_key(
     settings = {"POSOLOGY_REDIS_URL": redis_url, "POSOLOGY_AUTH": "keys"}
     stages: list[str | None] = []
 
-    async def told(_: float, __: float | None, message: str | None) -> None:
+    async def told(progress: float, total: float | None, message: str | None) -> None:
         stages.append(message)
 
     async def work() -> None:

@@ -23,6 +23,7 @@ from orchestrator.api.problems import RequestProblem
 from orchestrator.api.traffic import TENANT
 
 if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATH = "/mcp"
@@ -103,9 +104,11 @@ class Endpoint:
         from orchestrator.api.mcp.server import make_server
         from orchestrator.api.mcp.service import ServiceDesk
 
-        server = make_server(
-            lambda one: ServiceDesk(api=self._api, tenant=one.request.scope[TENANT])
-        )
+        def desk_of(one: ServerRequestContext[Any, Any]) -> ServiceDesk:
+            assert isinstance(one.request, Request)
+            return ServiceDesk(api=self._api, tenant=one.request.scope[TENANT])
+
+        server = make_server(desk_of)
         manager = StreamableHTTPSessionManager(server, stateless=True)
         async with manager.run():
             task_status.started(manager)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from fastapi import Response
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -85,6 +86,7 @@ def failed(error: Exception, *, own: bool) -> CallToolResult:
         error: the error.
         own: whether the caller may read every error as it is.
     """
+    response: Response
     if own and isinstance(error, PosologyError):
         response = problems.of_own(error)
     else:

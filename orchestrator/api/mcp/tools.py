@@ -172,7 +172,7 @@ def _visible(value: Any) -> Any:
         case str():
             return safe(value)
         case list():
-            return [_visible(one) for one in cast("list[Any]", value)]
+            return [_visible(one) for one in value]
         case dict():
             return {name: _visible(one) for name, one in cast("dict[str, Any]", value).items()}
         case _:
