@@ -11,7 +11,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -40,11 +40,16 @@ QUESTION = "Does aspirin lower the risk of stroke in adults with hypertension?"
 
 @asynccontextmanager
 async def a_stack(
-    folder: Path, index: Path, stub: LoadStub, *, concurrency: int
+    folder: Path,
+    index: Path,
+    stub: LoadStub,
+    *,
+    concurrency: int,
+    environment: Mapping[str, str] = os.environ,
 ) -> AsyncIterator[JobStore]:
     """Redis and one worker process, ready for jobs."""
     options = StackOptions(
-        environment=os.environ,
+        environment=environment,
         folder=folder,
         concurrency=concurrency,
         api=False,

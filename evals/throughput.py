@@ -49,15 +49,15 @@ def cpu_seconds() -> Mapping[int, tuple[str, float]]:
     return found
 
 
-def _spent(
+def spent(
     before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]]
 ) -> Mapping[str, float]:
     """CPU seconds by kind, of the processes that were there all the time."""
-    spent: dict[str, float] = {}
+    found: dict[str, float] = {}
     for pid in before.keys() & after.keys():
         kind, seconds = after[pid]
-        spent[kind] = spent.get(kind, 0.0) + seconds - before[pid][1]
-    return spent
+        found[kind] = found.get(kind, 0.0) + seconds - before[pid][1]
+    return found
 
 
 _KINDS = {
@@ -70,12 +70,12 @@ _KINDS = {
 async def _measure(store: JobStore, stub: LoadStub, jobs: int) -> None:
     for _ in range(2):
         # connections, models
-        await _over(store, [(await store.submit(a_request(k=PARTITIONS))).job])
+        await over(store, [(await store.submit(a_request(k=PARTITIONS))).job])
     stub.reset()
     before, own = cpu_seconds(), time.process_time()
     started = time.perf_counter()
     request = a_request(k=PARTITIONS)
-    await _over(store, [(await store.submit(request)).job for _ in range(jobs)])
+    await over(store, [(await store.submit(request)).job for _ in range(jobs)])
     seconds = time.perf_counter() - started
     after = cpu_seconds()
     calls = stub.stats()
@@ -83,13 +83,11 @@ async def _measure(store: JobStore, stub: LoadStub, jobs: int) -> None:
     print(f"{served} calls in {seconds:.1f} s: {served / seconds:.0f} calls/s (wanted ≥ 150)")
     print(f"at the stub: at most {calls['peak_in_flight']} calls at once, of {LATENCY:g} s each")
     print(f"  {'bench':<8}{(time.process_time() - own) / seconds:5.2f} cores")
-    for kind, spent in sorted(_spent(before, after).items()):
-        print(
-            f"  {kind:<8}{spent / seconds:5.2f} cores  {spent / served * 1000:6.2f} ms of CPU a call"
-        )
+    for kind, cpu in sorted(spent(before, after).items()):
+        print(f"  {kind:<8}{cpu / seconds:5.2f} cores  {cpu / served * 1000:6.2f} ms of CPU a call")
 
 
-async def _over(store: JobStore, jobs: Sequence[str]) -> None:
+async def over(store: JobStore, jobs: Sequence[str]) -> None:
     """Wait for all, by looks that cost next to nothing beside the work."""
     for job in jobs:
         while not (state := await store.state(job)).over:  # noqa: ASYNC110 - other processes change it

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from orchestrator.logs import telemetry
 from orchestrator.logs.events import EVENTS, allow_questions, questions_allowed
 from orchestrator.settings import LogFormat
 
@@ -82,6 +83,7 @@ def configure(settings: Settings, *, handler: logging.Handler | None = None) -> 
     replaced = logging.getLogger(_REPLACED)
     replaced.handlers.clear()
     replaced.propagate = False
+    telemetry.start(settings, level=level)
     logging.captureWarnings(capture=True)
     # a warning's line of source is of no use in a log
     warnings.formatwarning = lambda message, category, *_: f"{category.__name__}: {message}"

@@ -216,6 +216,9 @@ class Fields(BaseModel):
     console_key: SecretStr | None = Field(default=None, min_length=24, alias="POSOLOGY_CONSOLE_KEY")
     """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants and can end their
     keys. Default: none; the pages of operators are then closed."""
+    otlp_endpoint: str | None = Field(default=None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    """Address of an OpenTelemetry collector (OTLP over HTTP) for traces and metrics of jobs, e.g. http://localhost:4318.
+    Default: none; nothing is made or sent."""
     api_key: SecretStr | None = Field(default=None, alias="POSOLOGY_API_KEY")
     """API key of a tenant, with which `posology mcp --url` asks a service elsewhere. Default: none."""
     uploads: str | None = Field(default=None, alias="POSOLOGY_UPLOADS")

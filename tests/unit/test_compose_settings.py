@@ -92,7 +92,8 @@ WANTED: Mapping[str, set[str]] = {
     **dict.fromkeys(
         ("POSOLOGY_BATCH_WAIT", "POSOLOGY_BATCH_ROWS", "POSOLOGY_BATCH_POLL", "POSOLOGY_BATCH_LEASE"), BATCHERS
     ),
-    **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS"), LOGGERS),
+    **dict.fromkeys(("POSOLOGY_LOG_FORMAT", "POSOLOGY_LOG_LEVEL", "POSOLOGY_LOG_QUESTIONS",
+                     "OTEL_EXPORTER_OTLP_ENDPOINT"), LOGGERS),
     **dict.fromkeys(("POSOLOGY_AUTH", "POSOLOGY_HOSTS", "POSOLOGY_METRICS_KEY", "POSOLOGY_CONSOLE_KEY",
                      "POSOLOGY_OPEN_UPLOADS",
                      "POSOLOGY_UPLOAD_MIB", "POSOLOGY_UPLOADS_MIB", "POSOLOGY_FETCH_RECORDS", "POSOLOGY_FETCHES_PER_HOUR"), API),
@@ -170,7 +171,7 @@ def test_connections_to_the_api_are_limited(services: dict[str, Any]) -> None:
 
 def test_the_image_reads_pdf_and_buckets_calls_clouds_and_has_torch_for_cpus() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert '".[mcp,monitor,pdf,s3,bedrock,vertex]"' in text
+    assert '".[mcp,monitor,otel,pdf,s3,bedrock,vertex]"' in text
     (torch,) = [line for line in text.splitlines() if "download.pytorch.org" in line]
     assert torch.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
     assert "--no-deps" in torch

@@ -101,6 +101,8 @@ class JobJournal:
             tokens_out=usage.total_output,
             seconds=round(attempt.latency, 3),
             provider_request=attempt.request_id,
+            answered_by=None if completion is None else completion.served_model,
+            finish=None if completion is None else completion.finish,
         )
 
     async def recall(self, key: str, /) -> Completion | None:
