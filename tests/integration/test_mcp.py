@@ -292,6 +292,28 @@ async def test_a_cancelled_call_cancels_its_job(redis_url: str, tenant: str, ser
                 await anyio.sleep(0.01)
 
 
+async def test_an_earlier_client_cancels_by_closing_the_connection(
+    redis_url: str, tenant: str, serve: Serve
+) -> None:
+    arguments = {"name": "ask", "arguments": {"question": QUESTION}, "_meta": {"progressToken": 1}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}
+    async with sides(redis_url, serve, tenant) as (one,):
+        headers = {
+            "Authorization": f"Bearer {one.key}",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2025-06-18",
+        }
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=90) as http,
+            http.stream("POST", f"{one.url}/mcp", json=call) as reply,
+        ):
+            assert reply.status_code == 200
+            assert await anext(reply.aiter_lines())
+        with anyio.fail_after(90):
+            while await one.states() != [JobState.CANCELLED]:  # noqa: ASYNC110 - the server's doing
+                await anyio.sleep(0.01)
+
+
 async def test_a_key_names_one_job_and_its_second_caller_cancels_nothing(
     redis_url: str, tenant: str, serve: Serve
 ) -> None:

@@ -64,7 +64,12 @@ async def _desk(
     here = None if url else stack_for(settings, index)
     if url:
         key = settings.api_key
-        client = Client(url, api_key=None if key is None else key.get_secret_value())
+        # a key has its own tenant
+        client = (
+            Client(url, tenant=settings.tenant)
+            if key is None
+            else Client(url, api_key=key.get_secret_value())
+        )
     elif here is not None and here.api_url is not None:
         client = Client(here.api_url, tenant=settings.tenant)
     else:
