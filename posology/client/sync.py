@@ -196,6 +196,10 @@ class SyncClient:
         """See :meth:`Client.ingests`."""
         return self._run(self._client.ingests)
 
+    def fetch(self, query: str | None = None, **asked: Any) -> IngestOutput:
+        """See :meth:`Client.fetch`."""
+        return self._run(lambda: self._client.fetch(query, **asked))
+
     def wait_ingest(self, ingest: str) -> IngestOutput:
         """See :meth:`Client.wait_ingest`."""
         return self._run(lambda: self._client.wait_ingest(ingest))

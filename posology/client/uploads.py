@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -64,6 +64,39 @@ class Uploads(Base):
             content=_Pieces(path=file),
             timeout=max(self._timeout, _SILENCE),
             headers={"Content-Type": "application/octet-stream", "Content-Length": str(size)},
+        )
+        return read(IngestOutput, reply.content)
+
+    async def fetch(
+        self,
+        query: str | None = None,
+        *,
+        question: str | None = None,
+        pmids: Sequence[str] = (),
+        service: str = "pubmed",
+        max_records: int = 100,
+        full_text: bool = False,
+    ) -> IngestOutput:
+        """Let the service fetch literature into its index. A fetch that waits already is not made twice.
+
+        Args:
+            query: query in the language of the literature service.
+            question: question instead, which becomes a query by a rule.
+            pmids: PubMed ids instead.
+            service: ``pubmed`` or ``europepmc``.
+            max_records: maximum number of records.
+            full_text: whether open full texts are fetched, too.
+
+        Raises:
+            InvalidQuery: a field is wrong, or not one of query, question and ids is given.
+            IngestNotAllowed: the tenant may not add literature, or the service takes none.
+        """
+        asked = {"query": query, "question": question, "pmids": list(pmids), "service": service}
+        reply = await self._wire.request(
+            "POST",
+            "/v1/index/fetches",
+            repeatable=True,
+            json={**asked, "max_records": max_records, "full_text": full_text},
         )
         return read(IngestOutput, reply.content)
 

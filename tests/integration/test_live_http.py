@@ -12,6 +12,7 @@ import pytest
 from redis.asyncio import Redis
 
 from orchestrator.jobs.store import JobStore
+from posology.client import Client
 from posology.published.answers import AskOutput
 from posology.published.ingests import IngestOutput, IngestState
 from posology.store import keys
@@ -61,6 +62,9 @@ async def test_a_fetch_becomes_passages_with_their_provenance(
         made = await client.post(FETCHES, json=body)
         assert made.status_code == 202, made.text
         assert ingest_of(made).state is IngestState.WAITING
+        async with Client("http://localhost", tenant=tenant, transport=client._transport) as known:
+            same = await known.fetch("aspirin AND stroke", full_text=True)
+        assert same.id == ingest_of(made).id
         again = await client.post(FETCHES, json=body)
         assert (again.status_code, again.json()) == (200, made.json())
         await anyio.to_thread.run_sync(ingest_all, given)
