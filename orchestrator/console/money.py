@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -69,7 +70,7 @@ async def shown(asked: Asked) -> Response:
         "money.html",
         days=days,
         total=by_day.total,
-        meters=tuple(map(_meter, by_day.balances)),
+        meters=meters(by_day.balances),
         reports={by.value: _shares(report) for by, report in reports.items()},
     )
 
@@ -84,6 +85,11 @@ async def ledger(asked: Asked) -> Response:
     lines = tuple(_line(entry) for entry in found)
     following = found[-1].place if len(found) == _PAGE else None
     return asked.page("ledger.html", lines=lines, next=following)
+
+
+def meters(balances: Sequence[BalanceOutput]) -> tuple[Meter, ...]:
+    """Return balances as bars."""
+    return tuple(map(_meter, balances))
 
 
 def _meter(balance: BalanceOutput) -> Meter:

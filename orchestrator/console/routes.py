@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from orchestrator.api import problems
 from orchestrator.api.context import Context
-from orchestrator.console import access, ask, batches, jobs, literature, money
+from orchestrator.console import access, ask, batches, jobs, literature, money, operators
 from orchestrator.console.access import FIELD, HEADER, Asked, SignedOut, check_form, check_origin
 from orchestrator.console.pages import HOME, respond, serve_static
 from posology.budget.tenants.store import refused
@@ -106,9 +106,9 @@ async def _asked(request: Request, api: Context, who: For) -> Asked:
     return asked
 
 
-async def _home(_: Asked) -> Response:
+async def _home(asked: Asked) -> Response:
     """Go to the first page of a visitor."""
-    return access.redirect(f"{HOME}/ask")
+    return access.redirect(f"{HOME}/{'ask' if asked.tenant else 'tenants'}")
 
 
 async def _missing(_: Asked) -> Response:
@@ -144,5 +144,10 @@ ROUTES = (
     _route("/literature", literature.shown),
     _route("/literature/changed", literature.changed),
     _route("/literature/passages/{passage:path}", literature.passage),
+    _route("/tenants", operators.listed, who=For.OPERATOR),
+    _route("/tenants/{tenant}", operators.shown, who=For.OPERATOR),
+    _route("/tenants/{tenant}/rotate", operators.rotated, "POST", who=For.OPERATOR),
+    _route("/tenants/{tenant}/switch", operators.switched, "POST", who=For.OPERATOR),
+    _route("/workers", operators.workers, who=For.OPERATOR),
     _route("/{rest:path}", _missing, who=For.ALL),
 )

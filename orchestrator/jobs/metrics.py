@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -58,12 +59,7 @@ async def read(store: JobStore) -> Snapshot:
         StoreUnavailable: Redis is unreachable.
     """
     found = Snapshot(workers=await live_workers(store))
-    with translated(store.url):
-        async with store.redis.pipeline(transaction=False) as pipe:
-            for queue in QUEUES:
-                pipe.llen(queue)
-            lengths = await pipe.execute()
-    found.queues = dict(zip(QUEUES, map(int, lengths), strict=True))
+    found.queues = await queue_lengths(store)
     # in this order: a tenant is added to the other list before it leaves this one
     names = await tenants.listed(store)
     past = sorted(set(await tenants.past(store)) - set(names))
@@ -74,6 +70,46 @@ async def read(store: JobStore) -> Snapshot:
     near = await near_limits(store.redis, store.url, await spenders(store.redis, store.url))
     found.near = Counter(one.scope for one in near)
     return found
+
+
+async def queue_lengths(store: JobStore) -> dict[str, int]:
+    """Return the number of messages in each of the broker's queues.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable.
+    """
+    with translated(store.url):
+        async with store.redis.pipeline(transaction=False) as pipe:
+            for queue in QUEUES:
+                pipe.llen(queue)
+            lengths = await pipe.execute()
+    return dict(zip(QUEUES, map(int, lengths), strict=True))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heartbeat:
+    """The last heartbeat of a worker process."""
+
+    #: host and process id
+    name: str
+    at: datetime
+    #: whether it is recent enough
+    alive: bool
+
+
+async def heartbeats(store: JobStore, *, limit: int) -> tuple[Heartbeat, ...]:
+    """Return the last heartbeats of workers, newest first.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable.
+    """
+    with translated(store.url):
+        seconds, micros = await store.redis.time()
+        found = await store.redis.zrevrange(keys.WORKERS, 0, limit - 1, withscores=True)
+    since = seconds * 1000 + micros // 1000 - ALIVE
+    return tuple(
+        Heartbeat(name=str(name), at=keys.at(told), alive=told >= since) for name, told in found
+    )
 
 
 async def live_workers(store: JobStore) -> int:

@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
+import anyio
 import httpx2
 import pytest
 from redis.asyncio import Redis
@@ -19,9 +21,11 @@ from orchestrator.console.pages import HEADERS
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import Issued, TenantStore
 from posology.index.store import Index
+from posology.store import keys
 from posology.types import Limits
 from tests.integration.test_api_pages import Links
 from tests.support.console import HOSTILE, QUESTION, QUOTE, TEXT, answered, run_job
@@ -457,3 +461,101 @@ async def test_the_literature_is_shown_and_quotes_are_marked_in_it(
             assert reply.status_code == 200
             assert "expected $0" in reply.text
             assert ("<html" in reply.text) == (not headers)
+
+
+async def test_operators_see_tenants_end_their_keys_and_see_workers(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    async with (
+        bench(redis, redis_url, tenant) as b,
+        bench(redis, redis_url, f"{tenant}b") as theirs,
+    ):
+        await theirs.sign_in()
+        good = token(await theirs.http.get("/console/jobs"))
+        for path in ("tenants", f"tenants/{tenant}", f"tenants/{tenant}b", "workers"):
+            assert (await theirs.http.get(f"/console/{path}")).status_code == 403
+        for change in ("rotate", "switch"):
+            given = {"form_token": good, "to": "disabled"}
+            reply = await theirs.http.post(f"/console/tenants/{tenant}/{change}", data=given)
+            assert reply.status_code == 403
+        assert (await b.sign_in(CONSOLE_KEY)).headers["location"] == "/console"
+        assert (await b.http.get("/console")).headers["location"] == "/console/tenants"
+        await redis.zadd(keys.WORKERS, {"host:1": 1.0})
+        for path in ("tenants", f"tenants/{tenant}b", "workers"):
+            check(await b.http.get(f"/console/{path}"))
+        assert "silent" in (await b.http.get("/console/workers")).text
+        assert f"{tenant}b" in (await b.http.get("/console/tenants")).text
+        page = await b.http.get(f"/console/tenants/{tenant}b")
+        assert theirs.issued.key not in page.text
+        given = {"form_token": token(page), "grace": "0"}
+        new = await b.http.post(f"/console/tenants/{tenant}b/rotate", data=given)
+        found = re.search(r"psl_[0-9a-f]{16}_[0-9a-f]{48}", new.text)
+        assert found is not None
+        assert (await theirs.http.get("/console/jobs")).status_code == 303
+        assert (await theirs.sign_in(found[0])).status_code == 303
+        given |= {"to": "disabled"}
+        assert (
+            await b.http.post(f"/console/tenants/{tenant}b/switch", data=given)
+        ).status_code == 303
+        assert (await theirs.http.get("/console/jobs")).status_code == 303
+        assert (
+            await b.http.post(f"/console/tenants/{tenant}b/rotate", data=given | {"grace": "1"})
+        ).status_code == 422
+        assert (await b.http.get("/console/tenants/no-such-tenant")).status_code == 404
+        assert (await b.http.get("/console/tenants?cursor=x")).status_code == 422
+
+
+async def test_tenants_are_read_some_at_a_time(redis: Redis, redis_url: str, tenant: str) -> None:
+    store = TenantStore(redis, redis_url)
+    made = {f"{tenant}-{number}" for number in range(200)}
+    await redis.sadd(keys.REGISTERED, *made)
+    cursor: int | None = 0
+    seen = set[str]()
+    while cursor is not None:
+        some, cursor = await store.some(cursor, limit=20)
+        assert len(some) < 100
+        seen |= {one.name for one in some}
+    # names without a record are no tenants
+    assert not made & seen
+    await redis.srem(keys.REGISTERED, *made)
+
+
+@pytest.mark.slow
+async def test_ten_thousand_jobs_cost_a_page_nothing(
+    redis: Redis, redis_url: str, tenant: str
+) -> None:
+    """Each page gives as many commands to Redis, and has about as many bytes, with 100 times the jobs."""
+    async with bench(redis, redis_url, tenant) as b:
+        await b.sign_in()
+        job = await run_job(b.store, tenant, out=answered())
+        page = await b.http.get("/console/batches")
+        rows = "".join(f'{{"question": "Question {n}?"}}\n' for n in range(40))
+        headers = {"content-type": "application/x-ndjson", "x-form-token": token(page)}
+        upload = "/console/batches/upload?model=offline:extractive"
+        sent = await b.http.post(upload, content=rows, headers=headers)
+        paths = (
+            "/console/ask", "/console/jobs", "/console/jobs?state=queued", f"/console/jobs/{job}", "/console/batches",
+            sent.json()["page"], "/console/money", "/console/money/ledger",
+        )  # fmt: skip
+
+        async def costs() -> dict[str, tuple[int, int]]:
+            found = {}
+            for path in paths:
+                await b.http.get(path)
+                before = (await redis.info("stats"))["total_commands_processed"]
+                reply = await b.http.get(path)
+                after = (await redis.info("stats"))["total_commands_processed"]
+                assert reply.status_code == 200
+                found[path] = (after - before, len(reply.content))
+            return found
+
+        few = await costs()
+        asked = JobRequest(question="Does it help?", model="offline:extractive").settled(Settings())
+        for _ in range(100):
+            async with anyio.create_task_group() as group:
+                for _ in range(100):
+                    group.start_soon(partial(b.store.submit, asked, tenant=tenant))
+        many = await costs()
+        for path in paths:
+            assert many[path][0] <= few[path][0] + 2, path
+            assert many[path][1] <= min(1.2 * few[path][1], HEAVY), path

@@ -166,6 +166,14 @@ async def test_a_user_walks_through_the_console(
         await one.check("money")
         await one.open("/console/money/ledger")
         await one.check()
+        chief = await browse(chromium, url)
+        await chief.sign_in(CONSOLE_KEY)
+        await chief.open("/console/tenants")
+        await chief.check()
+        await chief.open(f"/console/tenants/{tenant}")
+        await chief.check("tenant")
+        await chief.open("/console/workers")
+        await chief.check()
 
 
 @pytest.mark.anyio

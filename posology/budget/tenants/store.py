@@ -134,6 +134,22 @@ class TenantStore:
             found += await self._read(names[start : start + _AT_ONCE])
         return found
 
+    async def some(self, cursor: int = 0, *, limit: int = 50) -> tuple[list[Tenant], int | None]:
+        """Return some tenants, sorted by name, and the cursor of the next ones; ``None``: these are the last.
+
+        Tenants that are created meanwhile may be missing.
+
+        Args:
+            cursor: of the tenants before; 0: the first ones.
+            limit: about how many.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        with translated(self._url):
+            following, names = await self._redis.sscan(keys.REGISTERED, cursor, count=limit)
+        return await self._read(sorted(names)), following or None
+
     async def limit(self, name: str, to: Limits, *, only: Collection[str] = FIELDS) -> Tenant:
         """Change limits; in-flight calls continue.
 
