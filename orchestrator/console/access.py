@@ -238,6 +238,9 @@ def redirect(to: str) -> Response:
 
 def to_sign_in(request: Request) -> Response:
     """Return the way to the sign-in, and back to a page that was asked for."""
+    if request.headers.get("hx-request") == "true":
+        # a part of a page cannot show the sign-in
+        return Response(status_code=204, headers={**HEADERS, "HX-Redirect": SIGN_IN})
     if request.method != "GET":
         return redirect(SIGN_IN)
     at = request.url.path + (f"?{request.url.query}" if request.url.query else "")

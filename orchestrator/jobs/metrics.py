@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import cast
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -105,10 +106,13 @@ async def heartbeats(store: JobStore, *, limit: int) -> tuple[Heartbeat, ...]:
     """
     with translated(store.url):
         seconds, micros = await store.redis.time()
-        found = await store.redis.zrevrange(keys.WORKERS, 0, limit - 1, withscores=True)
+        found = cast(
+            "list[tuple[str, float]]",
+            await store.redis.zrevrange(keys.WORKERS, 0, limit - 1, withscores=True),
+        )
     since = seconds * 1000 + micros // 1000 - ALIVE
     return tuple(
-        Heartbeat(name=str(name), at=keys.at(told), alive=told >= since) for name, told in found
+        Heartbeat(name=name, at=keys.at(told), alive=told >= since) for name, told in found
     )
 
 

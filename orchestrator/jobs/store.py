@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -395,7 +402,9 @@ class JobStore:
         """
         stream = f"{self._key(job, tenant)}:events"
         with translated(self.url):
-            found = await self.redis.xrange(stream, count=limit)
+            found = cast(
+                "list[tuple[str, Mapping[str, str]]]", await self.redis.xrange(stream, count=limit)
+            )
         return tuple(records.event(stream_id, entry) for stream_id, entry in found)
 
     async def wait(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobOutput:

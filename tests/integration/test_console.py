@@ -77,6 +77,8 @@ async def test_without_a_session_every_page_leads_to_the_sign_in(
             reply = await b.http.get(path)
             assert reply.status_code == 303
             assert reply.headers["location"].startswith("/console/sign-in?to=%2Fconsole%2Fjobs")
+        part = await b.http.post("/console/ask/estimate", headers={"hx-request": "true"})
+        assert part.headers["hx-redirect"] == "/console/sign-in"
         wrong = await b.sign_in("psl_" + "0" * 16 + "_" + "0" * 48)
         assert wrong.status_code == 401
         assert "not accepted" in wrong.text

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from redis.asyncio import Redis
@@ -24,8 +25,12 @@ from posology.types import Limits
 from tests.integration.conftest import Serve
 from tests.support.console import HOSTILE, answered, run_job, run_job_held
 
-playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
-axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe is not installed")
+if TYPE_CHECKING:
+    from axe_playwright_python import async_playwright as axe
+    from playwright import async_api as playwright
+else:
+    playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
+    axe = pytest.importorskip("axe_playwright_python.async_playwright", reason="axe is missing")
 
 pytestmark = pytest.mark.slow
 

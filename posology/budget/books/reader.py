@@ -150,7 +150,10 @@ class Reader:
         """
         last = "+" if before is None else f"({before}"
         with translated(self._url):
-            found = await self._redis.xrevrange(f"{self._prefix}ledger", last, "-", self.size)
+            found = cast(
+                "list[tuple[str, Mapping[str, str]]]",
+                await self._redis.xrevrange(f"{self._prefix}ledger", last, "-", self.size),
+            )
         return tuple(Entry(place=place, fields=fields) for place, fields in found)
 
     async def entries(

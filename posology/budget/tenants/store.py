@@ -147,8 +147,8 @@ class TenantStore:
             StoreUnavailable: Redis is unreachable.
         """
         with translated(self._url):
-            following, names = await self._redis.sscan(keys.REGISTERED, cursor, count=limit)
-        return await self._read(sorted(names)), following or None
+            following, found = await self._redis.sscan(keys.REGISTERED, cursor, count=limit)
+        return await self._read(sorted(cast("list[str]", found))), following or None
 
     async def limit(self, name: str, to: Limits, *, only: Collection[str] = FIELDS) -> Tenant:
         """Change limits; in-flight calls continue.
