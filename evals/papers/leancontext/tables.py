@@ -192,7 +192,8 @@ def _rouge(arm: str, value: float, of: str, source: str) -> Published:
 
 
 def _tables_1_2_4() -> tuple[Published, ...]:
-    model, found = "GPT-3.5", []
+    model = "GPT-3.5"
+    found: list[Published] = []
     for n, whole, learned_, selective, sbert, place in (
         (2, 0.5370, 0.4556, 0.4614, 0.4825, "table 4 (BBC)"),
         (4, 0.3985, 0.3844, 0.2945, 0.2563, "table 1 (arXiv)"),

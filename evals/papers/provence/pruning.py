@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 
 import numpy as np
@@ -39,7 +39,7 @@ def compressors() -> dict[str, tuple[Callable[[], Compressor], float | None]]:
             f"chance, keep {keep}": (Chance, keep),
         }
     for n in (1, 2, 3):
-        found[f"top {n} of each passage"] = (lambda n=n: TopOfEach(n), None)  # type: ignore[misc]
+        found[f"top {n} of each passage"] = (partial(TopOfEach, n), None)
     found["selective_context_sentence, keep 0.4"] = (
         lambda: _compressor("selective_context_sentence", parts),
         0.4,

@@ -21,7 +21,7 @@ STAGES: tuple[tuple[str, Mode, int, float], ...] = (
     ("BM25, then dense of 10", "bm25>dense", 10, 0.893),
     ("BM25, then dense of 100", "bm25>dense", 100, 0.898),
 )
-FUSED = "fused"
+FUSED: Mode = "fused"
 #: places that are looked at
 _DEPTH = 10
 
@@ -65,11 +65,9 @@ class Stages(Literature):
     def items(self, given: Given) -> list[Item]:
         """Return every question by every way."""
         bench, asked = self.bench(given)
-        ways = [*((arm, mode, depth) for arm, mode, depth, _ in STAGES), (FUSED, FUSED, 100)]
-        found = {
-            arm: bench.retrieve(asked, _DEPTH, mode, depth=depth)  # type: ignore[arg-type]
-            for arm, mode, depth in ways
-        }
+        ways = [(arm, mode, depth) for arm, mode, depth, _ in STAGES]
+        ways.append((FUSED, FUSED, 100))
+        found = {arm: bench.retrieve(asked, _DEPTH, mode, depth=depth) for arm, mode, depth in ways}
         return [
             Item(question=one.id, arm=arm, content=(one, found[arm][one.id]))
             for one in asked

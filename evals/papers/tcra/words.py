@@ -23,7 +23,6 @@ from posology.store.memory import SqliteMemory
 from posology.text.sentences import split
 from posology.types import Refusal, Retrieval, Retrieved
 from prompts.fence import shown
-from strategies.compression.parts import Parts
 from strategies.compression.tcra_semantic import BARE_NAME, NAME, TcraSemantic
 from strategies.compression.wording.words import Words, choose, spans
 from strategies.evidence import whole
@@ -70,9 +69,10 @@ class Laboratory:
 
     @cached_property
     def _semantic(self) -> Mapping[str, TcraSemantic]:
-        parts = Parts(embedder=lambda: self.bench.embedder, memory=lambda: self.memory)
         return {
-            method: TcraSemantic(parts.embedder, parts.memory, name=name, guard=guard)
+            method: TcraSemantic(
+                lambda: self.bench.embedder, lambda: self.memory, name=name, guard=guard
+            )
             for method, name, guard in ((SEMANTIC, BARE_NAME, False), (SHIPPED, NAME, True))
         }
 
