@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import Depends, FastAPI
 
 from orchestrator.api import openapi, problems
+from orchestrator.api.adding import fetches, uploads
 from orchestrator.api.chat import routes as chat
 from orchestrator.api.context import Context, Limits, known_parameters
 from orchestrator.api.mcp.endpoint import Endpoint
@@ -18,13 +19,11 @@ from orchestrator.api.routes import (
     batches,
     estimate,
     feedback,
-    fetches,
     health,
     jobs,
     literature,
     pages,
     spend,
-    uploads,
 )
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.console.routes import ROUTES as CONSOLE

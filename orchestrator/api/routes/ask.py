@@ -9,10 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from orchestrator.api import examples, problems
+from orchestrator.api.adding.fetching import fetched
+from orchestrator.api.adding.files import allowed
+from orchestrator.api.adding.uploads import NOT_ALLOWED
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Given, Posology, Tenant
 from orchestrator.api.examples import ANSWER, JOB, QUEUED, fails, shows
-from orchestrator.api.fetching import fetched
 from orchestrator.api.routes.jobs import (
     LOCATION,
     MAX_WAIT,
@@ -22,8 +24,6 @@ from orchestrator.api.routes.jobs import (
     job_after,
     place,
 )
-from orchestrator.api.routes.uploads import NOT_ALLOWED
-from orchestrator.api.uploading import allowed
 from orchestrator.ingest.live.request import RECORDS, FetchRequest
 from orchestrator.question.request import JobRequest
 from posology import errors

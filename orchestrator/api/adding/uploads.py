@@ -8,13 +8,13 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
+from orchestrator.api.adding.files import MIB, allowed, arriving, disk, no_room
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
 from orchestrator.api.problems import RequestProblem
 from orchestrator.api.routes.jobs import answered
 from orchestrator.api.routes.listing import MAX_ID
-from orchestrator.api.uploading import MIB, allowed, arriving, disk, no_room
 from orchestrator.ingest.uploads.folder import Arrival, NoRoom
 from orchestrator.ingest.uploads.names import MAX_NAME, check_name
 from orchestrator.logs.events import note

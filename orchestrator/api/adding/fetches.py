@@ -6,13 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from orchestrator.api.adding.fetching import request_fetch
+from orchestrator.api.adding.files import allowed
+from orchestrator.api.adding.uploads import FETCHING, NOT_ALLOWED
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Posology
 from orchestrator.api.examples import fails, shows, takes
-from orchestrator.api.fetching import request_fetch
 from orchestrator.api.routes.jobs import answered
-from orchestrator.api.routes.uploads import FETCHING, NOT_ALLOWED
-from orchestrator.api.uploading import allowed
 from orchestrator.ingest.live.request import FetchRequest
 from posology import errors
 from posology.published.ingests import IngestOutput

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import anyio
 from anyio import to_thread
 
+from orchestrator.api.adding.files import arriving, disk, no_room
 from orchestrator.api.context import Context
 from orchestrator.api.problems import RETRY_AFTER, RequestProblem, status_of
-from orchestrator.api.uploading import arriving, disk, no_room
 from orchestrator.ingest.live.request import FETCH, FetchRequest
 from orchestrator.ingest.uploads.folder import NoRoom
 from orchestrator.logs.events import note
