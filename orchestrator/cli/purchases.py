@@ -22,7 +22,7 @@ from orchestrator.cli.option_groups import Group
 from orchestrator.cli.question_options import RequestOptions
 from orchestrator.rendering.words import money, safe
 from orchestrator.settings import Settings
-from orchestrator.training.forms import LeftOut, TrainingEstimate
+from orchestrator.training.forms import LeftOut, RunTier, TrainingEstimate
 
 if TYPE_CHECKING:
     from orchestrator.question.request import Request
@@ -78,6 +78,13 @@ class PaymentOptions(Group):
             "Default: the tenant's limits alone.",
         ),
     ] = None
+    tier: Annotated[
+        RunTier,
+        typer.Option(
+            help="Service tier: standard, or batch, in which the provider answers within a day for each step, at half "
+            "the price."
+        ),
+    ] = "standard"
     dry_run: DryRunOption = False
     yes: YesOption = False
 
@@ -91,6 +98,7 @@ class PaymentOptions(Group):
             cap=cap,
             settings=settings,
             models=Models(settings.embedder, settings.embedding),
+            tier=self.tier,
         )
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal, TypeAlias
 
 from posology.published.base import Dollars, Published
 from posology.published.money import BalanceOutput
+
+#: service tiers that a run can be bought in
+RunTier: TypeAlias = Literal["standard", "batch"]
 
 
 class QStateOutput(Published):

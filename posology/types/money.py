@@ -120,3 +120,5 @@ class Reservation:
     ticket: str
     #: dollars for the whole run; ``None``: the tenant's limits alone
     cap: Decimal | None = None
+    #: whether it goes into a provider's batch, and so is no concurrent call
+    batch: bool = False

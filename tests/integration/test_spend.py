@@ -137,7 +137,7 @@ async def test_what_was_counted_without_a_tier_has_an_unknown_one(
         f"answer|direct|flex|{odd}": 7,
         "answer|direct|batch|other": 11,
     }
-    names = {f"attempts|{label}": n for label, n in labels.items()}
+    names: dict[Any, int] = {f"attempts|{label}": n for label, n in labels.items()}
     await redis.hset(f"{keys.prefix(tenant)}money:by:2026-01-30", mapping=names)
     by_tier = await spent(redis, redis_url, tenant, YEAR, Grouping.TIER)
     assert {name: one.attempts for name, one in by_tier.items()} == {

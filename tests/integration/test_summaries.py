@@ -219,11 +219,15 @@ def test_a_broken_row_is_cut_away_and_a_stranger_is_left_alone(path: Path) -> No
 
 def test_an_estimate_bounds_what_it_can_cost(path: Path) -> None:
     counting = Counting(approximate)
-    costs = estimate(passages(5), SHORTENER, prices=PRICES, bound=by_bytes, counting=counting)
+    costs = estimate(
+        passages(5), SHORTENER, prices=PRICES, bound=by_bytes, counting=counting, tier="standard"
+    )
     assert costs.calls == 5
     assert 0 < costs.dollars.low < costs.dollars.expected < costs.dollars.worst
     once = Shortener(model="openai:x", share=0.3, rounds=1)
-    alone = estimate(passages(5), once, prices=PRICES, bound=by_bytes, counting=counting)
+    alone = estimate(
+        passages(5), once, prices=PRICES, bound=by_bytes, counting=counting, tier="standard"
+    )
     assert alone.dollars.expected == alone.dollars.low
     assert alone.dollars.worst < costs.dollars.worst / 3
 

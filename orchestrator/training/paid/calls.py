@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import anyio
 
@@ -19,8 +19,13 @@ from posology.llm.memo import call_key
 from posology.store import keys
 from posology.types import Call, Completion
 
+
+class RowFailed(Exception):
+    """A row of a provider's batch failed for good; its cause is the provider's error."""
+
+
 #: errors that concern one call and not those after it
-OWN_FAULT = (UnusableReply, ContextTooLong, RequestRejected)
+OWN_FAULT = (UnusableReply, ContextTooLong, RequestRejected, RowFailed)
 
 _Item = TypeVar("_Item")
 
@@ -45,6 +50,18 @@ class Bought:
     completion: Completion
     #: dollars counted against limits
     cost: Decimal
+
+
+class Buys(Protocol):
+    """Pays for one call, the only way of a run to spend."""
+
+    async def __call__(self, call: Call) -> Bought:
+        """Make and pay for a call.
+
+        Raises:
+            PosologyError: the call failed. Sent attempts are paid for and recorded.
+        """
+        ...
 
 
 class Buyer:

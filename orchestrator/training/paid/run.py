@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from orchestrator.budget import Budget, open_budget
@@ -16,11 +17,20 @@ from orchestrator.question.estimates.costs import Dollars
 from orchestrator.service import open_connections
 from orchestrator.settings import Settings
 from orchestrator.spending import balance_fields
-from orchestrator.training.paid.calls import Buyer, Purchase, buy_all
+from orchestrator.training.forms import RunTier
+from orchestrator.training.paid.calls import Buyer, Buys, Purchase, buy_all
+from orchestrator.training.paid.journal import journal_path, open_journal
+from orchestrator.training.paid.lane import BatchBuyer
+from orchestrator.training.paid.replies import LaneTerms
 from orchestrator.training.paid.rows import Paid, Row, RowFile
+from posology.errors import InputError
+from posology.llm.models.families import check_lane
 from posology.llm.providers.places import MOST
 from posology.published.money import BalanceOutput
-from posology.types import Balance
+from posology.types import Balance, Tier
+
+#: items that wait for a provider's batches at the same time
+_WAITING = 5_000
 
 _Content = TypeVar("_Content", bound=Paid)
 _Item = TypeVar("_Item")
@@ -35,6 +45,8 @@ class Terms:
     cap: Decimal | None
     settings: Settings
     models: Models
+    #: service tier of the calls
+    tier: RunTier = "standard"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[Budget, Connections]]:
@@ -93,50 +105,74 @@ class PaidRun(ABC, Generic[_Content, _Item]):
     Args:
         file: keeps every reply.
         todo: items without a complete reply in the file.
+        model: ``provider:name`` of all calls.
     """
 
-    def __init__(self, file: RowFile[_Content], todo: Sequence[_Item]) -> None:
+    def __init__(self, file: RowFile[_Content], todo: Sequence[_Item], *, model: str) -> None:
         self.file = file
         self.todo = todo
+        #: ``provider:name`` of all calls
+        self.model = model
 
     @abstractmethod
     def begin(self) -> Sequence[Row]:
         """Return the rows that describe the replies after them."""
 
     @abstractmethod
-    async def price(self, connections: Connections, settings: Settings) -> Costs:
-        """Estimate the calls of all items by the prices and bounds of their reservations.
+    def kept(self, call: str) -> bool:
+        """Return whether the file has the reply to a call, by its digest."""
+
+    @abstractmethod
+    async def price(self, connections: Connections, settings: Settings, tier: Tier) -> Costs:
+        """Estimate the calls of all items by the prices and bounds of their reservations in a service tier.
 
         Raises:
             UnpricedModel: the model has no price.
         """
 
     @abstractmethod
-    async def ask(self, item: _Item, buyer: Buyer) -> None:
-        """Make the calls of an item and write each reply to the file.
+    async def ask(self, item: _Item, buyer: Buys) -> None:
+        """Make the calls of an item and write each reply to the file, before anything else is awaited.
 
         Raises:
             PosologyError: a call failed.
         """
 
-    async def buy(self, purchase: Purchase, tick: Callable[[int], None] = lambda _: None) -> None:
+    async def buy(
+        self,
+        purchase: Purchase,
+        tick: Callable[[int], None] = lambda _: None,
+        lane: LaneTerms | None = None,
+    ) -> None:
         """Make the calls of all items. The file keeps each reply before the next call is awaited.
 
         Args:
             purchase: how calls are paid for.
             tick: called with 1 for each item that has ended.
+            lane: of calls that go into the provider's batches; ``None``: they are made one by one.
 
         Raises:
             PosologyError: an error that concerns all calls, such as a spent budget. Calls in progress have ended,
                 and their replies are in the file.
         """
         self.file.write(*self.begin())
-        buyer = Buyer(purchase, spent=self.file.content.spent, failed=self.file.write)
+        spent, failed = self.file.content.spent, self.file.write
+        if lane is None:
+            buyer = Buyer(purchase, spent=spent, failed=failed)
+            await self._buy(buyer, purchase.at_once, tick)
+            return
+        with open_journal(self.file.path) as journal:
+            batches = BatchBuyer(
+                purchase, lane, journal, spent=spent, failed=failed, kept=self.kept
+            )
+            async with batches.working():
+                await self._buy(batches, _WAITING, tick)
 
+    async def _buy(self, buyer: Buys, at_once: int, tick: Callable[[int], None]) -> None:
         async def work(item: _Item) -> None:
             await self.ask(item, buyer)
 
-        await buy_all(work, self.todo, at_once=purchase.at_once, tick=tick)
+        await buy_all(work, self.todo, at_once=at_once, tick=tick)
 
 
 _Run = TypeVar("_Run", bound=PaidRun[Any, Any])
@@ -154,17 +190,22 @@ async def prepare(
 
     Raises:
         UnpricedModel: the model has no price.
+        InvalidQuery: the model is not sold in the tier.
+        InputError: batches of an earlier run are at the provider, and the tier is another one.
         PosologyError: the plan failed.
     """
     async with terms.open() as (budget, connections):
         prices = connections.prices
         # fails early for a model without a price
-        prices.worst(model, input_tokens=1, output_tokens=1)
+        if terms.tier == "batch":
+            check_lane(model, terms.tier)
+        prices.worst(model, input_tokens=1, output_tokens=1, tier=terms.tier)
         run = await plan(connections)
+        check_journal(run.file.path, terms.tier)
         free = prices.cost(model, None) == 0
         costs = Costs(calls=len(run.todo))
         if not free:
-            costs = await run.price(connections, terms.settings)
+            costs = await run.price(connections, terms.settings, terms.tier)
         balances = tuple(await budget.ledger.balances())
     quote = Quote(
         costs=costs, free=free, spent=run.file.content.spent, terms=terms, balances=balances
@@ -173,7 +214,7 @@ async def prepare(
 
 
 async def buy(terms: Terms, run: PaidRun[Any, Any], tick: Callable[[int], None]) -> None:
-    """Make the calls of a run through the tenant's budget; see :meth:`PaidRun.buy`."""
+    """Make the calls of a run through the tenant's budget, in the tier of the terms; see :meth:`PaidRun.buy`."""
     async with terms.open() as (budget, connections):
         purchase = Purchase(
             completes=connections.complete,
@@ -181,4 +222,31 @@ async def buy(terms: Terms, run: PaidRun[Any, Any], tick: Callable[[int], None])
             cap=terms.cap,
             at_once=terms.settings.concurrency or MOST,
         )
-        await run.buy(purchase, tick)
+        await run.buy(purchase, tick, _lane(terms, connections, run.model))
+
+
+def check_journal(run: Path, tier: RunTier) -> None:
+    """Check that a run whose batches are at a provider goes on in batches.
+
+    Raises:
+        InputError: it does not: its calls would be paid for twice.
+    """
+    path = journal_path(run)
+    if tier != "batch" and path.exists():
+        raise InputError(
+            f"{path} has batches that are at the provider. Run the same command with --tier batch to collect them."
+        )
+
+
+def _lane(terms: Terms, connections: Connections, model: str) -> LaneTerms | None:
+    if terms.tier != "batch":
+        return None
+    settings = terms.settings
+    return LaneTerms(
+        endpoint=connections.batches(model),
+        prices=connections.prices,
+        bound=connections.bound,
+        wait=settings.batch_wait,
+        rows=settings.batch_rows,
+        poll=settings.batch_poll,
+    )

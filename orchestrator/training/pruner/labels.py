@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -20,7 +20,7 @@ from orchestrator.retrieval import make_retriever
 from orchestrator.service import index_place
 from orchestrator.settings import Settings
 from orchestrator.training.forms import LabelOutput, TrainingEstimate
-from orchestrator.training.paid.calls import Buyer
+from orchestrator.training.paid.calls import Buys
 from orchestrator.training.paid.rows import Row
 from orchestrator.training.paid.run import Costs, PaidRun, Terms
 from orchestrator.training.pruner.examples import STRATEGY, chunk, label_call, lines
@@ -30,7 +30,7 @@ from orchestrator.training.qtable.run import NO_PASSAGE, left_out
 from posology.errors import UnpricedModel
 from posology.index.store import Index
 from posology.llm.memo import call_key
-from posology.types import Call, Excerpt, Query, Usage
+from posology.types import Call, Excerpt, Query, Tier, Usage
 from prompts.label import parse_label
 from prompts.template import digests
 
@@ -78,7 +78,9 @@ class Labelling(PaidRun[Labels, tuple[str, Pair]]):
         without: tuple[int, ...],
     ) -> None:
         super().__init__(
-            file, [(key, pair) for key, pair in pairs.items() if key not in file.content.calls]
+            file,
+            [(key, pair) for key, pair in pairs.items() if key not in file.content.calls],
+            model=request.model,
         )
         self.pairs = pairs
         self.without = without
@@ -89,12 +91,16 @@ class Labelling(PaidRun[Labels, tuple[str, Pair]]):
         """Return the ``begin`` row if there are pairs to label."""
         return (self._begin,) if self.todo else ()
 
-    async def price(self, connections: Connections, settings: Settings) -> Costs:
+    def kept(self, call: str) -> bool:
+        """See :meth:`PaidRun.kept`."""
+        return call in self.file.content.calls
+
+    async def price(self, connections: Connections, settings: Settings, tier: Tier) -> Costs:
         """Estimate the missing calls; see :meth:`PaidRun.price`."""
-        calls = [pair.call(self._request) for _, pair in self.todo]
+        calls = [replace(pair.call(self._request), tier=tier) for _, pair in self.todo]
         return await estimate(calls, connections, settings)
 
-    async def ask(self, item: tuple[str, Pair], buyer: Buyer) -> None:
+    async def ask(self, item: tuple[str, Pair], buyer: Buys) -> None:
         """Label a pair and keep the reply."""
         key, pair = item
         bought = await buyer(pair.call(self._request))
@@ -168,9 +174,10 @@ async def estimate(calls: Sequence[Call], connections: Connections, settings: Se
     typical, prices = Typical(), connections.prices
 
     def cost(call: Call, tokens_in: int, tokens_out: int) -> Decimal:
-        dollars = prices.cost(call.model, Usage(input=tokens_in, output=tokens_out))
+        usage = Usage(input=tokens_in, output=tokens_out)
+        dollars = prices.cost(call.model, usage, call.tier)
         if dollars is None:
-            raise UnpricedModel(model=call.model)
+            raise UnpricedModel(model=call.model, tier=call.tier)
         return dollars
 
     def one(call: Call) -> Costs:
@@ -180,7 +187,9 @@ async def estimate(calls: Sequence[Call], connections: Connections, settings: Se
         tokens_out = min(round(typical.output(label)), call.max_tokens)
         expected = cost(call, tokens_in, tokens_out)
         low = cost(call, min(round(counting.low(call)), tokens_in), min(_SHORTEST, tokens_out))
-        worst = prices.worst(call.model, input_tokens=bound, output_tokens=call.max_tokens)
+        worst = prices.worst(
+            call.model, input_tokens=bound, output_tokens=call.max_tokens, tier=call.tier
+        )
         # if a price falls with the length of the input, more tokens may cost less
         dollars = Dollars(low=min(low, expected), expected=expected, worst=worst)
         return Costs(calls=1, input=tokens_in, output=tokens_out, dollars=dollars)

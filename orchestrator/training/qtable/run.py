@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -22,7 +22,7 @@ from orchestrator.service import index_place
 from orchestrator.settings import Settings
 from orchestrator.training.forms import Explored as ExploredOutput
 from orchestrator.training.forms import LeftOut, TrainingEstimate, TrainOutput
-from orchestrator.training.paid.calls import Buyer
+from orchestrator.training.paid.calls import Buys
 from orchestrator.training.paid.rows import Row
 from orchestrator.training.paid.run import Costs, PaidRun, Quote, Terms
 from orchestrator.training.qtable.description import describe
@@ -42,7 +42,7 @@ from orchestrator.training.qtable.rows import (
 from policies.qtable import QTable
 from posology.index.store import Index
 from posology.llm.memo import call_key
-from posology.types import Query, Retrieval
+from posology.types import Query, Retrieval, Tier
 from strategies.single_call import conclude as read_reply
 
 #: concurrent estimates
@@ -79,7 +79,9 @@ class Exploration(PaidRun[Explored, Missing]):
         needed = calls_of(ground.asked for ground in plan.grounds.values())
         replies = file.content.replies
         super().__init__(
-            file, [(key, *found) for key, found in needed.items() if key not in replies]
+            file,
+            [(key, *found) for key, found in needed.items() if key not in replies],
+            model=actions.model,
         )
         self.plan = plan
         self.annotated = annotated
@@ -90,14 +92,18 @@ class Exploration(PaidRun[Explored, Missing]):
         """Return the ``begin`` row and all questions; earlier ones may be of another index."""
         return (self._begin, *(ground.asked for ground in self.plan.grounds.values()))
 
-    async def price(self, connections: Connections, settings: Settings) -> Costs:
+    def kept(self, call: str) -> bool:
+        """See :meth:`PaidRun.kept`."""
+        return call in self.file.content.replies
+
+    async def price(self, connections: Connections, settings: Settings, tier: Tier) -> Costs:
         """Estimate the missing calls; see :meth:`PaidRun.price`."""
         estimator = make_estimator(settings, connections)
 
         async def price(one: Missing) -> Estimate:
             _, asked, arm = one
             task = self._actions.task(self.plan.grounds[asked.digest].retrieval)
-            return await estimator(task, dose(arm.keep))
+            return await estimator(replace(task, tier=tier), dose(arm.keep))
 
         found = await map_concurrently(price, self.todo, limit=_AT_ONCE)
         return Costs(
@@ -107,7 +113,7 @@ class Exploration(PaidRun[Explored, Missing]):
             dollars=sum((one.dollars for one in found), Dollars()),
         )
 
-    async def ask(self, item: Missing, buyer: Buyer) -> None:
+    async def ask(self, item: Missing, buyer: Buys) -> None:
         """Make one call and keep its reply."""
         key, asked, arm = item
         retrieval = self.plan.grounds[asked.digest].retrieval

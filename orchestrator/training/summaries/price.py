@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 
 from orchestrator.question.estimates.costs import Dollars
@@ -11,7 +12,7 @@ from orchestrator.training.paid.run import Costs
 from orchestrator.training.summaries.shortener import Shortener
 from posology.errors import UnpricedModel
 from posology.seams import Bound, Prices
-from posology.types import Call, Passage, Usage
+from posology.types import Call, Passage, Tier, Usage
 from prompts.lengths import filler
 
 #: Mean replies for a passage: an assumption, not measured. The paper gives no figure.
@@ -27,6 +28,7 @@ def estimate(
     prices: Prices,
     bound: Bound,
     counting: Counting,
+    tier: Tier,
 ) -> Costs:
     """Estimate the conversations by the prices and bounds of their calls' reservations. Blocking.
 
@@ -40,14 +42,14 @@ def estimate(
     tokens_in = tokens_out = 0.0
     dollars = Dollars()
     for passage in passages:
-        call = shortener.first(passage)
+        call = replace(shortener.first(passage), tier=tier)
         written = _TOKENS * shortener.length(passage).target
         read = counting.expected(call)
         rounds = min(EXPECTED_ROUNDS, shortener.rounds)
         # each further call repeats the earlier replies
         more = rounds * read + (rounds - 1) * rounds / 2 * written
-        low = _cost(prices, call.model, read, written)
-        expected = max(low, _cost(prices, call.model, more, rounds * written))
+        low = _cost(prices, call, read, written)
+        expected = max(low, _cost(prices, call, more, rounds * written))
         worst = max(expected, _worst(passage, call, shortener, prices, bound))
         calls += 1
         tokens_in += more
@@ -62,13 +64,16 @@ def _worst(
     total = Decimal(0)
     for number in range(shortener.rounds):
         if number:
-            call = shortener.again(passage, call, filler(call.max_tokens))
-        total += prices.worst(call.model, input_tokens=bound(call), output_tokens=call.max_tokens)
+            again = shortener.again(passage, call, filler(call.max_tokens))
+            call = replace(again, tier=call.tier)
+        total += prices.worst(
+            call.model, input_tokens=bound(call), output_tokens=call.max_tokens, tier=call.tier
+        )
     return total
 
 
-def _cost(prices: Prices, model: str, read: float, said: float) -> Decimal:
-    cost = prices.cost(model, Usage(input=round(read), output=round(said)))
+def _cost(prices: Prices, call: Call, read: float, said: float) -> Decimal:
+    cost = prices.cost(call.model, Usage(input=round(read), output=round(said)), call.tier)
     if cost is None:
-        raise UnpricedModel(model=model)
+        raise UnpricedModel(model=call.model, tier=call.tier)
     return cost

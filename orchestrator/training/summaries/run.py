@@ -14,7 +14,7 @@ from orchestrator.connections import Connections
 from orchestrator.question.estimates.tokens import Counting, packaged_counter
 from orchestrator.settings import Settings
 from orchestrator.training.forms import DatasetEstimate, DatasetOutput, LeftOutPassage
-from orchestrator.training.paid.calls import Buyer
+from orchestrator.training.paid.calls import Buys
 from orchestrator.training.paid.rows import Row
 from orchestrator.training.paid.run import Costs, PaidRun, Quote
 from orchestrator.training.summaries.pairs import Pair, split_of, write_pairs
@@ -26,7 +26,7 @@ from posology.errors import ConfigurationError
 from posology.llm.memo import call_key
 from posology.llm.models.names import parse
 from posology.text.sentences import split
-from posology.types import Call, Completion, Passage
+from posology.types import Call, Completion, Passage, Tier
 from prompts.template import digests
 
 PROMPTS = ("shorten", "shorten_again")
@@ -49,7 +49,7 @@ class Shortening(PaidRun[Replies, Passage]):
     def __init__(
         self, file: RunFile, todo: Sequence[Passage], shortener: Shortener, begin: Begin
     ) -> None:
-        super().__init__(file, todo)
+        super().__init__(file, todo, model=shortener.model)
         self._shortener = shortener
         self._begin = begin
 
@@ -57,7 +57,11 @@ class Shortening(PaidRun[Replies, Passage]):
         """Return the ``begin`` row if there are passages to shorten."""
         return (self._begin,) if self.todo else ()
 
-    async def price(self, connections: Connections, settings: Settings) -> Costs:
+    def kept(self, call: str) -> bool:
+        """See :meth:`PaidRun.kept`."""
+        return call in self.file.content.replies
+
+    async def price(self, connections: Connections, settings: Settings, tier: Tier) -> Costs:
         """Estimate the missing conversations; see :meth:`PaidRun.price`."""
         counting = Counting(packaged_counter(), native_schema=settings.native_schema)
 
@@ -68,15 +72,16 @@ class Shortening(PaidRun[Replies, Passage]):
                 prices=connections.prices,
                 bound=connections.bound,
                 counting=counting,
+                tier=tier,
             )
 
         return await to_thread.run_sync(count)
 
-    async def ask(self, item: Passage, buyer: Buyer) -> None:
+    async def ask(self, item: Passage, buyer: Buys) -> None:
         """Shorten a passage; keep each reply before the next call."""
         await self._shortener(item, partial(self._complete, buyer, item))
 
-    async def _complete(self, buyer: Buyer, passage: Passage, call: Call) -> Completion:
+    async def _complete(self, buyer: Buys, passage: Passage, call: Call) -> Completion:
         """Return the reply in the file, or pay for one and keep it."""
         key = call_key(call)
         known = self.file.content.replies.get(key)

@@ -66,6 +66,8 @@ class _Reserved:
     tier: str
     #: the opening, JSON
     entry: str
+    #: whether it is in a provider's batch
+    batch: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -211,6 +213,7 @@ class MemoryLedger(Ledger):
             label=OTHER,
             tier=opening.tier,
             entry=json.dumps(entries.opened(opening) | {"call": asked.call}),
+            batch=asked.batch,
         )
         self._open[opening.id] = held
         self._count(held, n, 0)
@@ -237,11 +240,13 @@ class MemoryLedger(Ledger):
                 self._queue.leave(ticket)
                 return ["busy", *_numbers(mine, now), theirs.enqueue(ticket, now)]
         scopes, calls, said = self._scopes(n, now), self.limits.calls, None
+        under_way = sum(not held.batch for held in self._open.values())
         short = next((scope for scope in scopes if scope.taken + n > scope.cap), None)
         if short is not None:
             said = _numbers(short, now)
-        elif calls is not None and len(self._open) >= calls:
-            said = ["calls", calls, 0, len(self._open), ""]
+        # what a provider does within a day keeps no connection
+        elif calls is not None and not asked.batch and under_way >= calls:
+            said = ["calls", calls, 0, under_way, ""]
         elif (calls is not None or scopes) and self._queue.behind(ticket, now):
             said = ["turn", 0, 0, 0, ""]
         if said is None:

@@ -79,7 +79,7 @@ class RedisLedger(Ledger):
             "strategy": opening.strategy,
             "ticket": asked.ticket,
             "lease": self._lease,
-        }
+        } | ({"batch": True} if asked.batch else {})
         said = await self._run(
             "reserve",
             self._prefix,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -117,7 +118,11 @@ class TestWaiting:
         assert await busy(ledger, "c", "0") == "calls"
         await ledger.release("a")
         await ledger.reserve(asked("c", "0"))
+        # what a provider does within a day keeps no connection
+        await ledger.reserve(replace(asked("e"), batch=True))
         assert await busy(ledger, "d") == "calls"
+        await ledger.release("b")
+        await ledger.reserve(asked("d"))
 
 
 class TestTenant:

@@ -21,6 +21,7 @@ from orchestrator.concurrency import map_concurrently
 from orchestrator.logs.events import note
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
+from posology.budget.ledger.batched import RETRYABLE, attempt_of, opening_of, tries_again
 from posology.errors import (
     AuthenticationFailed,
     ConfigurationError,
@@ -35,7 +36,7 @@ from posology.store import keys
 from posology.types import Opening, Usage
 from workers.engine.journal import JobJournal
 from workers.engine.lane.records import LaneStore, Sent, Wanted
-from workers.engine.lane.rows import RETRYABLE, attempt_of, opening_of, reason, tries_again
+from workers.engine.lane.rows import reason
 from workers.engine.units import ClaimedUnit, Unit
 
 logger = logging.getLogger(__name__)
