@@ -33,7 +33,7 @@ class Found:
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def billed(entries: Sequence[Mapping[str, Any]], *, alone: float, began: float) -> Turn:
+def billed(entries: Sequence[Mapping[str, Any]], *, alone: float, began: float) -> dict[str, float]:
     """Return calls, tokens and dollars of the questions at once, and the depth of those alone.
 
     Args:

@@ -16,6 +16,7 @@ from orchestrator.training.forms import TrainOutput
 from orchestrator.training.qtable.rows import read_run
 from policies.qtable import ACTIONS
 from posology.testing import Reply, Status, StubProvider
+from posology.testing.provider.batches.book import BatchBook
 from posology.testing.provider.echo import echo
 from posology.types import Usage
 from tests.support.paid_runs import (
@@ -98,6 +99,24 @@ def test_a_table_is_trained_and_bad_lines_are_told(cli: Cli, asked: Path, tmp_pa
     assert table.visits.tolist() == [[2] * len(ACTIONS)]
     assert out.actions[0].tokens < out.actions[-2].tokens < 1
     assert (out.actions[-1].keep, out.actions[-1].tokens) == (1.0, 1.0)
+
+
+def test_batches_teach_the_same_at_half_the_price(cli: Cli, asked: Path, tmp_path: Path) -> None:
+    arguments = ["--questions", str(asked), "--model", MODEL, "--json"]
+    with StubProvider(lambda _: echoing()) as stub:
+        live = published(cli(*arguments, stub=stub))
+    (tmp_path / "t.json.run.jsonl").unlink()
+    book = BatchBook(lambda _: echoing())
+    at_once = {"POSOLOGY_BATCH_WAIT": "0", "POSOLOGY_BATCH_POLL": "0.1"}
+    with StubProvider(batches=book) as stub:
+        out = published(cli(*arguments, "--tier", "batch", stub=stub, **at_once))
+    assert out.actions == live.actions
+    assert out.spent_usd * 2 == live.spent_usd
+    assert out.estimate is not None
+    assert live.estimate is not None
+    assert out.estimate.worst_usd * 2 == live.estimate.worst_usd
+    assert len(book.ledger.entries()) == live.estimate.calls
+    assert {path.name for path in tmp_path.iterdir()} == {"q.jsonl", "t.json", "t.json.run.jsonl"}
 
 
 def test_a_person_is_told_the_cost_before_and_the_table_after(cli: Cli, asked: Path) -> None:
