@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
 from pydantic import BaseModel
 
 from orchestrator.api.chat.errors import result_of
@@ -23,21 +24,32 @@ DEADLINE = 600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LocalDesk(Desk):
-    """Answers in this process, within the tenant's limits, without a queue: questions are no jobs."""
+    """Answers in this process, within the tenant's limits, without a queue: questions are no jobs.
 
+    The encoder is loaded at the first call, since clients wait for a server that starts slowly only so long.
+    """
+
+    #: is opened here, and closed by who made it
     library: AsyncPosology
+    opening: anyio.Lock = field(default_factory=anyio.Lock)
 
     async def search(self, asked: SearchRequest) -> SearchOutput:
-        return await self.library.search(**_fields(asked))
+        return await (await self._opened()).search(**_fields(asked))
 
     async def passage(self, passage: str, version: int | None) -> PassageOutput:
-        return await self.library.passage(passage, version=version)
+        return await (await self._opened()).passage(passage, version=version)
 
     async def estimate(self, asked: AskRequest) -> EstimateOutput:
-        return await self.library.estimate(**_fields(asked))
+        return await (await self._opened()).estimate(**_fields(asked))
 
     async def ask(self, asked: AskRequest, *, key: str | None, told: Told) -> Answered:  # noqa: ARG002 - nothing is a job
-        return Answered(out=await self.library.ask(**_fields(asked)), job=None)
+        return Answered(out=await (await self._opened()).ask(**_fields(asked)), job=None)
+
+    async def _opened(self) -> AsyncPosology:
+        async with self.opening:
+            if not self.library.is_open:
+                await self.library.__aenter__()
+        return self.library
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

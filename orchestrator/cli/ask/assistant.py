@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from anyio import to_thread
 
 from orchestrator.cli.common import IndexOption, errors, run
 from orchestrator.settings import Settings, load_settings
@@ -58,20 +59,22 @@ async def _desk(
     """Return what answers: the service at the address, the stack that runs here, or this process."""
     from orchestrator.api.mcp.elsewhere import LocalDesk, RemoteDesk
     from orchestrator.library import AsyncPosology
+    from orchestrator.service import index_place
     from orchestrator.stack.answers import stack_for
     from posology.client import Client
+    from posology.index.store import Index
 
-    here = None if url else stack_for(settings, index)
     if url:
         key = settings.api_key
         # a key has its own tenant
-        client = (
-            Client(url, tenant=settings.tenant)
-            if key is None
-            else Client(url, api_key=key.get_secret_value())
-        )
-    elif here is not None and here.api_url is not None:
+        tenant = settings.tenant if key is None else None
+        client = Client(url, tenant=tenant, api_key=key.get_secret_value() if key else None)
+    elif (here := stack_for(settings, index)) is not None and here.api_url is not None:
         client = Client(here.api_url, tenant=settings.tenant)
     else:
-        return LocalDesk(library=await stack.enter_async_context(AsyncPosology(index)))
+        # an index that cannot be read is an error of the command, not of each call
+        await to_thread.run_sync(Index.open, index_place(settings, index))
+        library = AsyncPosology(index)
+        stack.push_async_callback(library.aclose)
+        return LocalDesk(library=library)
     return RemoteDesk(client=await stack.enter_async_context(client))
