@@ -61,9 +61,9 @@ async def _pace(
     if store is None:
         return ProcessPace(per_second)
     from posology.store.bucket import Bucket
-    from posology.store.connection import connect
+    from posology.store.connection import FEW_TRIES, connect
 
-    redis = connect(store)
+    redis = connect(store, tries=FEW_TRIES)
     stack.push_async_callback(redis.aclose)
     bucket = Bucket(redis, store, key=f"posology:pace:{name}", seconds=interval(per_second))
 

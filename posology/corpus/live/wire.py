@@ -130,8 +130,7 @@ class Wire:
             # no cause: a transport's error holds the request, and that the key
             why = str(error) if isinstance(error, Unusable) else type(error).__name__
             raise FetchFailed(
-                f"{self.service} ({self.base_url}) gave no usable reply in {ATTEMPTS} attempts ({why}): try again "
-                "later, or see whether this machine reaches it with `posology doctor --live`",
+                f"{self.service} gave no usable reply in {ATTEMPTS} attempts ({why}): try again later",
                 service=self.service,
             ) from None
         return found
@@ -144,7 +143,7 @@ class Wire:
             if reply.is_redirect:
                 host = urlsplit(reply.headers.get("location", "")).hostname or "another address"
                 raise FetchFailed(
-                    f"{self.service} redirects to {said(host)}: only the configured address, {self.base_url}, is called",
+                    f"{self.service} redirects to {said(host)}: only the configured address is called",
                     service=self.service,
                     status=reply.status_code,
                 )
