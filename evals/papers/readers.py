@@ -163,7 +163,7 @@ class Called:
         if self.name == OFFLINE:
             return (
                 "the built-in offline reader, no language model: it quotes sentences, scores every passage by itself and gives "
-                f"no verdict. Dollars are those of {SHADOW} for the same prompts."
+                f"neither verdicts nor short answers. Dollars are those of {SHADOW} for the same prompts."
             )
         return "a language model, called through the tenant's budget; dollars are what its calls were charged."
 
@@ -197,6 +197,7 @@ class Called:
             input_tokens=account.usage.total_input,
             output_tokens=account.usage.total_output,
             usd=float(usd),
+            verdicts=self.name != OFFLINE,
         )
 
 

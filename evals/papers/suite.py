@@ -81,6 +81,8 @@ class Answered:
     usd: float
     #: profile of the simulated model; ``None``: it was another reader
     profile: str | None = None
+    #: whether its reader gives verdicts and short answers
+    verdicts: bool = True
 
     @property
     def effort(self) -> dict[str, float | None]:

@@ -28,6 +28,8 @@ class Distractors(Position):
         "The offline reader scores each passage by itself, so that nothing is lost in the middle for it.",
         *Position.differences,
     )
+    #: the paper has 105; the offline reader takes a second for each row
+    questions = 30
     readers = ("strong", "offline")
 
     def items(self, given: Given) -> list[Item]:

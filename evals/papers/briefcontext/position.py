@@ -115,7 +115,7 @@ class Position(Suite):
         "refused": "share of questions that are refused",
     }
     published = tuple(_published())
-    differences = (
+    differences: Sequence[str] = (
         "Documents are the abstracts nearest to the question among 44,581 by all-MiniLM-L6-v2, not among 23.9 million by MedCPT.",
         "The questions are 105 of the 500 of PubMedQA here; which 105 the paper drew is not published.",
         "Prompts are ours, with quotes that are checked; `--prompts` of `posology ask` takes others.",
@@ -153,7 +153,7 @@ class Position(Suite):
         right = isinstance(outcome, Answer) and outcome.choice == item.content.case.verdict
         return {
             "accuracy": accuracy(asked, answered, item.content.case.verdict),
-            "right": float(right),
+            "right": float(right) if answered.verdicts else None,
             **conflict(answered, right=right),
             "key": float(rests_on_key(asked, answered)),
             "refused": float(isinstance(outcome, Refusal)),

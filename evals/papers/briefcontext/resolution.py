@@ -68,9 +68,9 @@ PAPER = tuple(_contest(*key) for key in _S2)
 
 
 def conflict(answered: Answered, *, right: bool) -> dict[str, float | None]:
-    """Return :data:`CONFLICTS` of an answer; no value for one that comes from a single call."""
+    """Return :data:`CONFLICTS` of an answer; no values for a single call, or a reader that gives no short answers."""
     outcome = answered.outcome
-    if outcome.coverage is None:
+    if outcome.coverage is None or not answered.verdicts:
         return dict.fromkeys(CONFLICTS)
     found = any(note.startswith(DIFFERENT) for note in outcome.notes)
     return {"conflict": float(found), "resolved": float(right) if found else None}

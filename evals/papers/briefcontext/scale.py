@@ -33,12 +33,15 @@ def rests_on_key(asked: Asked, answered: Answered) -> bool:
     )
 
 
-def accuracy(asked: Asked, answered: Answered, verdict: str) -> float:
+def accuracy(asked: Asked, answered: Answered, verdict: str) -> float | None:
     """Return whether the verdict is right, 0 or 1; of a simulated model, how probably a multiple-choice question is right.
 
     The published curves mix a model's accuracy without any passage and that with the key passage alone. So does this: an
-    answer that rests on the key passage counts as the one, any other outcome as the other.
+    answer that rests on the key passage counts as the one, any other outcome as the other. ``None``: the reader gives no
+    verdicts.
     """
+    if not answered.verdicts:
+        return None
     if answered.profile is None:
         outcome = answered.outcome
         return float(isinstance(outcome, Answer) and outcome.choice == verdict)

@@ -59,7 +59,7 @@ class _Ladders(Suite):
     paper = "Adaptive RAG (Pathway)"
     files = FILES
     questions = 100
-    arms: Mapping[str, Dose]
+    arms: ClassVar[Mapping[str, Dose]]
     measures: ClassVar[Mapping[str, str]] = {
         "right": "share of answers that hold the stemmed words of a gold answer; of a simulated model, that rest on the sentence "
         "with the answer and are not misread",
@@ -68,7 +68,7 @@ class _Ladders(Suite):
         "retrieved": "share of questions whose paragraph is among those at hand",
         "passages": "passages shown in all calls together",
     }
-    differences = (
+    differences: Sequence[str] = (
         "913 paragraphs of 24 articles, not about 2,500 of 50; all-MiniLM-L6-v2, not ADA-002; up to 64 paragraphs, not 100.",
         "Profiles follow models of other publications, not `gpt-3.5-turbo-0613`. Beyond 20 passages they are extrapolated.",
         "Refusals were fitted to the errors among the article's ten example questions, two profiles with an assumed shift.",

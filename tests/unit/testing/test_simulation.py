@@ -253,7 +253,9 @@ def answering(
     n: int = 0,
 ) -> list[Answer | Refusal]:
     """By RAG, and by partitions of one passage that answer."""
-    complete = SimulatedModel(profiles()[profile], gold, len, answers=lambda _: said)
+    complete = SimulatedModel(
+        profiles()[profile], gold, lambda text: len(text.split()), answers=lambda _: said
+    )
     query = make_query(f"Question {n}: does it help?", form="yes_no")
     task = replace(task_of(query, passages, quotes=quotes), partitions="answer")
 
@@ -294,7 +296,10 @@ def test_a_contradiction_alone_is_believed() -> None:
 
 def test_free_answers_of_partitions_are_short() -> None:
     complete = SimulatedModel(
-        profiles()["immune"], gold, len, answers=lambda _: {KEY: "It lowers it"}
+        profiles()["immune"],
+        gold,
+        lambda text: len(text.split()),
+        answers=lambda _: {KEY: "It lowers it"},
     )
     query = make_query("What does the drug do?")
     task = replace(task_of(query, shown(4, 0)), partitions="answer")
