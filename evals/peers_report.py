@@ -72,7 +72,7 @@ def show(found: Found) -> None:
         f"{found.questions} questions of 64 at once; {found.alone} one after the other. "
         f"Medians of turns. Dollars: list price of {PRICED.partition(':')[2]}."
     )
-    heads = (
+    heads: tuple[str, ...] = (
         "questions/s", "ms alone", "calls deep", "ms over the ideal", "calls", "input tokens", "output tokens",
         "$ for 1,000", "CPU ms a question", "CPU ms a call", "MiB",
     )  # fmt: skip
