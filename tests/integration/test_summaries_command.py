@@ -13,6 +13,7 @@ from typer.testing import Result
 from orchestrator.training.forms import DatasetOutput, FinetuneOutput
 from orchestrator.training.summaries.pairs import read_pairs
 from posology.testing import Reply, StubProvider, save_tiny_summarizer
+from posology.testing.provider.batches.book import BatchBook
 from posology.types import Usage
 from strategies.compression.parts import Parts
 from strategies.compression.summarization.compressor import NAME, make
@@ -47,8 +48,12 @@ def shortening(body: Any) -> str:
     return f"{first}. " + "Adults took it for a year. " * (30 if len(messages) == 2 else 3)
 
 
+def replying() -> Reply:
+    return Reply(text=shortening, usage=Usage(input=400, output=60))
+
+
 def stub() -> StubProvider:
-    return StubProvider(lambda _: Reply(text=shortening, usage=Usage(input=400, output=60)))
+    return StubProvider(lambda _: replying())
 
 
 def published(result: Result, name: str) -> Any:
@@ -101,6 +106,25 @@ def test_from_a_corpus_to_a_compressor(cli: Cli, corpus: Path, tmp_path: Path) -
     compressed = compressor(compressible([f"Drug number 5 helped the heart. {BODY}"]), None)
     assert compressed.compressor == NAME
     assert compressor.expected_ratio(None) == made.left
+
+
+def test_conversations_go_on_from_batch_to_batch(cli: Cli, corpus: Path, tmp_path: Path) -> None:
+    arguments = ["dataset", "--corpus", str(corpus), "--model", MODEL, "--out", "d.jsonl", "--json"]
+    at_once = {"POSOLOGY_BATCH_WAIT": "0", "POSOLOGY_BATCH_POLL": "0.1"}
+    with stub() as provider:
+        live = published(cli(*arguments, stub=provider), "dataset")
+    (tmp_path / "d.jsonl.run.jsonl").unlink()
+    (tmp_path / "d.jsonl").unlink()
+    book = BatchBook(lambda _: replying())
+    with StubProvider(batches=book) as provider:
+        batched = published(cli(*arguments, "--tier", "batch", stub=provider, **at_once), "dataset")
+    one, other = map(DatasetOutput.model_validate_json, (live, batched))
+    assert other.spent_usd * 2 == one.spent_usd
+    assert other.estimate.worst_usd * 2 == one.estimate.worst_usd
+    assert (other.train, other.left_out, other.mean_rounds) == (
+        one.train, one.left_out, one.mean_rounds
+    )  # fmt: skip
+    assert len(book.ledger.entries()) == 11 * 2 + 4
 
 
 def test_a_person_is_told_what_it_costs_and_what_came_of_it(cli: Cli, corpus: Path) -> None:
