@@ -151,7 +151,7 @@ class Bench:
 
         # in a thread of its own, because the caller may have an event loop
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(anyio.run, run).result()
+            return thread.submit(lambda: anyio.run(run)).result()
 
 
 def short(corpus: Corpus) -> list[Question]:

@@ -57,7 +57,7 @@ def _explored(data: Path, work: Path) -> Half:
 
     # in a thread of its own, because the caller may have an event loop
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(anyio.run, run).result()
+        return thread.submit(lambda: anyio.run(run)).result()
 
 
 def _pool(bench: Bench) -> pooled.Pool:
