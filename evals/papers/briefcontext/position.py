@@ -117,7 +117,7 @@ class Position(Suite):
     published = tuple(_published())
     differences: Sequence[str] = (
         "Documents are the abstracts nearest to the question among 44,581 by all-MiniLM-L6-v2, not among 23.9 million by MedCPT.",
-        "The questions are 105 of the 500 of PubMedQA here; which 105 the paper drew is not published.",
+        "Questions are drawn from 500 of PubMedQA; which 105 the paper drew is not published.",
         "Prompts are ours, with quotes that are checked; `--prompts` of `posology ask` takes others.",
     )
 
