@@ -114,8 +114,8 @@ def bioasq(data: Path, work: Path) -> tuple[Retriever, list[Posed]]:
     seen = _runs(row["text"] for row in rows(data / FILES[0]) if row["source"] in _LEARNED_FROM)
     pieces: dict[str, set[Snippet]] = defaultdict(set)
     for row in asked:
-        for one in _snippets(row):
-            pieces[one.document].add(one)
+        for snippet in _snippets(row):
+            pieces[snippet.document].add(snippet)
     texts = {name: joined(of) for name, of in pieces.items()}
     texts = {name: text for name, text in texts.items() if not seen & _runs([text])}
     posed = [one for row in asked if (one := _posed(row, texts)) is not None]
@@ -234,7 +234,7 @@ def holding(spans: Spans, items: Sequence[Sequence[str]]) -> Mark:
 
 def _runs(texts: Any) -> set[int]:
     """Return digests of every so many words in a row."""
-    found = set()
+    found = set[int]()
     for text in texts:
         words = [word.lower() for word in _WORD.findall(text)]
         found.update(hash(tuple(words[i : i + _RUN])) for i in range(len(words) - _RUN + 1))

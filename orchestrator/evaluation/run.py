@@ -26,7 +26,7 @@ from orchestrator.question.report import ask_output
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service
 from orchestrator.spending import balance_fields
-from orchestrator.training.paid.calls import OWN_FAULT, buy_all
+from orchestrator.training.paid.calls import REFUSED, buy_all
 from orchestrator.training.paid.run import Terms
 from posology.budget.ledger.journal import LedgerJournal
 from posology.errors import InputError
@@ -191,7 +191,7 @@ async def ask_all(
             report = await found.service.ask(
                 _pinned(item, found), kept.account, journal, recall=kept.recall
             )
-        except OWN_FAULT as error:
+        except REFUSED as error:
             folder.rows.write(failed_row(item, error, kept.account))
             raise
         folder.rows.write(

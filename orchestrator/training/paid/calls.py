@@ -24,8 +24,10 @@ class RowFailed(Exception):
     """A row of a provider's batch failed for good; its cause is the provider's error."""
 
 
-#: errors that concern one call and not those after it
-OWN_FAULT = (UnusableReply, ContextTooLong, RequestRejected, RowFailed)
+#: a provider's errors that concern one call and not those after it
+REFUSED = (UnusableReply, ContextTooLong, RequestRejected)
+#: the same, in either lane
+OWN_FAULT = (*REFUSED, RowFailed)
 
 _Item = TypeVar("_Item")
 
