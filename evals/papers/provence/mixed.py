@@ -95,7 +95,8 @@ class Mixed(Literature):
     def measured(self, item: Item) -> Values:
         """Return whether the gold sentence is left."""
         asked, gold, texts, kitchen = item.content
-        return kitchen.pruned(asked, texts, [gold])
+        found: Values = kitchen.pruned(asked, texts, [gold])
+        return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

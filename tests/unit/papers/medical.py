@@ -74,7 +74,11 @@ def write(folder: Path, tests: int = 6, devs: int = 6) -> Path:
             for i, organ in enumerate(ORGANS)
         ],
     )
-    texts = [{"pmid": "1900", "text": "Another abstract."}], [], [{"text": f"We read: {SEEN}"}]
+    texts: list[list[dict[str, Any]]] = [
+        [{"pmid": "1900", "text": "Another abstract."}],
+        [],
+        [{"text": f"We read: {SEEN}"}],
+    ]
     for (name, field), own in zip(READ, texts, strict=True):
         zipped(folder / name, own or [{field: "Nothing of it."}])
     return folder
