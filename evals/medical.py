@@ -22,7 +22,7 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -118,7 +118,7 @@ def bioasq(data: Path, work: Path) -> tuple[Retriever, list[Posed]]:
             pieces[snippet.document].add(snippet)
     texts = {name: joined(of) for name, of in pieces.items()}
     texts = {name: text for name, text in texts.items() if not seen & _runs([text])}
-    posed = [one for row in asked if (one := _posed(row, texts)) is not None]
+    posed = [found for row in asked if (found := _posed(row, texts)) is not None]
     random.Random(0).shuffle(posed)
     return _open(texts, work), posed
 
@@ -232,9 +232,9 @@ def holding(spans: Spans, items: Sequence[Sequence[str]]) -> Mark:
     return mark
 
 
-def _runs(texts: Any) -> set[int]:
+def _runs(texts: Iterable[str]) -> set[int]:
     """Return digests of every so many words in a row."""
-    found = set[int]()
+    found: set[int] = set[int]()
     for text in texts:
         words = [word.lower() for word in _WORD.findall(text)]
         found.update(hash(tuple(words[i : i + _RUN])) for i in range(len(words) - _RUN + 1))
