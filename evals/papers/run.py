@@ -12,10 +12,10 @@ from evals.papers.readers import Called, Reader, Simulated, is_simulated, named
 from evals.papers.report import report
 from evals.papers.rows import REPORT, Begun, Folder, Result, check, digest_of, key_of
 from evals.papers.suite import Given, Item, Suite, Values
-from orchestrator.cli.output.words import money
 from orchestrator.cli.purchases import progress, say
 from orchestrator.models import Models
 from orchestrator.question.estimates.costs import Dollars, Estimator, make_estimator
+from orchestrator.rendering.words import money
 from orchestrator.settings import load_settings
 from orchestrator.training.paid.calls import buy_all
 from orchestrator.training.paid.run import Terms

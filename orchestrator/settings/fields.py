@@ -235,9 +235,11 @@ class Fields(BaseModel):
     email: str | None = Field(default=None, max_length=200, alias="POSOLOGY_EMAIL")
     """Address of a person, sent to literature services with each request, as NCBI asks. Default: none."""
     eutils_url: str = Field(default=EUTILS, alias="POSOLOGY_EUTILS_URL")
-    """Base address of NCBI's E-utilities, or of a copy. Default: NCBI's."""
+    """Base address of NCBI's E-utilities, or of a copy. Default:
+    https://eutils.ncbi.nlm.nih.gov/entrez/eutils/."""
     europepmc_url: str = Field(default=EUROPEPMC, alias="POSOLOGY_EUROPEPMC_URL")
-    """Base address of Europe PMC's RESTful web service, or of a copy. Default: Europe PMC's."""
+    """Base address of Europe PMC's RESTful web service, or of a copy. Default:
+    https://www.ebi.ac.uk/europepmc/webservices/rest/."""
     fetch_records: int = Field(default=500, ge=1, le=10_000, alias="POSOLOGY_FETCH_RECORDS")
     """Maximum records of one fetch that a tenant asks for over HTTP, 1 to 10000. Default: 500."""
     fetches_per_hour: int = Field(default=30, ge=1, le=10_000, alias="POSOLOGY_FETCHES_PER_HOUR")

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
@@ -196,9 +204,27 @@ class SyncClient:
         """See :meth:`Client.ingests`."""
         return self._run(self._client.ingests)
 
-    def fetch(self, query: str | None = None, **asked: Any) -> IngestOutput:
+    def fetch(
+        self,
+        query: str | None = None,
+        *,
+        question: str | None = None,
+        pmids: Sequence[str] = (),
+        service: str = "pubmed",
+        max_records: int = 100,
+        full_text: bool = False,
+    ) -> IngestOutput:
         """See :meth:`Client.fetch`."""
-        return self._run(lambda: self._client.fetch(query, **asked))
+        return self._run(
+            lambda: self._client.fetch(
+                query,
+                question=question,
+                pmids=pmids,
+                service=service,
+                max_records=max_records,
+                full_text=full_text,
+            )
+        )
 
     def wait_ingest(self, ingest: str) -> IngestOutput:
         """See :meth:`Client.wait_ingest`."""

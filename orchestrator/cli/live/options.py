@@ -103,8 +103,8 @@ def run_fetch(settings: Settings, asked: Asked, *, quiet: bool) -> FetchOutput:
         InputError: nothing was found.
     """
     from orchestrator.cli.common import run
-    from orchestrator.cli.output.words import safe
     from orchestrator.ingest.live.fetching import fetch_here
+    from orchestrator.rendering.words import safe
 
     console = Console(stderr=True, quiet=quiet)
 

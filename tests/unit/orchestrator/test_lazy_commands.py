@@ -41,7 +41,7 @@ def test_nothing_is_cut_in_the_help() -> None:
 def test_a_wrong_name_is_told_with_the_nearest() -> None:
     done = CliRunner().invoke(app, ["serch"])
     assert done.exit_code == 2
-    assert "Did you mean 'search'?" in done.output
+    assert "Did you mean 'search'" in done.output
 
 
 @pytest.mark.parametrize(

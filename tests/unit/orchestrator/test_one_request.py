@@ -112,6 +112,7 @@ def test_defaults_in_a_query_are_a_request() -> None:
 
 
 def test_a_job_asks_what_a_question_in_process_asks() -> None:
-    assert JobRequest.model_fields.keys() - AskRequest.model_fields.keys() == {"deadline_seconds"}
+    only = JobRequest.model_fields.keys() - AskRequest.model_fields.keys()
+    assert only == {"deadline_seconds", "fetch"}
     for name, field in AskRequest.model_fields.items():
         assert repr(JobRequest.model_fields[name]) == repr(field)
