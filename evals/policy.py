@@ -10,15 +10,17 @@ Sets of questions, none about a document that the pruner was trained or tuned on
 * ``bioasq`` and ``pubmedqa``: see ``evals/medical.py``, also for what counts as a right answer after compression;
 * ``squad``: over the pooled paragraphs of the articles that are new to the pruner.
 
-One half of the documents chooses, the other half is reported. The choice is the cheapest setting, by dollars for a right
-answer averaged over profiles, whose answers are wrong no more often than those of direct RAG over all passages. It is
-made for the medical sets together, for SQuAD, and for all of them. Preflight's packaged calibration learned from
-PubMedQA's questions, so that ``issue`` is judged on BioASQ and SQuAD.
+One half of the documents chooses, the other half is reported. The cheapest setting, by dollars for a right answer
+averaged over profiles, whose answers are wrong no more often than those of direct RAG over all passages, is shown for the
+medical sets together, for SQuAD, and for all of them. Preflight's packaged calibration learned from PubMedQA's questions,
+so that ``issue`` is judged on BioASQ and SQuAD.
 
 A passage that is shown in part counts as that part of the context's length; with ``--whole`` as a whole passage, so
 that compressing spares a simulated model nothing.
 
-Fails if a choice is cheaper than the shipped default on the other half, too, beyond chance (paired bootstrap, 95 %).
+Fails if over all sets another setting is better than the shipped default on both halves: a right answer is cheaper, on
+the other half beyond chance (paired bootstrap, 95 %), at least as many answers are right, and no more are wrong. The
+cheapest right answer alone would not do: a question that is refused at once costs next to nothing there.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from evals.policy_report import (
     Arms,
     Measured,
     admitted,
+    better,
     census,
     cheapest,
     dearer,
@@ -55,11 +58,13 @@ from policies.affordable import PARTITIONED, WHOLE
 from posology.types import Dose
 
 SQUAD, BIOASQ, PUBMEDQA = "squad", "bioasq", "pubmedqa"
+#: the group of all sets
+ALL = "all"
 #: questions that a choice is made for → their sets
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "medical": (BIOASQ, PUBMEDQA),
     "SQuAD": (SQUAD,),
-    "all": (BIOASQ, PUBMEDQA, SQUAD),
+    ALL: (BIOASQ, PUBMEDQA, SQUAD),
 }
 #: settings of the router by what they set; every combination is tried
 SETTINGS: Mapping[str, tuple[str, ...]] = {
@@ -69,7 +74,12 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "escalation": ("escalate=on", "escalate=off"),
 }
 #: the shipped ones
-DEFAULTS = {"keep": "keep=1", "steps": "start=4", "issue": "issue=0.5", "escalation": "escalate=on"}
+DEFAULTS = {
+    "keep": "keep=1",
+    "steps": "start=2,factor=4",
+    "issue": "issue=0.5",
+    "escalation": "escalate=on",
+}
 #: what a budget that is short may lead to: shares of all passages, or fewer passages
 STEPPED = (
     *(Dose(strategy="compressed", keep=share) for share in (0.4, 0.2, 0.1)),
@@ -184,7 +194,7 @@ async def medically(name: str, given: argparse.Namespace) -> list[Asked]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Measure and print; the exit status is 1 where another setting is cheaper than the shipped one."""
+    """Measure and print; the exit status is 1 where another setting is better than the shipped one."""
     parser = arguments("evals.policy", __doc__, questions=200)
     sets = (BIOASQ, PUBMEDQA, SQUAD)
     parser.add_argument("--sets", nargs="+", choices=sets, default=sets, help="default: all")
@@ -205,18 +215,22 @@ def main(argv: list[str] | None = None) -> int:
         if set(names) <= set(given.sets):
             of = np.flatnonzero(np.isin(origins, names))
             first, other = np.intersect1d(chooses, of), np.intersect1d(aside, of)
-            fails |= report(f"{group}: {', '.join(names)}", part(found, first), part(found, other))
+            halved = part(found, first), part(found, other)
+            report(f"{group}: {', '.join(names)}", *halved)
+            fails |= beaten(group, *halved) and group == ALL
     for name in given.sets:
         own = np.flatnonzero(origins == name)
         print(f"\n## {name}: {len(own)} questions\n", *recall(bench, own), sep="\n")
         print(f"\n{SHIPPED}: {census(bench, own)}")
         other = np.intersect1d(aside, own)
         print("", *table(part(found, other), [DIRECT, "compressed, own share", SHIPPED, *alone()]), sep="\n")  # fmt: skip
+    if fails:
+        print(f"{SHIPPED} is not the cheapest at its error rate", file=sys.stderr)
     return int(fails)
 
 
-def report(title: str, chooses: Arms, aside: Arms) -> bool:
-    """Print a group's tables, and return whether another setting is cheaper than the shipped one."""
+def report(title: str, chooses: Arms, aside: Arms) -> None:
+    """Print a group's tables."""
     allowed = admitted(chooses)
     chosen = cheapest(chooses, allowed)
     everyone = [name for name in aside if not name.startswith(SHIPPED)]
@@ -229,10 +243,17 @@ def report(title: str, chooses: Arms, aside: Arms) -> bool:
     for other in (DIRECT, "compressed, own share", chosen):
         ratio, low, high = dearer(aside[SHIPPED], aside[other])
         print(f"a right answer of {SHIPPED} costs ×{ratio:.3f} [{low:.3f}, {high:.3f}] one of {other}")  # fmt: skip
-    if low > 1 and chosen in admitted(aside):
-        print(f"{title}: {SHIPPED} is not the cheapest at its error rate", file=sys.stderr)
-        return True
-    return False
+
+
+def beaten(group: str, chooses: Arms, aside: Arms) -> bool:
+    """Print the settings that are better than the shipped ones on both halves, and return whether there are any."""
+    found = False
+    for name in better(chooses, SHIPPED):
+        ratio, low, high = dearer(aside[SHIPPED], aside[name])
+        if name in better(aside, SHIPPED) and low > 1:
+            found = True
+            print(f"{group}: a right answer of {SHIPPED} costs ×{ratio:.3f} [{low:.3f}, {high:.3f}] one of {name}, which is right as often and wrong as seldom")  # fmt: skip
+    return found
 
 
 if __name__ == "__main__":

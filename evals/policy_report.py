@@ -78,6 +78,18 @@ def cheapest(found: Arms, names: Sequence[str]) -> str:
     return min(names, key=lambda name: found[name].price)
 
 
+def better(found: Arms, than: str) -> list[str]:
+    """Policies with cheaper right answers than another, right at least as often, and wrong no more often."""
+    other = found[than]
+    return [
+        name
+        for name, one in found.items()
+        if one.price < other.price - _EPSILON
+        and one.right.mean() >= other.right.mean() - _EPSILON
+        and one.errors <= other.errors + _EPSILON
+    ]
+
+
 def part(found: Arms, questions: np.ndarray) -> Arms:
     """All arms on some questions."""
     return {name: one.part(questions) for name, one in found.items()}

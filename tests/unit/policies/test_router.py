@@ -59,7 +59,7 @@ def test_an_issue_is_given_to_briefcontext_and_nothing_else_is_asked() -> None:
 def test_without_an_issue_table_and_ladder_make_the_dose() -> None:
     decision = parse("router:preflight=published").policy(keeping(0.1))(situation())
     assert decision.dose == Dose(
-        strategy="compressed", keep=0.1, rungs=(4, 8), overlapping=True, escalate=True
+        strategy="compressed", keep=0.1, rungs=(2, 8), overlapping=True, escalate=True
     )
     assert steps(decision) == ["Preflight", "Q-table", "Doubling"]
     assert decision.features["qtable.table"] == keeping(0.1).digest
@@ -239,7 +239,7 @@ class Says:
         (Says(None, certain=False), Dose(strategy="direct", rungs=(8,), escalate=True)),
         # likely to stand beyond the first passages: they would be read in vain
         (Says(0.49), Dose(strategy="direct", rungs=(8,), escalate=True)),
-        (Says(0.49, issue=False), Dose(strategy="direct", rungs=(4, 8), escalate=True)),
+        (Says(0.49, issue=False), Dose(strategy="direct", rungs=(2, 8), escalate=True)),
     ],
 )
 def test_the_likelier_the_issue_the_more_is_read_at_once(says: Says, dose: Dose) -> None:

@@ -7,7 +7,7 @@ import pytest
 from evals.medical import Snippet, holding, joined, nearest
 from evals.policy import DEFAULTS, alone, arms
 from evals.policy_bench import SHIPPED, Asked, Bench
-from evals.policy_report import DIRECT, Measured, admitted, cheapest, dearer, halves
+from evals.policy_report import DIRECT, Measured, admitted, better, cheapest, dearer, halves
 from policies.affordable import PARTITIONED, WHOLE
 from policies.specs import parse
 from posology.query import make_query
@@ -107,6 +107,18 @@ def test_a_cheap_policy_that_is_wrong_more_often_than_direct_rag_is_not_chosen()
     assert admitted(found) == ["router", "router:start=4"]
     assert cheapest(found, admitted(found)) == "router:start=4"
     assert dearer(found["router"], found["router:start=4"]) == pytest.approx((4 / 3,) * 3)
+
+
+def test_a_policy_is_better_only_if_it_is_cheaper_right_as_often_and_wrong_as_seldom() -> None:
+    found = {
+        "router": arm(2.0, 0.8, 0.1),
+        "cheaper": arm(1.0, 0.8, 0.1),
+        "cheaper, right more often": arm(1.0, 0.9, 0.05),
+        "cheaper, wrong more often": arm(1.0, 0.8, 0.15),
+        "cheaper, refused more often": arm(1.0, 0.7, 0.1),
+        "dearer": arm(3.0, 0.9, 0.0),
+    }
+    assert better(found, "router") == ["cheaper", "cheaper, right more often"]
 
 
 def test_an_escalation_costs_the_ladder_and_briefcontext() -> None:
