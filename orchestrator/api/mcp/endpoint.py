@@ -64,7 +64,7 @@ class Endpoint:
         Raises:
             KeyRefused: the key is unknown or missing.
             RequestProblem: the body is too large, or the package is not installed.
-        ClientDisconnect: the client left before the response, which cancels its call.
+            ClientDisconnect: the client left before the response, which cancels its call.
         """
         request = Request(scope, receive)
         scope[TENANT] = await tenant_of(request, self._api)
