@@ -1,6 +1,6 @@
 "use strict";
 
-// A batch is sent as the file itself, with the form's token beside it; without JavaScript, `posology batch submit` sends it.
+// A batch is sent as the file itself, with the form's token beside it; without JavaScript, `posology batch` sends it.
 for (const form of document.querySelectorAll("form[data-upload]")) {
   const said = form.querySelector("[role=status]");
   form.addEventListener("submit", async (event) => {
