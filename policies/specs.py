@@ -34,7 +34,7 @@ PREFLIGHT = "auto"
 ISSUE = 0.5
 #: Passages that the router's ladder begins with, as Adaptive RAG's does, and the factor of its steps: 2, then 8. The
 #: cheapest for simulated models of the ladders that show more than one passage (``python -m evals.policy``). With a
-#: Q-table, which may leave a few sentences of 2 passages, ``start=4`` is wrong less often
+#: Q-table, which may leave a few sentences of 2 passages, ``start=4,factor=2`` is wrong less often
 START, FACTOR = 2, 4
 #: form of a compressor's name, a cascade's included; the caller checks that it exists
 _PART = r"[a-z][a-z0-9_]*(:[0-9.]+|:[a-z]+=[a-z]+)?"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from anyio import to_thread
 from fastapi import Depends, FastAPI
 
 from orchestrator.api import openapi, problems
@@ -29,6 +30,7 @@ from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.console.routes import ROUTES as CONSOLE
 from orchestrator.jobs.place import room
 from orchestrator.jobs.store import JobStore, open_store
+from orchestrator.logs import events
 from orchestrator.logs.configuration import configure
 from orchestrator.prices import price_book
 from orchestrator.settings import Auth, Settings, load_settings
@@ -51,8 +53,11 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with opened(), tools.serving():
-            yield
+        try:
+            async with opened(), tools.serving():
+                yield
+        finally:
+            await to_thread.run_sync(events.flush)
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[None]:

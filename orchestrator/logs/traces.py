@@ -38,6 +38,8 @@ from posology.version import __version__
 #: semantic conventions, whose part on generative models is in development
 SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
 _NANO = 1_000_000_000
+#: milliseconds for what waits at a process's end
+_FLUSH = 3_000
 #: jobs whose beginning is remembered; one that is forgotten has no span of its retrieval
 _REMEMBERED = 10_000
 #: how a job ends: event → whether that is an error
@@ -112,6 +114,7 @@ class Tracing(logging.Handler):
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider) -> None:
         super().__init__(logging.INFO)
+        self._providers = tracers, meters
         self._sampler = tracers.sampler
         self._tracer = tracers.get_tracer("posology", __version__, schema_url=SCHEMA)
         meter = meters.get_meter("posology", __version__, schema_url=SCHEMA)
@@ -133,6 +136,11 @@ class Tracing(logging.Handler):
             self._made(record.getMessage(), job, fields)
         except Exception:  # noqa: BLE001 - a handler must not disturb what it observes
             self.handleError(record)
+
+    def flush(self) -> None:
+        """Send what waits. Blocking, a few seconds at most."""
+        for provider in self._providers:
+            provider.force_flush(_FLUSH)
 
     def _made(self, event: str, job: str, fields: Mapping[str, Any]) -> None:
         now = time.time_ns()

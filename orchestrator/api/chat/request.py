@@ -21,7 +21,7 @@ M = TypeVar("M", bound=AskRequest)
 _ELSEWHERE = MappingProxyType(
     {
         "question": "the last message of the user",
-        "policy": "`model`, e.g. posology/router:start=4",
+        "policy": "`model`, e.g. posology/router:keep=own",
         "strategy": "`model`, e.g. posology/direct",
     }
 )
@@ -82,7 +82,7 @@ class ChatRequest(Described):
 
     model: Annotated[str, Field(min_length=1, max_length=300)]
     """How the question is answered: a name of `GET /v1/models`, with settings of the policy if need be, e.g.
-    posology/router:start=4."""
+    posology/router:keep=own."""
     messages: Annotated[tuple[ChatTurn, ...], Field(min_length=1)]
     """Messages. The last one of the user is the question; the others are not read."""
     stream: bool | None = None
