@@ -117,9 +117,10 @@ async def test_an_error_in_the_block_comes_out_bare_and_ends_the_process(python:
 
 async def test_cancellation_ends_the_process_in_good_order(python: Python) -> None:
     code = (
-        "import signal, sys, time\n"
-        "def end(*_):\n    print('in good order', flush=True); sys.exit()\n"
-        "signal.signal(signal.SIGTERM, end); print('up', flush=True); time.sleep(600)"
+        # the signal may come while a print is at work, which no other may interrupt
+        "import os, signal, sys, time\n"
+        "def end(*_):\n    os.write(1, b'in good order\\n'); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end); os.write(1, b'up\\n'); time.sleep(600)"
     )
     with anyio.CancelScope() as scope:
         async with kept([python(code)], hurry=anyio.Event()) as (child,):
