@@ -249,11 +249,12 @@ def report(title: str, chooses: Arms, aside: Arms) -> None:
 def beaten(group: str, chooses: Arms, aside: Arms) -> bool:
     """Print the settings that are better than the shipped ones on both halves, and return whether there are any."""
     found = False
-    for name in better(chooses, SHIPPED):
-        if ONE in name:
+    on_both = set(better(aside, SHIPPED)).intersection(better(chooses, SHIPPED))
+    for name in aside:
+        if name not in on_both or ONE in name:
             continue
         ratio, low, high = dearer(aside[SHIPPED], aside[name])
-        if name in better(aside, SHIPPED) and low > 1:
+        if low > 1:
             found = True
             print(f"{group}: a right answer of {SHIPPED} costs ×{ratio:.3f} [{low:.3f}, {high:.3f}] one of {name}, which is right as often and wrong as seldom")  # fmt: skip
     return found
