@@ -11,11 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from orchestrator.training.artefacts.gold import rows
-from posology.text.sentences import split
-from posology.types import Form, Hit, Passage, Query, Ranking, Retrieval, Retrieved
+from posology.types import Form, Passage
 
 FILES = ("healthver_dev.jsonl.gz", "ramdocs_part1.jsonl.gz")
 
@@ -121,29 +118,3 @@ def ramdocs(data: Path) -> list[Case]:
 
 def _passages(prefix: str, texts: Sequence[str]) -> tuple[Passage, ...]:
     return tuple(Passage(id=f"{prefix}:{i}", text=text) for i, text in enumerate(texts))
-
-
-def retrieval(query: Query, case: Case) -> Retrieval:
-    """Return the passages of a case in their order."""
-    ranking = Ranking(
-        method="dense", hits=tuple(Hit(passage_id=p.id, score=0.0) for p in case.passages)
-    )
-    none = np.zeros(0, np.float32)
-    return Retrieval(
-        query=query,
-        passages=tuple(
-            Retrieved(
-                passage=passage,
-                sentences=split(passage.text),
-                vector=none,
-                sentence_vectors=np.zeros((0, 0), np.int8),
-            )
-            for passage in case.passages
-        ),
-        query_vector=none,
-        dense=ranking,
-        bm25_rerank=ranking,
-        bm25=ranking,
-        fused=ranking,
-        index_version="gold@1",
-    )

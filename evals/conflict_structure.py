@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from evals.conflict_cases import FILES, Case, Sides, healthver, ramdocs, retrieval
+from evals.conflict_cases import FILES, Case, Sides, healthver, ramdocs
+from evals.papers.literature import retrieval
 from posology.llm.structured import Structured
 from posology.query import make_query
 from posology.testing import ScriptedModel
@@ -153,7 +154,7 @@ def _task(case: Case) -> Task:
     return Task(
         quotes="copied",
         query=query,
-        retrieval=retrieval(query, case),
+        retrieval=retrieval(query, case.passages),
         model="openai:scripted",
         max_tokens=2_000,
     )

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import anyio
 
-from evals.conflict_cases import FILES, Case, healthver, ramdocs, retrieval
+from evals.conflict_cases import FILES, Case, healthver, ramdocs
 from evals.conflict_reader import ScriptedReader
+from evals.papers.literature import retrieval
 from evals.pooled import shown
 from orchestrator.training.artefacts.pruner_cases import part_of
 from posology.llm.offline.answering import KeptReadings
@@ -80,7 +81,7 @@ async def _one(
     query = make_query(case.question, form=case.form)
     task = Task(
         query=query,
-        retrieval=retrieval(query, case),
+        retrieval=retrieval(query, case.passages),
         model="openai:scripted",
         max_tokens=2_000,
         partitions=mode,
