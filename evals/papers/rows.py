@@ -14,8 +14,8 @@ from pydantic import Field, TypeAdapter
 
 from evals.papers.suite import Item, Suite
 from orchestrator.evaluation.folder import CALLS, Calls, open_calls
-from orchestrator.training.paid.rows import Format, Row, RowFile, open_rows
-from posology.errors import BadFile, InputError
+from orchestrator.training.paid.rows import Format, Row, RowFile, make_folder, open_rows
+from posology.errors import InputError
 
 ROWS, REPORT = "rows.jsonl", "report.md"
 #: characters of a key
@@ -94,10 +94,7 @@ def open_folder(path: Path) -> Iterator[Folder]:
     Raises:
         BadFile: it cannot be written, its files are of another kind, or another process writes to it.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile(error.strerror or str(error), path=str(path)) from None
+    make_folder(path)
     with ExitStack() as stack:
         rows = stack.enter_context(open_rows(path / ROWS, _ROWS))
         calls = stack.enter_context(open_calls(path / CALLS))

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from orchestrator.evaluation.forms import EvalRow
-from orchestrator.training.paid.rows import Format, Row, RowFile, open_rows, read_rows
+from orchestrator.training.paid.rows import Format, Row, RowFile, make_folder, open_rows, read_rows
 from posology.budget.ledger import entries
-from posology.errors import BadFile, InputError
+from posology.errors import InputError
 from posology.types import Attempt, Completion, Finish, Outcome, Usage
 
 #: names of the files
@@ -173,10 +173,7 @@ def open_folder(path: Path) -> Iterator[Folder]:
     Raises:
         BadFile: it cannot be written, its files are of another kind, or another process writes to it.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile(error.strerror or str(error), path=str(path)) from None
+    make_folder(path)
     with ExitStack() as stack:
         yield Folder(
             path=path,

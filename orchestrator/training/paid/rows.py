@@ -125,6 +125,18 @@ class RowFile(Generic[_Content]):
             self._form.add(self.content, row)
 
 
+def make_folder(path: Path) -> None:
+    """Create the folder of a run if it does not exist.
+
+    Raises:
+        BadFile: it cannot be created.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile(error.strerror or str(error), path=str(path)) from None
+
+
 @contextmanager
 def open_rows(path: Path, form: Format[_Content]) -> Iterator[RowFile[_Content]]:
     """Open a file to append rows, and lock it; create it if it does not exist.
