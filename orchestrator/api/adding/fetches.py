@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from orchestrator.api.adding.fetching import request_fetch
-from orchestrator.api.adding.files import allowed
+from orchestrator.api.adding.files import LOCATION, allowed
 from orchestrator.api.adding.uploads import FETCHING, NOT_ALLOWED
 from orchestrator.api.bodies import read_json
 from orchestrator.api.context import Posology
@@ -32,9 +32,7 @@ _REQUEST = {"query": "aspirin AND stroke", "service": "pubmed", "max_records": 1
         202: shows(
             "The ingest of what is fetched.",
             FETCHING,
-            headers={
-                "Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}
-            },
+            headers=LOCATION,
         ),
         200: shows(
             "The ingest of the same fetch, which was asked for before and has not ended.",

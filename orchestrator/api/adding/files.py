@@ -18,6 +18,8 @@ from orchestrator.settings import Auth
 from posology import errors
 
 MIB = 1024 * 1024
+#: header of an accepted request, in the OpenAPI document
+LOCATION = {"Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}}
 
 
 async def allowed(request: Request, api: Posology, tenant: Tenant, given: Given) -> str:

@@ -8,7 +8,7 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
-from orchestrator.api.adding.files import MIB, allowed, arriving, disk, no_room
+from orchestrator.api.adding.files import LOCATION, MIB, allowed, arriving, disk, no_room
 from orchestrator.api.bodies import check_type, chunks
 from orchestrator.api.context import Context, Posology, Tenant
 from orchestrator.api.examples import fails, shows
@@ -91,9 +91,7 @@ IngestId = Annotated[
         202: shows(
             "The ingest of the file.",
             _OUTPUT,
-            headers={
-                "Location": {"schema": {"type": "string"}, "description": "Path of the ingest."}
-            },
+            headers=LOCATION,
         ),
         200: shows(
             "The ingest of the same file, which was uploaded before and has not ended.",
