@@ -207,7 +207,7 @@ async def _measure(ask: Ask, questions: Sequence[str], alone: int) -> dict[str, 
         async with places:
             try:
                 return bool(await ask(question))
-            except Exception as error:  # noqa: BLE001 - any failure is one, whoever raises it
+            except Exception as error:  # noqa: BLE001 - any failure of a peer counts
                 print(f"{type(error).__name__}: {error}"[:300], file=sys.stderr)
                 return False
 

@@ -175,7 +175,7 @@ class BatchBuyer:
         while True:
             try:
                 await self._step()
-            except Exception as error:  # noqa: BLE001 - whoever waits for a reply raises it
+            except Exception as error:  # noqa: BLE001 - raised where the reply is waited for
                 self._break(error)
                 return
             await anyio.sleep(min(_TICK, self._terms.poll))
