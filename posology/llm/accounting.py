@@ -18,7 +18,7 @@ from posology.errors import PosologyError, ProviderError, UnusableReply
 from posology.llm.calls import CallState
 from posology.llm.memo import call_key
 from posology.seams import Bound, Journal, Prices, Send
-from posology.types import Attempt, Call, Completion, Opening, Outcome, Served, Usage
+from posology.types import Attempt, Call, Completion, Opening, Outcome, Served, Tier, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,55 @@ Verdict = Callable[[Call, Completion], str | None]
 
 def accept(_call: Call, _completion: Completion) -> None:
     """Return the verdict that a reply is usable, for every reply."""
+
+
+def open_attempt(
+    call: Call,
+    *,
+    number: int | None,
+    attempt: int,
+    bound: int,
+    prices: Prices,
+    tier: Tier,
+    started: float,
+) -> Opening:
+    """Return the opening of an attempt at a call, with its maximum cost.
+
+    Args:
+        call: the call.
+        number: the call's number; ``None`` at its first attempt.
+        attempt: number of the attempt, from 1.
+        bound: maximum input tokens.
+        prices: of models.
+        tier: service tier that the attempt is sent to.
+        started: POSIX seconds.
+
+    Raises:
+        UnpricedModel: no price is known.
+    """
+    return Opening(
+        id=uuid4().hex,
+        call=number,
+        attempt=attempt,
+        stage=call.stage,
+        model=call.model,
+        prompt=call.prompt,
+        key=call_key(call),
+        started=started,
+        strategy=call.strategy,
+        input_bound=bound,
+        max_tokens=call.max_tokens,
+        reserved=prices.worst(
+            call.model,
+            input_tokens=bound,
+            output_tokens=call.max_tokens,
+            tier=tier,
+            caches=bool(call.cached),
+        ),
+        prices=prices.version,
+        tier=tier,
+        effort=call.effort,
+    )
 
 
 class Accounting:
@@ -74,28 +123,14 @@ class Accounting:
             PosologyError: the journal refuses the attempt, or the attempt failed.
         """
         bound = state.input_tokens(call, self._bound)
-        opening = Opening(
-            id=uuid4().hex,
-            call=state.call,
+        opening = open_attempt(
+            call,
+            number=state.call,
             attempt=state.attempts + 1,
-            stage=call.stage,
-            model=call.model,
-            prompt=call.prompt,
-            key=call_key(call),
-            started=self._now(),
-            strategy=call.strategy,
-            input_bound=bound,
-            max_tokens=call.max_tokens,
-            reserved=self._prices.worst(
-                call.model,
-                input_tokens=bound,
-                output_tokens=call.max_tokens,
-                tier=call.tier,
-                caches=bool(call.cached),
-            ),
-            prices=self._prices.version,
+            bound=bound,
+            prices=self._prices,
             tier=call.tier,
-            effort=call.effort,
+            started=self._now(),
         )
         # shielded, so that the entry is either made or refused; it takes no longer than the store's timeout
         with anyio.CancelScope(shield=True):

@@ -35,7 +35,6 @@ from orchestrator.training.paid.replies import (
     failure,
     fitting,
     lost,
-    open_attempt,
     reservation,
 )
 from orchestrator.training.paid.rows import Failed
@@ -49,6 +48,7 @@ from posology.errors import (
     MalformedReply,
     ProviderError,
 )
+from posology.llm.accounting import open_attempt
 from posology.llm.memo import call_key
 from posology.llm.second import SecondCalls
 from posology.llm.structured import Structured
@@ -225,7 +225,15 @@ class BatchBuyer:
         lines: dict[str, BatchLine] = {}
         for reply, line in fitting(wanted[: terms.rows], terms.endpoint):
             assert reply.call is not None
-            new = open_attempt(reply.call, terms, attempt=reply.tries + 1)
+            new = open_attempt(
+                reply.call,
+                number=None,
+                attempt=reply.tries + 1,
+                bound=terms.bound(reply.call),
+                prices=terms.prices,
+                tier="batch",
+                started=time.time(),
+            )
             openings[new.id], lines[new.id] = new, line
         await self._create(openings, lines)
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from uuid import uuid4
 
 import anyio
 
@@ -83,30 +82,6 @@ def fitting(wanted: Sequence[Reply], endpoint: BatchEndpoint) -> Iterator[tuple[
             return
         path = line.path
         yield reply, line
-
-
-def open_attempt(call: Call, terms: LaneTerms, *, attempt: int) -> Opening:
-    """Return the opening of an attempt at a call, at the batch price of now."""
-    bound = terms.bound(call)
-    return Opening(
-        id=uuid4().hex,
-        call=None,
-        attempt=attempt,
-        stage=call.stage,
-        model=call.model,
-        prompt=call.prompt,
-        key=call_key(call),
-        started=time.time(),
-        strategy=call.strategy,
-        input_bound=bound,
-        max_tokens=call.max_tokens,
-        reserved=terms.prices.worst(
-            call.model, input_tokens=bound, output_tokens=call.max_tokens, tier="batch"
-        ),
-        prices=terms.prices.version,
-        tier="batch",
-        effort=call.effort,
-    )
 
 
 def reservation(opening: Opening, number: int, *, run: str, cap: Decimal | None) -> Reservation:

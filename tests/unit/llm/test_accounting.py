@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from posology import errors
 from posology.budget.prices.book import packaged
-from posology.llm.accounting import Account, Accounting
+from posology.llm.accounting import Account, Accounting, open_attempt
 from posology.llm.admission import Limiter
 from posology.llm.calls import CallState
 from posology.llm.memo import call_key
@@ -34,6 +34,7 @@ from posology.types import (
     Outcome,
     PromptId,
     Stage,
+    Tier,
     Usage,
 )
 
@@ -420,3 +421,14 @@ async def test_the_limiter_bounds_what_runs_at_a_time(make_call: MakeCall) -> No
         for _ in range(12):
             group.start_soon(complete, make_call(), CallState())
     assert most == 3
+
+
+@pytest.mark.parametrize("tier", ["standard", "batch"])
+async def test_what_a_call_writes_to_a_cache_is_reserved(make_call: MakeCall, tier: Tier) -> None:
+    call = make_call(model="anthropic:claude-sonnet-4-5", cached=(10,))
+    book = packaged()
+    opening = open_attempt(
+        call, number=None, attempt=1, bound=1_000, prices=book, tier=tier, started=0.0
+    )
+    written = book.cost(call.model, Usage(cache_write_5m=1_000, output=call.max_tokens), tier)
+    assert opening.reserved == written
