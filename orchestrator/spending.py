@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.cli.money.ledger_form import (
+    ArchiveInspection,
+    ArchiveProblem,
     CounterDifference,
     LedgerAudit,
     LedgerRebuilt,
@@ -14,6 +16,7 @@ from orchestrator.cli.money.ledger_form import (
 )
 from posology.budget.books.audit import Audit, Rebuilt
 from posology.budget.books.counters import Compared
+from posology.budget.books.inspection import Inspection
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, ranked, spent, total
@@ -91,9 +94,28 @@ def _amounts(found: Spent) -> dict[str, Any]:
     }
 
 
-def audit_output(audit: Audit) -> LedgerAudit:
-    """Return the published form of an audit."""
-    return LedgerAudit(**_audit(audit))
+def audit_output(audit: Audit, archive: Inspection | None = None) -> LedgerAudit:
+    """Return the published form of an audit, and of an inspection of the archive."""
+    fields = _audit(audit)
+    if archive is not None:
+        fields["right"] = audit.right and not archive.problems
+        fields["archive"] = _inspection(archive)
+    return LedgerAudit(**fields)
+
+
+def _inspection(found: Inspection) -> ArchiveInspection:
+    return ArchiveInspection(
+        folder=str(found.folder),
+        files=found.files,
+        entries=found.entries,
+        unchained=found.unchained,
+        pending=found.pending,
+        head=None if found.head is None else str(found.head),
+        problems=tuple(
+            ArchiveProblem(file=one.file, line=one.line, message=one.message)
+            for one in found.problems
+        ),
+    )
 
 
 def rebuilt_output(rebuilt: Rebuilt) -> LedgerRebuilt:

@@ -388,6 +388,18 @@ def test_the_ledger_is_exported_and_archived(
     after = published(cli("ledger", "verify", "--json"), "ledger")
     assert after["right"]
     assert (after["tenants"][0]["entries"], after["tenants"][0]["archived"]) == (0, 3)
+    assert after["tenants"][0]["archive"] is None
+    looked = cli("ledger", "verify", "--archive", "kept")
+    assert "3 entries in 1 files, 0 unchained, 0 not yet removed" in looked.stdout
+    first, *rest = (tmp_path / file["path"]).read_text().splitlines(keepends=True)
+    (tmp_path / file["path"]).write_text(first.replace('"job": "', '"job": "x') + "".join(rest))
+    bad = cli("ledger", "verify", "--archive", "kept", "--json")
+    assert bad.exit_code == 1
+    (audit,) = published(bad, "ledger")["tenants"]
+    assert not audit["right"]
+    assert "record 1 was changed" in audit["archive"]["problems"][0]["message"]
+    assert ".jsonl:1: record 1 was changed" in cli("ledger", "verify", "--archive", "kept").stdout
+    assert cli("ledger", "verify", "--archive", "nowhere").exit_code == 3
     assert cli("ledger", "archive", "--before", "soon", "--out", "kept").exit_code == 3
     (tmp_path / "file").touch()
     wrong = cli("ledger", "archive", *later[:2], "--out", "file/kept")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -25,9 +24,6 @@ from orchestrator.cli.jobs.store import one_or_all, whose, with_store
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from posology.budget.books.archive import Archived
-    from posology.budget.books.audit import Auditor
-
-_Found = TypeVar("_Found")
 
 app = typer.Typer(
     help="Check, repair, export and archive the ledger of model calls (docs/how-to/ledger.md).",
@@ -36,21 +32,43 @@ app = typer.Typer(
 
 @app.command()
 def verify(
-    *, tenant: TenantOption = None, all_tenants: AllOption = False, as_json: JsonOption = False
+    *,
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            "--archive",
+            metavar="DIR",
+            file_okay=False,
+            help="Folder of the archive. Its files are checked as well.",
+        ),
+    ] = None,
+    tenant: TenantOption = None,
+    all_tenants: AllOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check that every counter equals the sum of its ledger entries.
 
-    Jobs may run meanwhile. Exit status 1: a counter differs.
+    With --archive, also check that no archived entry was changed, dropped, moved or cut off. Jobs may run meanwhile.
+    Exit status 1: a counter differs, or the archive is wrong.
     """
-    from orchestrator.cli.money.ledger_form import LedgerOutput
+    from orchestrator.cli.money.ledger_form import LedgerAudit, LedgerOutput
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import audit_output
     from posology.budget.books.audit import Auditor
+    from posology.budget.books.inspection import Inspector
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
-        found = _of_tenants(tenant, Auditor.verify, all_tenants=all_tenants)
-        audits = tuple(audit_output(audit) for audit in found)
+
+        async def work(store: JobStore, tenant: str) -> tuple[LedgerAudit, ...]:
+            found: list[LedgerAudit] = []
+            for name in await whose(store, tenant, everybody=all_tenants):
+                place = store.redis, store.url, name
+                inspected = None if archive is None else await Inspector(*place, archive)()
+                found.append(audit_output(await Auditor(*place).verify(), inspected))
+            return tuple(found)
+
+        audits = with_store(tenant, work)
         out = LedgerOutput(right=all(audit.right for audit in audits), tenants=audits)
         if as_json:
             print_json(out)
@@ -70,15 +88,24 @@ def rebuild(
     Jobs may run meanwhile. Exit status 1: problems remain. Orphaned reservations, and attempts in flight without a
     reservation, are reported and not changed.
     """
-    from orchestrator.cli.money.ledger_form import RebuiltOutput
+    from orchestrator.cli.money.ledger_form import LedgerRebuilt, RebuiltOutput
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import rebuilt_output
     from posology.budget.books.audit import Auditor
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
-        found = _of_tenants(tenant, Auditor.rebuild, all_tenants=all_tenants)
-        rebuilt = tuple(rebuilt_output(one) for one in found)
+
+        async def work(store: JobStore, tenant: str) -> tuple[LedgerRebuilt, ...]:
+            tenants = await whose(store, tenant, everybody=all_tenants)
+            return tuple(
+                [
+                    rebuilt_output(await Auditor(store.redis, store.url, name).rebuild())
+                    for name in tenants
+                ]
+            )
+
+        rebuilt = with_store(tenant, work)
         out = RebuiltOutput(right=all(one.right for one in rebuilt), tenants=rebuilt)
         if as_json:
             print_json(out)
@@ -87,19 +114,6 @@ def rebuild(
                 show_audit(Console(), one, one.changed)
     if not out.right:
         raise typer.Exit(SOME_BAD)
-
-
-def _of_tenants(
-    tenant: str | None, audit: Callable[[Auditor], Awaitable[_Found]], *, all_tenants: bool
-) -> list[_Found]:
-    """Audit the ledger of one tenant, or of all."""
-    from posology.budget.books.audit import Auditor
-
-    async def work(store: JobStore, tenant: str) -> list[_Found]:
-        tenants = await whose(store, tenant, everybody=all_tenants)
-        return [await audit(Auditor(store.redis, store.url, name)) for name in tenants]
-
-    return with_store(tenant, work)
 
 
 @app.command()

@@ -33,6 +33,36 @@ class OverBound(Published):
     """Dollars that were charged."""
 
 
+class ArchiveProblem(Published):
+    """Something wrong with an archive."""
+
+    file: str | None
+    """Name of the file; null: the archive as a whole."""
+    line: int | None
+    """Number of the line; null: the file as a whole."""
+    message: str
+    """The problem."""
+
+
+class ArchiveInspection(Published):
+    """A tenant's archive, compared with itself and with Redis."""
+
+    folder: str
+    """Folder of the files."""
+    files: int
+    """Number of files."""
+    entries: int
+    """Number of entries in the files."""
+    unchained: int
+    """Number of entries that a version before the chain archived."""
+    pending: int
+    """Number of entries that are still in the ledger, too: run `posology ledger archive` again."""
+    head: str | None
+    """Place, number and SHA-256 of the last record of the chain; null: none is chained."""
+    problems: tuple[ArchiveProblem, ...]
+    """Changed, dropped, moved and cut records."""
+
+
 class LedgerAudit(Published):
     """Comparison of a tenant's counters with its ledger."""
 
@@ -64,6 +94,8 @@ class LedgerAudit(Published):
     """Orphaned reservations: attempts that were never settled and are not in flight."""
     strangers: tuple[str, ...]
     """Attempts in flight without a reservation."""
+    archive: ArchiveInspection | None = None
+    """The archive's files; null: not inspected."""
 
 
 class LedgerRebuilt(LedgerAudit):

@@ -8,7 +8,7 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.money.ledger_form import CounterDifference, LedgerAudit
+from orchestrator.cli.money.ledger_form import ArchiveInspection, CounterDifference, LedgerAudit
 from orchestrator.cli.output.tables import plain_table, print_csv, print_table
 from orchestrator.rendering.words import money, safe
 from posology.budget.ledger.base import dollars
@@ -79,6 +79,26 @@ def show_audit(
     for over in audit.over_bound:
         charged = f"{over.attempt} of {over.job}, {over.model}: {money(over.charged_usd)}"
         _line(console, f"    {safe(charged)}, bound {money(over.bound_usd)}")
+    if audit.archive is not None:
+        _show_archive(console, audit.archive)
+
+
+def _show_archive(console: Console, archive: ArchiveInspection) -> None:
+    _line(
+        console,
+        f"  archive: {archive.entries:,} entries in {archive.files:,} files, "
+        f"{archive.unchained:,} unchained, {archive.pending:,} not yet removed from the ledger",
+    )
+    for one in archive.problems[:_SHOWN]:
+        place = "" if one.file is None else one.file
+        place += "" if one.line is None else f":{one.line}"
+        _line(
+            console, ("  archive: ", "red"), safe(f"{place}: " if place else ""), safe(one.message)
+        )
+    if len(archive.problems) > _SHOWN:
+        _line(console, f"  archive: {len(archive.problems) - _SHOWN:,} more problems")
+    if archive.head is not None:
+        _line(console, f"  last record: {archive.head}")
 
 
 def _amounts(found: Amounts) -> list[str]:

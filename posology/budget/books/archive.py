@@ -5,13 +5,13 @@ each time what they changed is added to ``…money:base`` in the same step. So a
 nothing, and the next one with the same folder goes on where it stopped, with the same file.
 
 A file is named ``TENANT.FIRST.LAST.jsonl``, after the places of its first and last entry. It has a line an
-entry: ``{"place": …, "fields": {…}}``, in the order of the ledger, with the fields as they stood there.
+entry: ``{"place": …, "number": …, "before": …, "fields": {…}}``, in the order of the ledger, with the fields as
+they stood there. ``number`` and ``before`` chain the lines, see :mod:`posology.budget.books.chain`.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -19,20 +19,42 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from redis.asyncio import Redis
 
+from posology.budget.books.chain import Link, chained, origin, parse, records
 from posology.budget.books.files import keep
 from posology.budget.books.reader import PAGE, START, Entry, Reader, order
 from posology.budget.ledger.scripts import source
 from posology.errors import BadFile
 from posology.store import keys
+from posology.store.connection import translated
 from posology.store.scripts import Scripts
 
 #: entries removed in one step: a few milliseconds of Redis's time
 STEP = 200
 _NAME = re.compile(r"(?P<tenant>.+)\.(?P<first>\d+-\d+)\.(?P<last>\d+-\d+)\.jsonl", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArchiveFile:
+    """A file of one tenant's archive, as its name describes it."""
+
+    path: Path
+    #: ids of its first and last entry
+    first: str
+    last: str
+
+
+def archived_files(folder: Path, tenant: str) -> list[ArchiveFile]:
+    """Return the files of a tenant in a folder, in the order of the ledger."""
+    found = [
+        ArchiveFile(path=path, first=named["first"], last=named["last"])
+        for path in folder.glob("*.jsonl")
+        if (named := _NAME.fullmatch(path.name)) and named["tenant"] == tenant
+    ]
+    return sorted(found, key=lambda file: order(file.first))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +83,8 @@ class Archive:
     def __init__(
         self, redis: Redis, url: str, *, tenant: str, folder: Path, step: int = STEP
     ) -> None:
+        self._redis = redis
+        self._url = url
         self._prefix = keys.prefix(tenant)
         self._reader = Reader(redis, url, tenant, size=PAGE)
         self._run = Scripts(redis, url, source)
@@ -72,7 +96,8 @@ class Archive:
         """Move the entries before a time.
 
         Returns:
-            The files: none where there was nothing to move, two where an earlier run had not been completed.
+            The files: none where there was nothing to move, more than one where an earlier run had not been
+            completed.
 
         Raises:
             BadFile: a file cannot be written, another process writes it, or what it holds is not what the
@@ -82,33 +107,33 @@ class Archive:
         done: list[Archived] = []
         until = f"{int(before.timestamp() * 1000) - 1}"
         with _alone(self._folder / f"{self._tenant}.part") as part:
-            if (begun := await self._begun()) is not None:
+            # several, if Redis was restored from a backup older than them
+            while (begun := await self._begun()) is not None:
                 done.append(await self._take_out(begun))
             if (written := await self._write(part, until)) is not None:
                 done.append(await self._take_out(written))
         return done
 
-    async def _begun(self) -> Path | None:
+    async def _begun(self) -> ArchiveFile | None:
         """Return the file with the ledger's first entry; ``None``: no run was interrupted."""
         first = (await self._reader.page()).entries[:1]
         if not first:
             return None
         place = order(first[0].place)
-        for path in sorted(self._folder.glob(f"{self._tenant}.*.jsonl")):
-            named = _NAME.fullmatch(path.name)
-            if named is None or named["tenant"] != self._tenant:
-                continue
-            if order(named["first"]) <= place <= order(named["last"]):
-                return path
+        for file in archived_files(self._folder, self._tenant):
+            if order(file.first) <= place <= order(file.last):
+                return file
         return None
 
-    async def _write(self, part: BinaryIO, until: str) -> Path | None:
+    async def _write(self, part: BinaryIO, until: str) -> ArchiveFile | None:
         """Write a file of all entries up to an entry id; ``None``: there are none."""
         first = last = ""
+        link = await self._link()
         try:
             part.truncate(0)
             async for entry in self._reader.entries(START, until):
-                part.write(_line(entry))
+                line, link = chained(entry, link)
+                part.write(line + b"\n")
                 first, last = first or entry.place, entry.place
             if not first:
                 return None
@@ -116,33 +141,47 @@ class Archive:
             keep(part, path)
         except OSError as error:
             raise BadFile(error.strerror or str(error), path=part.name) from None
-        return path
+        return ArchiveFile(path=path, first=first, last=last)
 
-    async def _take_out(self, path: Path) -> Archived:
+    async def _link(self) -> Link:
+        """Return the last archived record of the chain."""
+        with translated(self._url):
+            found = cast("str | None", await self._redis.hget(f"{self._prefix}money:base", "chain"))
+        return origin(self._tenant) if found is None else parse(found)
+
+    async def _take_out(self, file: ArchiveFile) -> Archived:
         """Remove the entries of a file from the ledger, after checking the file."""
-        last, entries = await self._checked(path)
+        steps, entries = await self._checked(file)
         removed = 0
-        while True:
-            count, _ = await self._run("archive", self._prefix, last, self._step)
+        for last, link in steps:
+            count, _ = await self._run(
+                "archive", self._prefix, last, self._step, "" if link is None else str(link)
+            )
             removed += int(count)
-            if int(count) < self._step:
-                return Archived(tenant=self._tenant, path=path, entries=entries, removed=removed)
+        return Archived(tenant=self._tenant, path=file.path, entries=entries, removed=removed)
 
-    async def _checked(self, path: Path) -> tuple[str, int]:
-        """Return the last entry id of a complete file, and its number of entries."""
-        named = _NAME.fullmatch(path.name)
-        assert named is not None, "found and written by that name"
-        lines, total = read(path), 0
-        async for entry in self._reader.entries(START, named["last"]):
-            for kept in lines:
-                total += 1
-                if kept.place == entry.place:
+    async def _checked(self, file: ArchiveFile) -> tuple[list[tuple[str, Link | None]], int]:
+        """Return the last record of each step through a complete file, and its number of entries."""
+        path, steps, total, place = str(file.path), list[tuple[str, Link | None]](), 0, START
+        ledger = self._reader.entries(START, file.last)
+        expected = await anext(ledger, None)
+        for record in records(file.path):
+            total, place = total + 1, record.entry.place
+            if expected is not None and order(place) >= order(expected.place):
+                if place != expected.place:
                     break
-            else:
-                raise BadFile(f"it lacks the entry {entry.place} of the ledger", path=str(path))
-            if kept != entry:
-                raise BadFile(f"its entry {entry.place} differs from the ledger's", path=str(path))
-        return named["last"], total + sum(1 for _ in lines)
+                if record.entry != expected:
+                    raise BadFile(
+                        f"its entry {expected.place} differs from the ledger's", path=path
+                    )
+                expected = await anext(ledger, None)
+            if total % self._step == 0 or place == file.last:
+                steps.append((place, record.link))
+        if expected is not None:
+            raise BadFile(f"it lacks the entry {expected.place} of the ledger", path=path)
+        if place != file.last:
+            raise BadFile(f"it ends with the entry {place}, not {file.last}", path=path)
+        return steps, total
 
 
 def read(path: Path) -> Iterator[Entry]:
@@ -151,20 +190,7 @@ def read(path: Path) -> Iterator[Entry]:
     Raises:
         BadFile: it cannot be read, or is none.
     """
-    number: int | None = None
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(file, 1):  # noqa: B007 - for the message
-                found = json.loads(line)
-                yield Entry(place=found["place"], fields=found["fields"])
-    except OSError as error:
-        raise BadFile(error.strerror or str(error), path=str(path)) from None
-    except (ValueError, KeyError, TypeError):
-        raise BadFile("it is no archive of a ledger", path=str(path), line=number) from None
-
-
-def _line(entry: Entry) -> bytes:
-    return json.dumps({"place": entry.place, "fields": dict(entry.fields)}).encode() + b"\n"
+    return (record.entry for record in records(path))
 
 
 @contextmanager

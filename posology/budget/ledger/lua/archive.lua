@@ -1,5 +1,6 @@
 -- Takes the first entries out of the ledger, and adds what they changed to the base, so that counters stay the sum of
--- both. ARGV: now, the last place that may be taken out, entries at most. Returns how many, and the last one's place.
+-- both. ARGV: now, the last place that may be taken out, entries at most, and the link of the record at that place, ''
+-- for a file without a chain. Returns how many, and the last one's place.
 local BASE = MONEY .. ':base'
 local sums = {}  -- key → field → sum
 
@@ -60,6 +61,7 @@ end
 redis.call('XDEL', LEDGER, unpack(places))
 local last = places[#places]
 redis.call('HSET', BASE, 'upto', last)
+if last == ARGV[2] and ARGV[4] ~= '' then redis.call('HSET', BASE, 'chain', ARGV[4]) end
 redis.call('HINCRBY', BASE, 'entries', #places)
 for name, fields in pairs(sums) do
   for field, n in pairs(fields) do redis.call('HINCRBY', name, field, whole(n)) end
