@@ -1,7 +1,9 @@
-"""Counts which arm a policy takes for the sample questions, by order and number of passages, and what it costs.
+"""Counts which arm a policy takes for questions, by order and number of passages, and what it costs.
 
-Usage: ``python -m evals.census [--k 8 16] [--order fused pruner …] [--policy POLICY]``.
+Usage: ``python -m evals.census [--set SET] [--questions N] [--k 8 16] [--order fused pruner …] [--policy POLICY]``.
 
+SET is ``sample``, 40 questions over the sample notes; ``pubmedqa``, over an index of pool.jsonl.gz (``--index``); or ``bioasq``, the
+questions over experts' snippets that the packaged cross-encoder did not learn from (the index is built once).
 Arms: a ladder of whole passages, all passages in one call, compressed passages, BriefContext at once. Every question is
 answered by the offline reader, billed as gpt-4o-mini; the cost is a multiple of that of direct RAG over all passages.
 An order is a mode, or a re-ranker of ``POSOLOGY_RERANKER``, which re-ranks the fused order. The offline reader loses
@@ -13,14 +15,20 @@ at once.
 from __future__ import annotations
 
 import argparse
+import random
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import anyio
+import numpy as np
 
+from evals.papers.bioasq import open_bench
 from orchestrator.environment import prepare_libraries
 from orchestrator.ingest.ingest import run_ingest
 from orchestrator.ingest.writer import Target
@@ -28,15 +36,18 @@ from orchestrator.models import Models
 from orchestrator.question.request import Request
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
+from orchestrator.training.artefacts.gold import DATA, WORK, pubmedqa
 from policies.affordable import COMPRESSED, PARTITIONED
 from policies.calibration import packaged
 from posology.corpus import sample
 from posology.llm.accounting import Account
 from posology.llm.offline.reader import NAME
-from posology.types import MODES, Dose, Mode
+from posology.query import make_query
+from posology.types import MODES, Dose, Mode, Query
 
 _BILLED_AS = "openai:gpt-4o-mini"
 ARMS = ("ladder", "one call", "compressed", "BriefContext")
+_DRAWS = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,15 +59,24 @@ class Count:
     #: whether the packaged calibration has a model for it
     calibrated: bool
     #: questions by arm
-    arms: Counter[str]
-    #: dollars of the policy's doses, and of direct RAG over all passages
-    cost: float
-    direct: float
+    arms: Counter[str] = field(default_factory=Counter)
+    #: dollars of the policy's doses, and of direct RAG over all passages, one a question
+    cost: list[float] = field(default_factory=list)
+    direct: list[float] = field(default_factory=list)
 
     @property
     def ratio(self) -> float:
         """Cost as a multiple of direct RAG's."""
-        return self.cost / self.direct
+        return sum(self.cost) / sum(self.direct)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % bootstrap interval of the ratio, over questions."""
+        n = len(self.cost)
+        picked = np.random.default_rng(0).integers(0, n, (_DRAWS, n))
+        ratios = np.array(self.cost)[picked].sum(axis=1) / np.array(self.direct)[picked].sum(axis=1)
+        low, high = np.percentile(ratios, [2.5, 97.5])
+        return float(low), float(high)
 
     @property
     def fails(self) -> bool:
@@ -68,7 +88,8 @@ class Count:
         """Row of the table."""
         arms = " | ".join(str(self.arms[arm]) for arm in ARMS)
         known = "yes" if self.calibrated else "no"
-        return f"| {self.order} | {self.k} | {known} | {arms} | {self.ratio:.2f} |"
+        low, high = self.interval
+        return f"| {self.order} | {self.k} | {known} | {arms} | {self.ratio:.2f} [{low:.2f}, {high:.2f}] |"
 
 
 def arm_of(dose: Dose) -> str:
@@ -80,63 +101,93 @@ def arm_of(dose: Dose) -> str:
     return "ladder" if len(dose.rungs) > 1 else "one call"
 
 
-async def count(service: Service, order: str, mode: Mode, k: int) -> Count:
-    """Answer all sample questions by the policy and by direct RAG."""
-    arms: Counter[str] = Counter()
-    cost = {None: 0.0, "direct": 0.0}
-    for question in sample.questions():
-        for strategy in cost:
-            account = Account()
-            request = Request(query=question.query, model=NAME, k=k, mode=mode, strategy=strategy)
-            report = await service.ask(request, account)
-            assert account.cost is not None
-            cost[strategy] += float(account.cost)
-            if strategy is None:
-                arms[arm_of(report.decision.dose)] += 1
-    known = service.order(mode) in packaged().models
-    return Count(
-        order=order, k=k, calibrated=known, arms=arms, cost=cost[None], direct=cost["direct"]
+async def ask(service: Service, query: Query, mode: Mode, count: Count) -> None:
+    """Answer a question by the policy and by direct RAG, and count it."""
+    for strategy, costs in ((None, count.cost), ("direct", count.direct)):
+        account = Account()
+        request = Request(query=query, model=NAME, k=count.k, mode=mode, strategy=strategy)
+        report = await service.ask(request, account)
+        assert account.cost is not None
+        costs.append(float(account.cost))
+        if strategy is None:
+            count.arms[arm_of(report.decision.dose)] += 1
+
+
+async def census(
+    prices: Path, place: Path, queries: Sequence[Query], given: argparse.Namespace
+) -> list[Count]:
+    """Return the counts of each order and number of passages."""
+    settings = Settings.model_validate(
+        {"POSOLOGY_PRICES": str(prices), "POSOLOGY_POLICY": given.policy}
     )
+    models = Models(None)
+    async with open_connections(settings, models) as connections:
+        services, counts = {}, []
+        for order, k in product(given.order, given.k):
+            mode = _mode(order)
+            reranker = None if mode == order else order
+            if order not in services:
+                own = settings.model_copy(update={"reranker": reranker})
+                services[order] = await make_service(own, models, connections, place)
+            known = services[order].order(mode) in packaged().models
+            counts.append(Count(order=order, k=k, calibrated=known))
+        # question by question, so that the reader still knows what it read
+        for number, query in enumerate(queries, 1):
+            for count in counts:
+                await ask(services[count.order], query, _mode(count.order), count)
+            if number % 50 == 0:
+                print(f"{number} of {len(queries)} questions", file=sys.stderr, flush=True)
+    return counts
 
 
-async def census(folder: Path, orders: Sequence[str], depths: Sequence[int], policy: str) -> int:
-    """Print a row for each order and number of passages; returns how many fail."""
-    prices, place = folder / "prices.toml", str(folder / "index")
-    prices.write_text(f'[shadow]\n"{NAME}" = "{_BILLED_AS}"\n', encoding="utf-8")
-    fails = 0
-    for order in orders:
-        mode: Mode = next((one for one in MODES if one == order), "fused")
-        settings = Settings.model_validate(
-            {
-                "POSOLOGY_PRICES": str(prices),
-                "POSOLOGY_POLICY": policy,
-                "POSOLOGY_RERANKER": None if mode == order else order,
-            }
-        )
-        models = Models(None)
-        async with open_connections(settings, models) as connections:
-            service = await make_service(settings, models, connections, place)
-            for k in depths:
-                found = await count(service, order, mode, k)
-                print(found.row, flush=True)
-                fails += found.fails
-    return fails
+def _mode(order: str) -> Mode:
+    return next((one for one in MODES if one == order), "fused")
+
+
+@contextmanager
+def opened(given: argparse.Namespace, folder: Path) -> Iterator[tuple[Path, list[Query]]]:
+    """Yield the index and the questions of a set."""
+    if given.set == "pubmedqa":
+        yield given.index, [make_query(one.text) for one in pubmedqa(given.data)]
+    elif given.set == "bioasq":
+        bench = open_bench(given.data, given.work)
+        asked = [one.query for one in bench.corpus.questions]
+        random.Random(0).shuffle(asked)
+        yield bench.place, asked
+    else:
+        yield from _sampled(folder)
+
+
+def _sampled(folder: Path) -> Iterator[tuple[Path, list[Query]]]:
+    with sample.notes_file() as notes:
+        run_ingest([notes], Settings(), Target(place=str(folder / "index")))
+        yield folder / "index", [one.query for one in sample.questions()]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Count and print; the exit status is 1 where an order without a calibration fails."""
     parser = argparse.ArgumentParser(prog="evals.census", description=__doc__)
+    parser.add_argument("--set", choices=("sample", "pubmedqa", "bioasq"), default="sample")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
+    parser.add_argument("--work", type=Path, default=WORK, help="where indices are kept")
+    parser.add_argument("--index", type=Path, help="index of pool.jsonl.gz, for pubmedqa")
+    parser.add_argument("--questions", type=int, default=500, help="most questions")
     parser.add_argument("--k", type=int, nargs="+", default=[8, 16], help="numbers of passages")
     parser.add_argument("--order", nargs="+", default=["fused", "pruner"], help="modes, re-rankers")
     parser.add_argument("--policy", default="router", help="policy with its settings")
     given = parser.parse_args(argv)
+    if given.set == "pubmedqa" and given.index is None:
+        parser.error("--set pubmedqa needs --index, an index of pool.jsonl.gz")
     prepare_libraries()
+    with tempfile.TemporaryDirectory() as folder:
+        prices = Path(folder) / "prices.toml"
+        prices.write_text(f'[shadow]\n"{NAME}" = "{_BILLED_AS}"\n', encoding="utf-8")
+        with opened(given, Path(folder)) as (place, queries):
+            counts = anyio.run(census, prices, place, queries[: given.questions], given)
     print(f"| order | k | calibrated | {' | '.join(ARMS)} | cost / direct |")
     print("| --- " * (len(ARMS) + 4) + "|")
-    with tempfile.TemporaryDirectory() as folder, sample.notes_file() as notes:
-        run_ingest([notes], Settings(), Target(place=str(Path(folder) / "index")))
-        fails = anyio.run(census, Path(folder), given.order, given.k, given.policy)
-    return 1 if fails else 0
+    print(*(count.row for count in counts), sep="\n")
+    return int(any(count.fails for count in counts))
 
 
 if __name__ == "__main__":

@@ -123,6 +123,8 @@ class Bench:
     """The corpus with its index."""
 
     corpus: Corpus
+    #: folder of the index
+    place: Path
     index: Index
     embedder: SentenceTransformerEmbedder
 
@@ -242,7 +244,8 @@ def open_bench(data: Path, work: Path) -> Bench:
         if bad := ingest([path], index, source).bad:
             raise RuntimeError(f"{bad} passages could not be read")
         (where / "complete").touch()
-    return Bench(corpus=corpus, index=Index.open(where / "index"), embedder=embedder)
+    place = where / "index"
+    return Bench(corpus=corpus, place=place, index=Index.open(place), embedder=embedder)
 
 
 def shared(asked: Sequence[Mapping[str, Any]], texts: Iterable[str]) -> set[str]:
