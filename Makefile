@@ -76,8 +76,8 @@ docs: $(VENV)/.installed-dev ## build the documentation's site into build/site; 
 docs-serve: $(VENV)/.installed-dev ## show the documentation at http://127.0.0.1:8001, as it is edited
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8001
 
-bench: $(VENV)/.installed-dev ## the experiments; INDEX=DIR adds those that need an index; see evals/README.md
-	$(BIN)/python -m evals --data $(DATA) $(if $(INDEX),--index $(INDEX))
+bench: $(VENV)/.installed-dev ## experiments without a key; draws docs/figures; ONLY="papers census" chooses, INDEX=DIR adds some
+	$(BIN)/python -m evals --data $(DATA) $(if $(INDEX),--index $(INDEX)) $(ONLY)
 
 lock: $(VENV)/.installed-dev ## rewrite constraints.txt from this environment
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /@/d' > constraints.txt

@@ -19,6 +19,8 @@ class Experiment:
     name: str
     data: bool = True
     index: bool = False
+    #: option that draws, and its value; none: it draws nothing
+    drawn: tuple[str, ...] = ()
 
 
 EXPERIMENTS = (
@@ -47,13 +49,13 @@ EXPERIMENTS = (
     Experiment(name="support"),
     Experiment(name="attacks"),
     Experiment(name="preflight"),
-    Experiment(name="doubling"),
+    Experiment(name="doubling", drawn=("--plot", "docs/figures/doubling.png")),
     Experiment(name="leancontext"),
     Experiment(name="compressors"),
     Experiment(name="qtable"),
     Experiment(name="router"),
     Experiment(name="policy"),
-    Experiment(name="papers"),
+    Experiment(name="papers", drawn=("--figures", "docs/figures")),
     Experiment(name="replay"),
     Experiment(name="pruner"),
     Experiment(name="pruner_latency"),
@@ -79,7 +81,7 @@ def main() -> None:
         if given.only and experiment.name not in given.only:
             continue
         print(f"\n== {experiment.name}", flush=True)
-        arguments: list[str] = []
+        arguments = [*experiment.drawn]
         if experiment.data:
             if not given.data.is_dir():
                 print(

@@ -62,6 +62,10 @@ class Needles(Literature):
         "Needles are our own; hay is BioASQ's passages of five to nine sentences, one at a time.",
     )
 
+    def arm(self, length: int, place: float) -> str:
+        """Return the name of an arm."""
+        return f"{length} sentence{'s' if length > 1 else ''}, at {place:.0%}"
+
     def items(self, given: Given) -> list[Item]:
         """Return every needle at every place of every passage."""
         bench = open_bench(given.data, given.work)
@@ -71,7 +75,7 @@ class Needles(Literature):
         return [
             Item(
                 question=f"{number}/{needle}",
-                arm=f"{length} sentence{'s' if length > 1 else ''}, at {place:.0%}",
+                arm=self.arm(length, place),
                 content=(NEEDLES[needle], length, place, text, kitchen),
             )
             for number, text in enumerate(hay[: given.questions])
