@@ -28,7 +28,6 @@ from orchestrator.cli.money.ledger_form import (
     LedgerOutput,
     RebuiltOutput,
 )
-from orchestrator.cli.money.reconcile_form import ReconcileOutput
 from orchestrator.cli.money.tenants_form import TenantList, TenantOutput
 from orchestrator.cli.setup.forms import ConfigOutput, DoctorOutput
 from orchestrator.evaluation.forms import EvalOutput, EvalRow
@@ -43,6 +42,7 @@ from orchestrator.training.forms import (
     QTableOutput,
     TrainOutput,
 )
+from posology.budget.reconcile.form import ReconcileOutput
 from posology.published.affected import AffectedPage
 from posology.published.answers import AskOutput, FetchOutput, PassageOutput
 from posology.published.calls import ErrorOutput

@@ -8,8 +8,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from anyio import to_thread
 from pydantic import ValidationError
 
+from orchestrator.compressors import make_compressors
+from orchestrator.prices import price_book
+from orchestrator.question import qtables
 from orchestrator.question.decider import ANSWERING, OWN_PROMPTS, REPAIR, Decider
 from orchestrator.question.embedding import Spend
 from orchestrator.question.policy_forms import (
@@ -20,7 +24,7 @@ from orchestrator.question.policy_forms import (
     ReplayOutput,
 )
 from orchestrator.question.report import error_body
-from orchestrator.question.request import JobRequest
+from orchestrator.question.request import JobRequest, own_prompts
 from policies.router import recorded_quote
 from policies.savings import recorded as recorded_saving
 from posology.errors import DecisionChanged, JobNotFound, PosologyError, PromptsMismatch
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
     from orchestrator.question.request import Request
     from orchestrator.service import Service
+    from orchestrator.settings import Settings
+    from posology.index.store import Index
     from posology.published.jobs import JobOutput
     from posology.seams import Policy
 
@@ -58,6 +64,43 @@ class Present:
     service: Service | None = None
     #: whether it retrieves from the newest index instead of the recorded version
     newest: bool = False
+
+
+async def make_present(
+    settings: Settings, index: Index | None, *, service: Service | None = None, newest: bool = False
+) -> Present:
+    """Return the present state of the configuration.
+
+    Args:
+        settings: the configuration.
+        index: the index; ``None``: there is none, so a replay cannot say whether it has changed.
+        service: retrieves again; ``None``: features are of the record alone.
+        newest: whether it retrieves from the newest index instead of the recorded version.
+
+    Raises:
+        BadArtefact: the Q-table or the calibration cannot be read.
+        BadFile: the templates cannot be read or used.
+    """
+    decider = await to_thread.run_sync(_decider, settings, index)
+    return Present(
+        decider=decider,
+        prices=price_book(settings).version,
+        index=None if index is None else await to_thread.run_sync(lambda: index.version),
+        service=service,
+        newest=newest,
+    )
+
+
+def _decider(settings: Settings, index: Index | None) -> Decider:
+    table = qtables.configured(settings)
+    own_prompts(settings)
+    return Decider(
+        default=settings.policy,
+        table=table,
+        compressors=make_compressors(settings),
+        embedder=index.meta.embedder if index else None,
+        calibration=qtables.configured_calibration(settings),
+    )
 
 
 class Replayer:

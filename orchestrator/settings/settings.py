@@ -24,6 +24,9 @@ from posology.llm.providers.table import PROVIDERS
 if TYPE_CHECKING:
     from posology.index.embedders.options import Options
 
+#: prefix of embedders that are paid for
+_PAID = "openai"
+
 
 class Settings(Fields):
     """The configuration, read once. Everything else in the system takes arguments.
@@ -105,6 +108,13 @@ class Settings(Fields):
             with suppress(ConfigurationError):
                 if key := self.credentials(provider).api_key:
                     yield key
+
+    @property
+    def own_models(self) -> tuple[str, ...]:
+        """Models that questions use by default, a paid embedder included: those that a new tenant may use."""
+        embedder = self.embedder or ""
+        paid = (embedder,) if embedder.partition(":")[0] == _PAID else ()
+        return (self.model, *paid)
 
     @property
     def retention(self) -> float:

@@ -290,6 +290,10 @@ class IndexOutput(Published):
     """Last year of publication; null: no passage has one."""
     sources: dict[str, int] = Field(default_factory=dict)
     """Number of passages by collection, largest first; `unknown`: they name none."""
+    years: dict[int, int] = Field(default_factory=dict)
+    """Number of passages by year of publication; those without a year are left out."""
+    types: dict[str, int] = Field(default_factory=dict)
+    """Number of passages by publication type, largest first; a passage may have several."""
     bytes: int | None = None
     """Size of the index's folder in bytes, all versions; null: object storage."""
     incomplete: int = 0

@@ -96,7 +96,7 @@ def _vectors(found: IngestEstimate) -> VectorsOutput:
 
 def info_output(index: Index) -> IndexOutput:
     """Return the published form of an index's facts. Blocking."""
-    from orchestrator.cli.index.contents import contents_of
+    from orchestrator.ingest.contents import contents_of
 
     return IndexOutput.model_validate(asdict(index.info()) | asdict(contents_of(index)))
 

@@ -25,8 +25,8 @@ from orchestrator.cli.option_groups import Group, grouped
 from orchestrator.cli.output.formats import TableFormat, TableOptions
 
 if TYPE_CHECKING:
-    from orchestrator.cli.money.reconcile_form import ReconcileOutput
     from orchestrator.jobs.store import JobStore
+    from posology.budget.reconcile.form import ReconcileOutput
     from posology.budget.reconcile.reconciler import Reconciler
     from posology.budget.reconcile.report import Reconciliation
 

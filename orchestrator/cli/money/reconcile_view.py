@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.cli.money.reconcile_form import ComparedPeriod, ReconcileOutput
 from orchestrator.cli.output.tables import plain_table, print_csv, print_table
 from orchestrator.rendering.words import safe
+from posology.budget.reconcile.form import ComparedPeriod, ReconcileOutput
 from posology.budget.reconcile.measures import Measure
 from posology.budget.reconcile.report import (
     Compared,

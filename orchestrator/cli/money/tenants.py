@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, errors, print_json, run
 from orchestrator.cli.option_groups import Group, grouped
-from orchestrator.settings import Settings, load_settings
+from orchestrator.settings import load_settings
 
 if TYPE_CHECKING:
     from posology.budget.tenants.store import Tenant, TenantStore
@@ -23,10 +23,6 @@ app = typer.Typer(
 )
 
 _Found = TypeVar("_Found")
-#: prefix of embedders that are paid for
-PAID = "openai"
-#: removes a limit
-_NO = "none"
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the tenant.")]
 
@@ -106,26 +102,23 @@ class LimitOptions(Group):
         Raises:
             InvalidLimit: a value is invalid.
         """
-        from posology.budget.tenants.limits import amount, number
+        from posology.budget.tenants.limits import NONE, parsed
         from posology.types import Limits
 
-        money = {"day": self.day, "month": self.month, "total": self.total, "job": self.job}
-        counts = {
+        given = {
+            "day": self.day,
+            "month": self.month,
+            "total": self.total,
+            "job": self.job,
             "calls": self.calls,
             "requests_per_minute": self.rpm,
             "tokens_per_minute": self.tpm,
             "queued": self.queued,
             "stored": self.stored,
         }
-        found: dict[str, Any] = {}
-        for name, text in money.items():
-            if text is not None:
-                found[name] = None if text == _NO else amount(text, name)
-        for name, text in counts.items():
-            if text is not None:
-                found[name] = None if text == _NO else number(text, name)
+        found = parsed({name: text for name, text in given.items() if text is not None})
         if self.model:
-            found["models"] = None if self.model == [_NO] else tuple(self.model)
+            found["models"] = None if self.model == [NONE] else tuple(self.model)
         if self.may_ingest is not None:
             found["may_ingest"] = self.may_ingest
         return Limits(**found), tuple(found)
@@ -141,7 +134,7 @@ def create(name: NameArgument, *, options: LimitOptions, as_json: JsonOption = F
     with errors(as_json=as_json):
         limits, names = options.limits()
         if "models" not in names:
-            limits = replace(limits, models=_configured(load_settings()))
+            limits = replace(limits, models=load_settings().own_models)
 
         async def work(store: TenantStore, balances: _Balances) -> None:
             issued = await store.create(name, limits)
@@ -234,13 +227,6 @@ def rotate_key(
             _show(issued.tenant, await balances(name), as_json=as_json, key=issued.key)
 
         _with_tenants(work)
-
-
-def _configured(settings: Settings) -> tuple[str, ...]:
-    """Return the models that questions use by default; a model that an operator has not thought of is refused."""
-    embedder = settings.embedder or ""
-    paid = (embedder,) if embedder.partition(":")[0] == PAID else ()
-    return (settings.model, *paid)
 
 
 _Balances = Callable[[str], Awaitable["tuple[Balance, ...]"]]

@@ -153,36 +153,14 @@ async def _present(wanted: _Wanted, opened: AsyncExitStack) -> Present:
     """Open what decides now; models are loaded only for ``--retrieve``."""
     from anyio import to_thread
 
-    from orchestrator.compressors import make_compressors
-    from orchestrator.prices import price_book
-    from orchestrator.question import qtables
-    from orchestrator.question.decider import Decider
-    from orchestrator.question.replay import Present
-    from orchestrator.question.request import own_prompts
+    from orchestrator.question.replay import make_present
     from orchestrator.service import open_service
 
     settings = wanted.settings
-    table = qtables.configured(settings)
-    await to_thread.run_sync(own_prompts, settings)
-    service = None
-    if wanted.retrieve:
-        service = await opened.enter_async_context(open_service(settings, wanted.index))
-        index: Index | None = service.index
-    else:
-        index = await to_thread.run_sync(_opened, wanted.index)
-    return Present(
-        decider=Decider(
-            default=settings.policy,
-            table=table,
-            compressors=make_compressors(settings),
-            embedder=index.meta.embedder if index else None,
-            calibration=qtables.configured_calibration(settings),
-        ),
-        prices=price_book(settings).version,
-        index=await to_thread.run_sync(lambda: index.version) if index else None,
-        service=service,
-        newest=wanted.newest,
-    )
+    if not wanted.retrieve:
+        return await make_present(settings, await to_thread.run_sync(_opened, wanted.index))
+    service = await opened.enter_async_context(open_service(settings, wanted.index))
+    return await make_present(settings, service.index, service=service, newest=wanted.newest)
 
 
 def _opened(place: str | None) -> Index | None:

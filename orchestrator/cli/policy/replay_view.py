@@ -8,14 +8,13 @@ from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_table
 from orchestrator.question.policy_forms import (
-    ChangeOutput,
     CompareOutput,
     Replay,
-    ReplayedDecision,
     ReplayedJob,
     ReplayOutput,
     SideOutput,
 )
+from orchestrator.rendering.replays import NAMES, differences
 from orchestrator.rendering.words import money, safe
 from policies.affordable import describe
 from posology.types import Dose
@@ -27,30 +26,22 @@ _STYLES = {
     Replay.UNDECIDED: "yellow",
     Replay.MISSING: "yellow",
 }
-_NAMES = {
-    Replay.SAME: "same",
-    Replay.CHANGED: "different decision",
-    Replay.FAILED: "cannot be replayed from its record",
-    Replay.UNDECIDED: "no decision was made",
-    Replay.MISSING: "job not found",
-}
 
 
 def show_replayed(console: Console, job: ReplayedJob) -> None:
     """Print one job: a line, and its differences."""
-    head = Text.assemble(safe(job.job), "  ", (_NAMES[job.status], _STYLES[job.status]))
+    head = Text.assemble(safe(job.job), "  ", (NAMES[job.status], _STYLES[job.status]))
     if job.status is Replay.SAME:
         doses = ", then ".join(describe(one.dose.to(Dose)) for one in job.decisions)
         head.append(f": {safe(doses)}")
     console.print(head, soft_wrap=True)
-    for number, one in enumerate(job.decisions):
-        for line in _differences(one, second=number > 0):
-            console.print(Text(f"  {safe(line)}"), soft_wrap=True)
+    for line in differences(job):
+        console.print(Text(f"  {safe(line)}"), soft_wrap=True)
 
 
 def show_replay(console: Console, out: ReplayOutput) -> None:
     """Print the totals of all jobs."""
-    facts = ", ".join(f"{count} {_NAMES[kind]}" for kind, count in out.counts.items())
+    facts = ", ".join(f"{count} {NAMES[kind]}" for kind, count in out.counts.items())
     console.print(
         Text(f"{out.jobs} jobs, {out.decisions} decisions: {facts or 'none'}; {out.seconds:.1f} s"),
         soft_wrap=True,
@@ -109,25 +100,3 @@ def _sides(*sides: SideOutput) -> Table:
             money(side.differing_expected_usd),
         )
     return table
-
-
-def _differences(one: ReplayedDecision, *, second: bool) -> list[str]:
-    lines = []
-    if one.error is not None:
-        lines.append(f"{one.error.type}: {one.error.message}")
-    elif one.now is not None and one.now != one.dose:
-        recorded, now = describe(one.dose.to(Dose)), describe(one.now.to(Dose))
-        lines.append(f"recorded: {recorded}; now: {now}")
-    if one.differing:
-        lines.append(f"different: {', '.join(one.differing)}")
-    lines += [f"version of {_change(change)}" for change in one.versions]
-    lines += [f"feature {_change(change)}" for change in one.features]
-    return [f"after the step-up: {line}" for line in lines] if second else lines
-
-
-def _change(change: ChangeOutput) -> str:
-    return f"{change.name}: recorded {_value(change.recorded)}, now {_value(change.now)}"
-
-
-def _value(value: object) -> str:
-    return "none" if value is None else str(value)

@@ -22,10 +22,12 @@ MAX_MODELS = 100
 MAX_NAME = 200
 #: names of all limits
 FIELDS = tuple(field.name for field in fields(Limits))
-_MONEY = ("day", "month", "total", "job")
+MONEY = ("day", "month", "total", "job")
+#: removes a limit
+NONE = "none"
 _PERMISSION = "may_ingest"
 #: limit → its field in the record
-_COUNTS: Mapping[str, str] = MappingProxyType(
+COUNTS: Mapping[str, str] = MappingProxyType(
     {
         "calls": "calls",
         "requests_per_minute": "rpm",
@@ -60,6 +62,24 @@ def number(text: str, field: str) -> int:
     return int(text)
 
 
+def parsed(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Parse limits of dollars and counts as a person writes them; `none`: no limit.
+
+    Args:
+        texts: by the limits' names.
+
+    Raises:
+        InvalidLimit: a text has another form.
+    """
+    found: dict[str, Any] = {}
+    for name, text in texts.items():
+        if text == NONE:
+            found[name] = None
+        else:
+            found[name] = amount(text, name) if name in MONEY else number(text, name)
+    return found
+
+
 def check(limits: Limits) -> None:
     """Validate limits.
 
@@ -70,11 +90,11 @@ def check(limits: Limits) -> None:
         InvalidLimit: naming the first wrong limit.
         UnknownModel: an allowed model is unknown.
     """
-    for name in _MONEY:
+    for name in MONEY:
         cap = getattr(limits, name)
         if cap is not None and not _sound(cap):
             raise _no_amount(str(cap), name)
-    for name in _COUNTS:
+    for name in COUNTS:
         count = getattr(limits, name)
         if count is not None and not (type(count) is int and 1 <= count <= MAX_COUNT):
             raise _no_count(str(count), name)
@@ -94,8 +114,8 @@ def written(limits: Limits, names: Collection[str] = FIELDS) -> dict[str, str]:
         elif name == _PERMISSION:
             text = "1" if value else ""
         else:
-            text = str(nano(value) if name in _MONEY else value)
-        found[_COUNTS.get(name, name)] = text
+            text = str(nano(value) if name in MONEY else value)
+        found[COUNTS.get(name, name)] = text
     return found
 
 
@@ -103,7 +123,7 @@ def read(record: Mapping[str, str]) -> Limits:
     """Return the limits of a record."""
     found: dict[str, Any] = {}
     for name in FIELDS:
-        text = record.get(_COUNTS.get(name, name))
+        text = record.get(COUNTS.get(name, name))
         if not text:
             continue
         if name == "models":
@@ -111,7 +131,7 @@ def read(record: Mapping[str, str]) -> Limits:
         elif name == _PERMISSION:
             found[name] = True
         else:
-            found[name] = dollars(text) if name in _MONEY else int(text)
+            found[name] = dollars(text) if name in MONEY else int(text)
     return Limits(**found)
 
 

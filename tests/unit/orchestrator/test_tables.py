@@ -23,7 +23,6 @@ from orchestrator.cli.index.view import show_versions
 from orchestrator.cli.jobs.view import show_batches, show_jobs
 from orchestrator.cli.money.estimate_view import show_estimate
 from orchestrator.cli.money.ledger_view import show_spend, spend_csv
-from orchestrator.cli.money.reconcile_form import ReconcileOutput
 from orchestrator.cli.money.reconcile_view import reconcile_csv, show_reconcile
 from orchestrator.cli.money.tenants_view import show_tenant, show_tenants
 from orchestrator.cli.output.tables import plain_table, print_table
@@ -32,6 +31,7 @@ from orchestrator.cli.policy.table_view import show_promotion, show_training
 from orchestrator.cli.terminal import show_index, show_search
 from orchestrator.question.policy_forms import CompareOutput
 from orchestrator.training.forms import PromotionOutput, TrainOutput
+from posology.budget.reconcile.form import ReconcileOutput
 from posology.budget.tenants.store import Tenant
 from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchPage, JobPage

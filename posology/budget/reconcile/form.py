@@ -1,4 +1,4 @@
-"""JSON output of ``posology reconcile``."""
+"""Published form of a reconciliation, the output of ``posology reconcile``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contents of an index for people: articles, years, collections, and its size on disk."""
+"""Contents of an index for people: articles, years, types, collections, and its size on disk."""
 
 from __future__ import annotations
 
@@ -26,12 +26,16 @@ class Contents:
     last_year: int | None
     #: number of passages by collection, largest first
     sources: Mapping[str, int]
+    #: number of passages by year of publication, in order; without those of no year
+    years: Mapping[int, int]
+    #: number of passages by publication type, largest first; a passage may have several
+    types: Mapping[str, int]
     #: size of the index's folder, all versions; ``None``: it is not a folder
     bytes: int | None
 
 
 def contents_of(index: Index) -> Contents:
-    """Read what an index holds. Blocking; three columns are scanned.
+    """Read what an index holds. Blocking; four columns are scanned.
 
     Raises:
         IndexFault: it cannot be read.
@@ -40,22 +44,26 @@ def contents_of(index: Index) -> Contents:
 
     whole = 0
     parents: set[str] = set()
-    years: list[int] = []
-    sources: Counter[str] = Counter()
-    for batch in index.view().scan(("parent", "year", "source")):
+    years: Counter[int] = Counter()
+    sources, types = Counter[str](), Counter[str]()
+    for batch in index.view().scan(("parent", "year", "source", "publication_types")):
         parent = batch.column("parent")
         whole += parent.null_count
         parents.update(pc.unique(parent.drop_null()).to_pylist())
-        bounds = pc.min_max(batch.column("year")).as_py()
-        years += [year for year in bounds.values() if year is not None]
+        for one in pc.value_counts(batch.column("year").drop_null()).to_pylist():
+            years[one["values"]] += one["counts"]
         for one in pc.value_counts(batch.column("source")).to_pylist():
             sources[one["values"] or UNNAMED] += one["counts"]
+        for one in pc.value_counts(pc.list_flatten(batch.column("publication_types"))).to_pylist():
+            types[one["values"]] += one["counts"]
     folder = index.place.folder
     return Contents(
         articles=whole + len(parents),
         first_year=min(years, default=None),
         last_year=max(years, default=None),
         sources=dict(sources.most_common()),
+        years=dict(sorted(years.items())),
+        types=dict(types.most_common()),
         bytes=None if folder is None else _size(folder),
     )
 
