@@ -45,11 +45,14 @@ class Service:
         pipeline: Pipeline,
         compressors: Compressors,
         estimator: Estimator,
+        decider: Decider,
     ) -> None:
         self.settings = settings
         self.index = index
         #: estimates what questions cost
         self.estimator = estimator
+        #: has policies decide
+        self.decider = decider
         #: prepares and answers questions
         self.pipeline = pipeline
         self.compressors = compressors
@@ -220,6 +223,7 @@ async def make_service(
         pipeline=pipeline,
         compressors=compressors,
         estimator=estimator,
+        decider=decider,
     )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.cli.money.ledger_form import (
+from posology.budget.books.audit import Audit, Rebuilt
+from posology.budget.books.counters import Compared
+from posology.budget.books.form import (
     ArchiveInspection,
     ArchiveProblem,
     CounterDifference,
@@ -14,8 +16,6 @@ from orchestrator.cli.money.ledger_form import (
     LedgerRebuilt,
     OverBound,
 )
-from posology.budget.books.audit import Audit, Rebuilt
-from posology.budget.books.counters import Compared
 from posology.budget.books.inspection import Inspection
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger

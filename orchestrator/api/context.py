@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import anyio
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
@@ -90,6 +91,8 @@ class Context:
     estimates: Places = field(init=False)
     waits: Places = field(init=False)
     searches: Places = field(init=False)
+    #: held by the audit of a ledger that runs
+    audits: anyio.Semaphore = field(default_factory=lambda: anyio.Semaphore(1))
     _literature: Literature | None = None
     _estimating: Estimating | None = None
     _batches: Batches | None = None

@@ -13,11 +13,14 @@ from anyio import to_thread
 from orchestrator.api.places import Places
 from orchestrator.api.problems import RequestProblem
 from orchestrator.connections import Connections
+from orchestrator.ingest.contents import Contents, contents_of
 from orchestrator.jobs.rows import Row
 from orchestrator.jobs.store import JobStore
 from orchestrator.models import Models
+from orchestrator.question.comparison import Comparison, Side
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.rows import Estimated, Estimates, Standing
+from orchestrator.question.policy_forms import CompareOutput
 from orchestrator.question.request import SearchRequest
 from orchestrator.service import Service, index_place, make_service
 from orchestrator.settings import Settings
@@ -61,6 +64,8 @@ class Literature:
         self._turn = anyio.Semaphore(_AT_ONCE)
         self._opened: Opened | None = None
         self._index: Index | None = None
+        self._counting = anyio.Lock()
+        self._counted: tuple[str, Contents] | None = None
 
     def require(self) -> None:
         """Check that an index is configured.
@@ -93,6 +98,31 @@ class Literature:
                 index.keep = settings.kept_versions
                 self._index = index
             return self._index
+
+    async def contents(self) -> Contents | None:
+        """Return what the newest version holds, counted by :meth:`count`; ``None``: it is not counted yet.
+
+        Raises:
+            RequestProblem: no index is configured.
+            IndexFault: it cannot be read.
+        """
+        index = await self.index()
+        version = await to_thread.run_sync(lambda: index.version)
+        known = self._counted
+        return known[1] if known is not None and known[0] == version else None
+
+    async def count(self) -> None:
+        """Count what the newest version holds, which reads columns of every passage; once at a time.
+
+        Raises:
+            RequestProblem: no index is configured.
+            IndexFault: it cannot be read.
+        """
+        index = await self.index()
+        async with self._counting:
+            if await self.contents() is None:
+                version = await to_thread.run_sync(lambda: index.version)
+                self._counted = (version, await to_thread.run_sync(contents_of, index))
 
     async def opened(self) -> Opened:
         """Return the index with its encoder.
@@ -214,6 +244,37 @@ class Estimating:
             lambda: estimates.output(found, started=started, standing=standing)
         )
 
+    async def compare(
+        self, first: Side, second: Side, rows: Sequence[Row], *, settings: Settings, show: int
+    ) -> CompareOutput:
+        """Compare two policies on the same rows; only decisions are made.
+
+        Args:
+            first: one policy.
+            second: the other.
+            rows: rows that were read.
+            settings: defaults of the rows, with the tenant that asks.
+            show: most questions to list one by one.
+
+        Raises:
+            RequestProblem: too many requests wait, or the comparison takes too long.
+            PolicyMismatch: the Q-table does not fit the index.
+        """
+        async with self._places.of(settings.tenant):
+            service = (await self._literature.opened()).service
+            comparison = Comparison(
+                service=service,
+                decider=service.decider,
+                estimator=service.estimator,
+                settings=settings,
+            )
+            async with self._turn:
+                try:
+                    with anyio.fail_after(self._limit):
+                        return await comparison(first, second, rows, show=show)
+                except TimeoutError:
+                    raise self._too_long("comparison", "policy compare") from None
+
     async def _found(
         self, rows: Sequence[Row], standing: Standing
     ) -> tuple[float, tuple[Estimated, ...]]:
@@ -226,14 +287,17 @@ class Estimating:
                 with anyio.fail_after(self._limit):
                     return started, await estimates(rows, standing=standing)
             except TimeoutError:
-                raise RequestProblem(
-                    422,
-                    "EstimateTooLong",
-                    "The estimate takes too long",
-                    f"the estimate was not made within {self._limit:g} s: send fewer questions, or run "
-                    "`posology estimate`",
-                    limit=self._limit,
-                ) from None
+                raise self._too_long("estimate", "estimate") from None
+
+    def _too_long(self, what: str, command: str) -> RequestProblem:
+        return RequestProblem(
+            422,
+            f"{what.capitalize()}TooLong",
+            f"The {what} takes too long",
+            f"the {what} was not made within {self._limit:g} s: send fewer questions, or run "
+            f"`posology {command}`",
+            limit=self._limit,
+        )
 
     async def _estimates(self) -> Estimates:
         async with self._opening:

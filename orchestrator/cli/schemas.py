@@ -22,12 +22,6 @@ from orchestrator.cli.index.forms import (
     VersionsOutput,
 )
 from orchestrator.cli.models.forms import ModelCheck, ModelList, ModelOutput
-from orchestrator.cli.money.ledger_form import (
-    ArchiveOutput,
-    ExportOutput,
-    LedgerOutput,
-    RebuiltOutput,
-)
 from orchestrator.cli.money.tenants_form import TenantList, TenantOutput
 from orchestrator.cli.setup.forms import ConfigOutput, DoctorOutput
 from orchestrator.evaluation.forms import EvalOutput, EvalRow
@@ -41,6 +35,12 @@ from orchestrator.training.forms import (
     PrunerOutput,
     QTableOutput,
     TrainOutput,
+)
+from posology.budget.books.form import (
+    ArchiveOutput,
+    ExportOutput,
+    LedgerOutput,
+    RebuiltOutput,
 )
 from posology.budget.reconcile.form import ReconcileOutput
 from posology.published.affected import AffectedPage

@@ -1,11 +1,15 @@
-"""Literature: the index and its versions, a passage in full, and answers whose evidence has changed."""
+"""Literature: the index, its versions, syncs and contents, a passage in full, and answers whose evidence has changed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from urllib.parse import quote
 
 from anyio import to_thread
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from orchestrator.api.routes.literature import status
@@ -15,11 +19,14 @@ from orchestrator.jobs.affected import affected
 from orchestrator.question.request import MAX_VERSION
 from orchestrator.retrieval import read_passage
 from posology.errors import InvalidQuery
+from posology.index.manifest import applied_files, unfinished
 
 #: stored answers that a page compares
 _PAGE = 30
 #: days of the answers that are compared
 _DAYS = 30
+#: groups of a count, and files of a sync, that a page shows
+_GROUPS, _FILES = 40, 30
 #: characters of a passage that a page shows
 _LONGEST = 60_000
 
@@ -29,8 +36,35 @@ async def shown(asked: Asked) -> Response:
     named = asked.request.query_params.get("passage", "").strip()
     if named:
         return redirect(f"{HOME}/literature/passages/{quote(named, safe=':')}")
-    found = await to_thread.run_sync(status, await asked.api.literature().index())
-    return asked.page("literature.html", index=found)
+    index = await asked.api.literature().index()
+    found = await to_thread.run_sync(status, index)
+    files = await to_thread.run_sync(applied_files, index.connection, index.uri)
+    applied = sorted(files, key=lambda one: one.applied or "", reverse=True)
+    return asked.page(
+        "literature.html",
+        index=found,
+        files=applied[:_FILES],
+        synced=len(files),
+        unfinished=unfinished(files),
+    )
+
+
+async def contents(asked: Asked) -> Response:
+    """Show the passages by year, type and collection, or that they are being counted."""
+    literature = asked.api.literature()
+    found = await literature.contents()
+    response = asked.page(
+        "contents.html",
+        index=(await literature.index()).name,
+        contents=found,
+        years=() if found is None else _shares(_newest(found.years)),
+        types=() if found is None else _shares(found.types.items()),
+        sources=() if found is None else _shares(found.sources.items()),
+    )
+    if found is None:
+        # every passage is read, so the page does not wait for it
+        response.background = BackgroundTask(literature.count)
+    return response
 
 
 async def passage(asked: Asked) -> Response:
@@ -56,3 +90,24 @@ async def changed(asked: Asked) -> Response:
         limit=_PAGE,
     )
     return asked.page("changed.html", found=found, days=_DAYS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """A group of a count, in percent of the largest."""
+
+    name: str
+    passages: int
+    width: float
+
+
+def _newest(years: Mapping[int, int]) -> Iterable[tuple[str, int]]:
+    return ((str(year), count) for year, count in sorted(years.items(), reverse=True))
+
+
+def _shares(groups: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
+    some = tuple(islice(groups, _GROUPS))
+    most = max((count for _, count in some), default=1)
+    return tuple(
+        Share(name=name, passages=count, width=round(100 * count / most, 2)) for name, count in some
+    )

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from orchestrator.rendering.sources import facts, link, warning
-from orchestrator.rendering.words import money, safe
+from orchestrator.rendering.words import money, safe, size
 from posology.evidence import level
 from posology.version import __version__
 
@@ -101,6 +101,7 @@ def _environment() -> Environment:
             "count": _count,
             "percent": _percent,
             "plural": _plural,
+            "size": size,
         }
     )
     made.globals.update(

@@ -13,8 +13,11 @@ from starlette.routing import Route
 
 from orchestrator.api import problems
 from orchestrator.api.context import Context
-from orchestrator.console import access, ask, batches, jobs, literature, money, operators
+from orchestrator.console import access, ask, batches, jobs, literature, replay
 from orchestrator.console.access import FIELD, HEADER, Asked, SignedOut, check_form, check_origin
+from orchestrator.console.compare import evaluations, policies
+from orchestrator.console.money import ledger, overview
+from orchestrator.console.operator import reconciliations, tenants, workers
 from orchestrator.console.pages import HOME, respond, serve_static
 from posology.budget.tenants.store import refused
 
@@ -131,6 +134,7 @@ ROUTES = (
     _route("/jobs/{job}/cancel", jobs.cancelled, "POST"),
     _route("/jobs/{job}/retry", jobs.retried, "POST"),
     _route("/jobs/{job}/export/{form}", jobs.exported),
+    _route("/jobs/{job}/replay", replay.shown),
     _route("/ask", ask.shown),
     _route("/ask", ask.submitted, "POST"),
     _route("/ask/estimate", ask.estimated, "POST"),
@@ -139,15 +143,27 @@ ROUTES = (
     _route("/batches/{batch}", batches.shown),
     _route("/batches/{batch}/cancel", batches.cancelled, "POST"),
     _route("/batches/{batch}/download/{form}", batches.downloaded),
-    _route("/money", money.shown),
-    _route("/money/ledger", money.ledger),
+    _route("/money", overview.shown),
+    _route("/money/ledger", ledger.shown),
+    _route("/money/ledger/audit", ledger.audited, "POST"),
     _route("/literature", literature.shown),
+    _route("/literature/contents", literature.contents),
     _route("/literature/changed", literature.changed),
     _route("/literature/passages/{passage:path}", literature.passage),
-    _route("/tenants", operators.listed, who=For.OPERATOR),
-    _route("/tenants/{tenant}", operators.shown, who=For.OPERATOR),
-    _route("/tenants/{tenant}/rotate", operators.rotated, "POST", who=For.OPERATOR),
-    _route("/tenants/{tenant}/switch", operators.switched, "POST", who=For.OPERATOR),
-    _route("/workers", operators.workers, who=For.OPERATOR),
+    _route("/compare", policies.shown),
+    _route("/compare", policies.compared, "POST"),
+    _route("/compare/{run}", evaluations.shown, who=For.OPERATOR),
+    _route("/compare/{run}/figures/{figure}", evaluations.figure, who=For.OPERATOR),
+    _route("/tenants", tenants.listed, who=For.OPERATOR),
+    _route("/tenants", tenants.created, "POST", who=For.OPERATOR),
+    _route("/tenants/{tenant}", tenants.shown, who=For.OPERATOR),
+    _route("/tenants/{tenant}/limits", tenants.limited, "POST", who=For.OPERATOR),
+    _route("/tenants/{tenant}/rotate", tenants.rotated, "POST", who=For.OPERATOR),
+    _route("/tenants/{tenant}/revoke", tenants.revoked, "POST", who=For.OPERATOR),
+    _route("/tenants/{tenant}/switch", tenants.switched, "POST", who=For.OPERATOR),
+    _route("/tenants/{tenant}/audit", tenants.audited, "POST", who=For.OPERATOR),
+    _route("/reconciliations", reconciliations.listed, who=For.OPERATOR),
+    _route("/reconciliations/{report}", reconciliations.shown, who=For.OPERATOR),
+    _route("/workers", workers.shown, who=For.OPERATOR),
     _route("/{rest:path}", _missing, who=For.ALL),
 )

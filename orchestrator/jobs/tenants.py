@@ -106,6 +106,16 @@ async def listed(store: Store) -> list[str]:
         return sorted(cast("list[str]", await store.redis.zrange(keys.TENANTS, 0, -1)))
 
 
+async def newest(store: Store, *, limit: int) -> list[str]:
+    """Return the tenants that submitted last, newest first.
+
+    Raises:
+        StoreUnavailable: Redis is unreachable.
+    """
+    with translated(store.url):
+        return cast("list[str]", await store.redis.zrevrange(keys.TENANTS, 0, limit - 1))
+
+
 async def past(store: Store) -> list[str]:
     """Return the tenants that were removed from the list at some time, sorted; their metrics still count.
 

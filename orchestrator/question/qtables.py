@@ -9,8 +9,10 @@ from tempfile import NamedTemporaryFile
 from orchestrator.settings import Settings
 from policies import artefacts, calibration
 from policies.calibration import Calibration
-from policies.qtable import QTable
+from policies.qtable import QTable, strangers
 from posology.errors import BadArtefact, BadFile
+from prompts.template import digests, form
+from strategies.compression import known
 
 
 def load(path: Path) -> QTable:
@@ -49,6 +51,17 @@ def configured_calibration(settings: Settings) -> Calibration | None:
         BadArtefact: the file cannot be read, or has no complete calibration.
     """
     return load_calibration(Path(settings.calibration)) if settings.calibration else None
+
+
+def differing(table: QTable, settings: Settings) -> tuple[str, ...]:
+    """Return the differences of a Q-table from the settings, in words."""
+    return strangers(
+        table,
+        model=settings.model,
+        # its own compressor, if it is still registered
+        compressor=table.compressor if known(table.compressor) else settings.compressor,
+        prompts=digests((form("answer", settings.quotes),)),
+    )
 
 
 def save(table: QTable, path: Path) -> None:

@@ -216,6 +216,9 @@ class Fields(BaseModel):
     console_key: SecretStr | None = Field(default=None, min_length=24, alias="POSOLOGY_CONSOLE_KEY")
     """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants and can end their
     keys. Default: none; the pages of operators are then closed."""
+    reports: str | None = Field(default=None, alias="POSOLOGY_REPORTS")
+    """Folder of reports that the console shows to operators: folders of `posology eval --out`, and JSON files of `posology
+    reconcile --out`. Default: none."""
     otlp_endpoint: str | None = Field(default=None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
     """Address of an OpenTelemetry collector (OTLP over HTTP) for traces and metrics of jobs, e.g. http://localhost:4318.
     Default: none; nothing is made or sent."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Settings that change no answer: of queue, service and logs, of ingest, of speed. All others matter, also new ones.
 _ELSEWHERE = frozenset(
     {
-        "index", "redis_url", "home", "tenant", "auth", "hosts", "metrics_key", "console_key", "api_key", "otlp_endpoint",
+        "index", "redis_url", "home", "tenant", "auth", "hosts", "metrics_key", "console_key", "reports", "api_key", "otlp_endpoint",
         "retention_days", "max_queued", "max_stored", "redis_memory", "shutdown_grace", "lease", "worker_concurrency", "workers",
         "log_format", "log_level", "log_questions",
         "cache", "xdg_cache", "embedder_threads", "concurrency", "self_information", "token_codes",

@@ -51,10 +51,10 @@ def verify(
     With --archive, also check that no archived entry was changed, dropped, moved or cut off. Jobs may run meanwhile.
     Exit status 1: a counter differs, or the archive is wrong.
     """
-    from orchestrator.cli.money.ledger_form import LedgerAudit, LedgerOutput
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import audit_output
     from posology.budget.books.audit import Auditor
+    from posology.budget.books.form import LedgerAudit, LedgerOutput
     from posology.budget.books.inspection import Inspector
 
     one_or_all(tenant, all_tenants=all_tenants)
@@ -88,10 +88,10 @@ def rebuild(
     Jobs may run meanwhile. Exit status 1: problems remain. Orphaned reservations, and attempts in flight without a
     reservation, are reported and not changed.
     """
-    from orchestrator.cli.money.ledger_form import LedgerRebuilt, RebuiltOutput
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import rebuilt_output
     from posology.budget.books.audit import Auditor
+    from posology.budget.books.form import LedgerRebuilt, RebuiltOutput
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
@@ -132,9 +132,9 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Export one row per attempt of a model call. docs/how-to/ledger.md lists the columns."""
-    from orchestrator.cli.money.ledger_form import ExportOutput
     from posology.budget.books.export import Wanted
     from posology.budget.books.export import export as write
+    from posology.budget.books.form import ExportOutput
     from posology.budget.spending.periods import read_date
 
     one_or_all(tenant, all_tenants=all_tenants)
@@ -185,8 +185,8 @@ def archive(
 
     Jobs may run meanwhile. If a run is interrupted, no entry is lost: run the command again.
     """
-    from orchestrator.cli.money.ledger_form import ArchivedFile, ArchiveOutput
     from posology.budget.books.archive import Archive
+    from posology.budget.books.form import ArchivedFile, ArchiveOutput
     from posology.budget.ledger.windows import midnight
     from posology.budget.spending.periods import read_date
     from posology.errors import BadFile

@@ -8,9 +8,9 @@ from decimal import Decimal
 from rich.console import Console
 from rich.text import Text
 
-from orchestrator.cli.money.ledger_form import ArchiveInspection, CounterDifference, LedgerAudit
 from orchestrator.cli.output.tables import plain_table, print_csv, print_table
 from orchestrator.rendering.words import money, safe
+from posology.budget.books.form import ArchiveInspection, CounterDifference, LedgerAudit
 from posology.budget.ledger.base import dollars
 from posology.published.money import Amounts, BalanceOutput, SpendOutput
 

@@ -229,6 +229,22 @@ def rotate_key(
         _with_tenants(work)
 
 
+@app.command("revoke-key")
+def revoke_key(
+    name: NameArgument,
+    key: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, from `tenants show`.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """End one API key of a tenant. Its other keys stay valid."""
+    with errors(as_json=as_json):
+
+        async def work(store: TenantStore, balances: _Balances) -> None:
+            _show(await store.revoke(name, key), await balances(name), as_json=as_json)
+
+        _with_tenants(work)
+
+
 _Balances = Callable[[str], Awaitable["tuple[Balance, ...]"]]
 
 

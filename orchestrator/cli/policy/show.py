@@ -73,19 +73,11 @@ def show(
 
 def _show_table(table: QTable, settings: Settings, png: Path | None, *, as_json: bool) -> None:
     from orchestrator.cli.policy.table_view import show_table
+    from orchestrator.question import qtables
     from orchestrator.training.qtable.chart import draw
     from orchestrator.training.qtable.description import describe
-    from policies.qtable import strangers
-    from prompts.template import digests, form
-    from strategies.compression import known
 
-    differs = strangers(
-        table,
-        model=settings.model,
-        # its own compressor, if it is still registered
-        compressor=table.compressor if known(table.compressor) else settings.compressor,
-        prompts=digests((form("answer", settings.quotes),)),
-    )
+    differs = qtables.differing(table, settings)
     if png is not None:
         draw(table, png)
     if as_json:

@@ -176,9 +176,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str, width: int) -
 
 
 def _svg(title: str, height: float, parts: Sequence[str]) -> str:
-    style = "font: 13px sans-serif; fill: #222222"
+    # attributes, since a page may forbid styles
+    look = 'font-family="sans-serif" font-size="13" fill="#222222"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {_WIDTH} {height:.0f}" '
-        f'width="{_WIDTH}" height="{height:.0f}" style="{style}"><title>{escape(title)}</title>'
+        f'width="{_WIDTH}" height="{height:.0f}" {look}><title>{escape(title)}</title>'
         f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
     )

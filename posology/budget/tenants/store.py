@@ -14,7 +14,14 @@ from redis.asyncio import Redis
 from posology.budget.ledger.scripts import source
 from posology.budget.tenants import api_keys, limits
 from posology.budget.tenants.limits import FIELDS
-from posology.errors import InvalidLimit, KeyRefused, TenantDisabled, TenantExists, TenantNotFound
+from posology.errors import (
+    InvalidLimit,
+    InvalidQuery,
+    KeyRefused,
+    TenantDisabled,
+    TenantExists,
+    TenantNotFound,
+)
 from posology.store import keys
 from posology.store.connection import translated
 from posology.store.keys import at
@@ -219,6 +226,29 @@ class TenantStore:
         await self._keep(key.id)
         await self._forget(ended[::2], until=ended[1::2])
         return Issued(tenant=await self.get(name), key=key.text)
+
+    async def revoke(self, name: str, key: str) -> Tenant:
+        """End one key of a tenant now; its other keys stay valid.
+
+        Args:
+            name: name of the tenant.
+            key: id of the key.
+
+        Raises:
+            TenantNotFound: no tenant has that name.
+            InvalidQuery: the name is malformed, or the tenant has no such key.
+            StoreUnavailable: the result is unknown; repeat it.
+        """
+        await self.get(name)
+        with translated(self._url):
+            ended = await cast("Awaitable[int]", self._redis.hdel(f"{keys.prefix(name)}keys", key))
+        if not ended:
+            raise InvalidQuery(
+                f"{name} has no key with the id {key[:40]!r}: it may have ended already",
+                field="key",
+            )
+        await self._forget([key])
+        return await self.get(name)
 
     async def of_key(self, text: str) -> str:
         """Return the tenant of a key, read from Redis now.

@@ -1,4 +1,4 @@
-"""Audits, exports and archives of ledgers as JSON."""
+"""Published forms of audits, exports and archives of ledgers."""
 
 from __future__ import annotations
 

@@ -1,0 +1,100 @@
+"""Two policies on the same questions, the Q-table, and the list of evaluations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from anyio import to_thread
+from starlette.responses import Response
+
+from orchestrator.api.bodies import unless_left
+from orchestrator.api.problems import RequestProblem
+from orchestrator.console.access import Asked
+from orchestrator.console.compare.heat import Heat, heat
+from orchestrator.console.reports import MOST, Reports
+from orchestrator.question import qtables
+from orchestrator.question.comparison import Side
+from orchestrator.question.estimates.rows import read_rows
+from orchestrator.question.policy_forms import CompareOutput
+from policies.specs import POLICIES
+from posology.errors import InvalidQuery, PosologyError
+from strategies import STRATEGIES
+
+#: questions of one comparison, differing ones that a page lists, and pairs of doses
+_QUESTIONS, _SHOWN, _PAIRS = 20, 20, 30
+
+
+async def shown(asked: Asked) -> Response:
+    """Show the form, the Q-table and, for operators, the evaluations."""
+    return await _page(asked, {"first": asked.api.settings.policy, "second": "direct"})
+
+
+async def compared(asked: Asked) -> Response:
+    """Compare two policies on some questions. No model is called."""
+    try:
+        out = await _compare(asked)
+    except (PosologyError, RequestProblem) as error:
+        said = error.detail if isinstance(error, RequestProblem) else str(error)
+        return await _page(asked, asked.form, failed=said)
+    return await _page(asked, asked.form, out=out)
+
+
+async def _compare(asked: Asked) -> CompareOutput:
+    form, tenant = asked.form, asked.own
+    asked.api.literature().require()
+    first, second = (Side.parse(form.get(name, "")) for name in ("first", "second"))
+    lines = [json.dumps({"question": one}) for one in _questions(form.get("questions", ""))]
+    settings = asked.api.settings.model_copy(update={"tenant": tenant})
+    rows = list(read_rows(lines, {}, settings))
+    compare = asked.api.estimating().compare
+    return await unless_left(
+        asked.request, lambda: compare(first, second, rows, settings=settings, show=_SHOWN)
+    )
+
+
+def _questions(text: str) -> list[str]:
+    found = [line for one in text.splitlines() if (line := one.strip())]
+    if not 1 <= len(found) <= _QUESTIONS:
+        raise InvalidQuery(
+            f"questions must be 1 to {_QUESTIONS} lines, one question each (got {len(found):,}); `posology policy "
+            "compare` takes files",
+            field="questions",
+        )
+    return found
+
+
+async def _page(
+    asked: Asked,
+    given: Mapping[str, str],
+    *,
+    out: CompareOutput | None = None,
+    failed: str | None = None,
+) -> Response:
+    settings = asked.api.settings
+    table, broken = None, None
+    try:
+        table = await to_thread.run_sync(_table, asked)
+    except PosologyError as error:
+        broken = error.message
+    return asked.page(
+        "compare.html",
+        200 if failed is None else 422,
+        given=given,
+        out=out,
+        failed=failed,
+        most=_QUESTIONS,
+        pairs=_PAIRS,
+        sides=(*POLICIES, *STRATEGIES),
+        table=table,
+        broken=broken,
+        runs=await Reports(settings.reports).evaluations() if asked.operator else None,
+        folder=settings.reports,
+        listed=MOST,
+    )
+
+
+def _table(asked: Asked) -> Heat | None:
+    settings = asked.api.settings
+    table = qtables.configured(settings)
+    return None if table is None else heat(table, qtables.differing(table, settings))

@@ -1,0 +1,1 @@
+"""Pages of money: limits and spending, and the ledger with its audit."""

@@ -1,0 +1,1 @@
+"""Pages of operators: tenants with their limits and keys, reconciliations, and workers."""

@@ -1,0 +1,186 @@
+"""Tenants: creation, limits, keys, and audits of their ledgers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
+
+from starlette.responses import Response
+
+from orchestrator.console.access import Asked, redirect
+from orchestrator.console.money.audits import Audits, begin
+from orchestrator.console.money.overview import meters
+from orchestrator.console.pages import HOME
+from orchestrator.spending import balance_fields
+from posology.budget.ledger.redis import RedisLedger
+from posology.budget.tenants.limits import FIELDS, NONE, parsed
+from posology.budget.tenants.store import Issued
+from posology.errors import InvalidQuery, PosologyError, TenantError
+from posology.published.money import BalanceOutput
+from posology.types import Limits
+
+#: tenants on a page
+_PAGE = 50
+#: limits that a form has as text, with their labels
+_LABELS: Mapping[str, str] = MappingProxyType(
+    {
+        "day": "Dollars a day",
+        "month": "Dollars a month",
+        "total": "Dollars in total",
+        "job": "Dollars of one job",
+        "calls": "Calls at once",
+        "requests_per_minute": "Requests a minute",
+        "tokens_per_minute": "Tokens a minute",
+        "queued": "Waiting jobs",
+        "stored": "Stored MiB",
+    }
+)
+_MODELS, _INGEST, _YES = "models", "may_ingest", "yes"
+#: time for which replaced keys stay valid, in seconds, and its name
+GRACES = {"0": "at once", "3600": "in an hour", "86400": "in a day", "604800": "in a week"}
+
+
+async def listed(asked: Asked) -> Response:
+    """Show some tenants, and the form that creates one."""
+    given = _fields(Limits(models=asked.api.settings.own_models))
+    return await _list(asked, given)
+
+
+async def created(asked: Asked) -> Response:
+    """Create a tenant, and show its key once."""
+    try:
+        issued = await asked.api.tenants().create(
+            asked.form.get("name", "").strip(), _limits(asked)
+        )
+    except PosologyError as error:
+        return await _list(asked, asked.form, failed=error)
+    return await _page(asked, issued.tenant.name, issued=issued)
+
+
+async def shown(asked: Asked) -> Response:
+    """Show a tenant: limits, balances and keys."""
+    return await _page(asked, asked.request.path_params["tenant"])
+
+
+async def limited(asked: Asked) -> Response:
+    """Change the limits whose fields were changed; others may have been changed meanwhile elsewhere."""
+    name, form = asked.request.path_params["tenant"], asked.form
+    only = [one for one in FIELDS if form.get(one, "") != form.get(f"was_{one}", "")]
+    try:
+        await asked.api.tenants().limit(name, _limits(asked), only=only)
+    except TenantError:
+        raise
+    except PosologyError as error:
+        return await _page(asked, name, given=form, failed=error)
+    return redirect(f"{HOME}/tenants/{name}")
+
+
+async def switched(asked: Asked) -> Response:
+    """Disable a tenant, or enable it."""
+    name, tenants = asked.request.path_params["tenant"], asked.api.tenants()
+    match asked.form.get("to"):
+        case "disabled":
+            await tenants.disable(name)
+        case "enabled":
+            await tenants.enable(name)
+        case other:
+            raise InvalidQuery(f"to must be disabled or enabled (got {other!r})", field="to")
+    return redirect(f"{HOME}/tenants/{name}")
+
+
+async def rotated(asked: Asked) -> Response:
+    """Make a new key, and show it once."""
+    grace = asked.form.get("grace", "0")
+    if grace not in GRACES:
+        raise InvalidQuery(f"grace must be one of {', '.join(GRACES)}", field="grace")
+    issued = await asked.api.tenants().rotate(
+        asked.request.path_params["tenant"], grace=float(grace)
+    )
+    return await _page(asked, issued.tenant.name, issued=issued)
+
+
+async def revoked(asked: Asked) -> Response:
+    """End one key."""
+    name = asked.request.path_params["tenant"]
+    await asked.api.tenants().revoke(name, asked.form.get("key", ""))
+    return redirect(f"{HOME}/tenants/{name}")
+
+
+async def audited(asked: Asked) -> Response:
+    """Begin an audit of the tenant's ledger."""
+    name = asked.request.path_params["tenant"]
+    await asked.api.tenants().get(name)
+    return await begin(asked, name, redirect(f"{HOME}/tenants/{name}"))
+
+
+async def _list(
+    asked: Asked, given: Mapping[str, str], failed: PosologyError | None = None
+) -> Response:
+    cursor = asked.request.query_params.get("cursor") or "0"
+    if not (cursor.isascii() and cursor.isdecimal() and int(cursor) < 2**64):
+        raise InvalidQuery(f"unknown cursor {cursor[:40]!r}", field="cursor")
+    found, following = await asked.api.tenants().some(int(cursor), limit=_PAGE)
+    return asked.page(
+        "tenants.html",
+        200 if failed is None else 422,
+        tenants=found,
+        next=following,
+        given=given,
+        was={},
+        labels=_LABELS,
+        failed=None if failed is None else failed.message,
+    )
+
+
+async def _page(
+    asked: Asked,
+    name: str,
+    *,
+    issued: Issued | None = None,
+    given: Mapping[str, str] | None = None,
+    failed: PosologyError | None = None,
+) -> Response:
+    store = asked.api.jobs()
+    found = await asked.api.tenants().get(name)
+    standing = await RedisLedger(store.redis, store.url, tenant=name).balances()
+    balances = [BalanceOutput(**balance_fields(name, one)) for one in standing]
+    was = _fields(found.limits)
+    return asked.page(
+        "tenant.html",
+        200 if failed is None else 422,
+        tenant=found,
+        meters=meters(balances),
+        issued=issued,
+        graces=GRACES,
+        labels=_LABELS,
+        was=was,
+        given=was if given is None else given,
+        failed=None if failed is None else failed.message,
+        audited=await Audits(store.redis, store.url, name).last(),
+    )
+
+
+def _limits(asked: Asked) -> Limits:
+    """Return the limits of a form; an empty field: no limit.
+
+    Raises:
+        InvalidLimit: naming the first wrong one.
+    """
+    form = asked.form
+    texts = {name: form.get(name, "").strip() or NONE for name in _LABELS}
+    models = tuple(name for one in form.get(_MODELS, "").split(",") if (name := one.strip()))
+    return Limits(**parsed(texts), models=models or None, may_ingest=form.get(_INGEST) == _YES)
+
+
+def _fields(limits: Limits) -> dict[str, str]:
+    """Return limits as the fields of a form."""
+    found = {name: _text(getattr(limits, name)) for name in _LABELS}
+    models = ", ".join(limits.models or ())
+    return {**found, _MODELS: models, _INGEST: _YES if limits.may_ingest else ""}
+
+
+def _text(limit: Decimal | int | None) -> str:
+    if limit is None:
+        return ""
+    return f"{limit.normalize():f}" if isinstance(limit, Decimal) else str(limit)
