@@ -1,0 +1,286 @@
+"""Tenants at work: users who ask in every way, repeat lost requests, change their minds, and look again later."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from evals.fire.corpus import Document, document, question
+from evals.fire.journal import Journal
+from evals.fire.ways import NONE, Reply, Ways
+
+#: states that end a job
+_OVER = frozenset({"succeeded", "failed", "cancelled", "expired"})
+#: seconds that a job may take
+DEADLINE = 90
+_FORMS = ("free", "yes_no", "yes_no_maybe")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tenant:
+    """A tenant of a run."""
+
+    name: str
+    #: stands in all that it says, and in nothing else
+    word: str
+    #: options of ``posology tenants create``
+    limits: tuple[str, ...]
+    #: users at work at the same time
+    users: int = 3
+    #: weights of what its users do
+    weights: dict[str, int] = field(
+        default_factory=lambda: {
+            "ask": 40, "twice": 10, "partitions": 6, "chat": 10, "tool": 4, "cancel": 8, "batch": 4,
+            "lane": 3, "upload": 1, "again": 8, "feedback": 4, "retry": 3, "command": 1, "estimate": 1,
+        }
+    )  # fmt: skip
+
+
+class Work:
+    """A tenant's users.
+
+    Args:
+        tenant: whose.
+        ways: to the service.
+        journal: takes the documents that they hand over.
+        seed: of what they do.
+        over: set when no more work begins.
+    """
+
+    def __init__(
+        self, tenant: Tenant, ways: Ways, journal: Journal, seed: str, over: asyncio.Event
+    ) -> None:
+        self.tenant, self.ways, self._journal, self._over = tenant, ways, journal, over
+        self._draw = random.Random(f"{seed}:{tenant.name}")
+        self._seed = seed
+        self._numbers = 0
+        #: last known state of every job, and batches that were accepted
+        self.jobs: dict[str, str] = {}
+        self.batches: set[str] = set()
+        #: ``(version, passage)`` of quotes that were looked at
+        self._seen: set[tuple[str, str]] = set()
+
+    async def run(self) -> None:
+        """Work until the end is set, and finish what was begun."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self.tenant.users):
+                group.create_task(self._user())
+
+    async def _user(self) -> None:
+        deeds: dict[str, Callable[[], Awaitable[None]]] = {
+            "ask": self._ask, "twice": self._twice, "partitions": self._partitions, "chat": self._chat,
+            "tool": self._tool, "cancel": self._cancel, "batch": self._batch, "lane": self._lane,
+            "upload": self._upload, "again": self._again, "feedback": self._feedback, "retry": self._retry,
+            "command": self._command, "estimate": self._estimate,
+        }  # fmt: skip
+        names, weights = zip(*self.tenant.weights.items(), strict=True)
+        while not self._over.is_set():
+            await deeds[self._draw.choices(names, weights)[0]]()
+            await asyncio.sleep(self._draw.expovariate(4.0))
+
+    def _question(self) -> tuple[str, str]:
+        """A new question and an idempotency key."""
+        self._numbers += 1
+        number = self._numbers
+        return question(
+            self._draw, self.tenant.word, number
+        ), f"{self._seed}-{self.tenant.word}-{number}"
+
+    def _body(self, text: str, **more: object) -> dict[str, object]:
+        form = self._draw.choice(_FORMS)
+        return {"question": text, "form": form, "k": 4, "deadline_seconds": DEADLINE, **more}
+
+    async def _sure(self, send: Callable[[], Awaitable[Reply]], tries: int = 12) -> Reply:
+        """Repeat a request until it is answered for good, as a client with an idempotency key does."""
+        reply = NONE
+        for count in range(tries):
+            reply = await send()
+            if reply.status is not None and reply.status not in (429, 500, 502, 503, 504):
+                break
+            await asyncio.sleep(min(5.0, reply.wait or 0.2 * 2**count))
+        return reply
+
+    async def submit(self, body: dict[str, object], key: str, *, wait: int = 0) -> str | None:
+        """Submit a question, and return the job; ``None``: it was refused."""
+        path = f"/v1/jobs?wait={wait}" if wait else "/v1/jobs"
+        reply = await self._sure(lambda: self.ways.http("POST", path, body=body, key=key))
+        if reply.status not in (200, 202):
+            return None
+        self.jobs[reply.body["id"]] = reply.body["state"]
+        return str(reply.body["id"])
+
+    async def look(self, job: str) -> str | None:
+        """Read a job, and look at the passages of its quotes; return its state."""
+        reply = await self._sure(lambda: self.ways.http("GET", f"/v1/jobs/{job}"))
+        if reply.status != 200:
+            return None
+        self.jobs[job] = reply.body["state"]
+        answer = reply.body["result"]
+        for quote in (answer or {}).get("evidence", ()):
+            version, name = answer["index"], quote["passage"]["id"]
+            if (version, name) not in self._seen:
+                self._seen.add((version, name))
+                path = f"/v1/passages/{name}?version={version.rpartition('@')[2]}"
+                await self._sure(lambda p=path, v=version: self.ways.http("GET", p, passage_of=v))  # type: ignore[misc]
+        return self.jobs[job]
+
+    async def _to_the_end(self, job: str | None) -> None:
+        if job is None:
+            return
+        await self.ways.events(job)
+        await self.look(job)
+
+    async def _ask(self) -> None:
+        text, key = self._question()
+        if self._draw.random() < 0.5:
+            job = await self.submit(self._body(text), key, wait=20)
+            if job is not None and self.jobs[job] in _OVER:
+                await self.look(job)
+                return
+        else:
+            job = await self.submit(self._body(text), key)
+        await self._to_the_end(job)
+
+    async def _twice(self) -> None:
+        """The same request at once, from two connections."""
+        text, key = self._question()
+        body = self._body(text)
+        jobs = await asyncio.gather(self.submit(body, key), self.submit(body, key))
+        await self._to_the_end(jobs[0] or jobs[1])
+
+    async def _partitions(self) -> None:
+        text, key = self._question()
+        body = self._body(text, strategy="briefcontext", k=6, partition_size=2)
+        await self._to_the_end(await self.submit(body, key))
+
+    async def _chat(self) -> None:
+        text, key = self._question()
+        body = {
+            "model": "posology",
+            "messages": [{"role": "user", "content": text}],
+            "posology": {"k": 4},
+        }
+        path = "/v1/chat/completions"
+        reply = await self._sure(
+            lambda: self.ways.http("POST", path, body=body, key=key, way="openai"), tries=4
+        )
+        if reply.status == 200:
+            await self._to_the_end(reply.body["id"])
+
+    async def _tool(self) -> None:
+        text, key = self._question()
+        reply = await self.ways.tool("ask", {"question": text, "k": 4, "idempotency_key": key})
+        if isinstance(reply.body, dict) and reply.body.get("job"):
+            await self._to_the_end(reply.body["job"])
+
+    async def _cancel(self) -> None:
+        text, key = self._question()
+        job = await self.submit(self._body(text), key)
+        if job is None:
+            return
+        await asyncio.sleep(self._draw.expovariate(2.0))
+        await self._sure(lambda: self.ways.http("DELETE", f"/v1/jobs/{job}"))
+        await self._to_the_end(job)
+
+    async def _batch(self, tier: str = "standard") -> None:
+        rows = [self._question()[0] for _ in range(self._draw.randint(3, 8))]
+        _, key = self._question()
+        lines = "".join(f'{{"id": {n}, "question": "{text}"}}\n' for n, text in enumerate(rows))
+        deadline = DEADLINE if tier == "standard" else 5 * DEADLINE
+        path = f"/v1/batches?tier={tier}&k=4&deadline_seconds={deadline}"
+        kind = "application/x-ndjson"
+        reply = await self._sure(
+            lambda: self.ways.http("POST", path, content=lines.encode(), kind=kind, key=key)
+        )
+        if reply.status in (200, 202):
+            self.batches.add(reply.body["id"])
+            if self._draw.random() < 0.2:
+                name = reply.body["id"]
+                await self._sure(lambda: self.ways.http("DELETE", f"/v1/batches/{name}"))
+
+    async def _lane(self) -> None:
+        await self._batch("batch")
+
+    async def _upload(self) -> None:
+        self._numbers += 1
+        one = document(1000 + self._numbers, 1)
+        name = f"up:{self.tenant.name}-{self._seed}-{self._numbers}"
+        mine = Document(id=name, title=one.title, text=one.text)
+        self._journal.write("document", id=mine.id, text=mine.text)
+        path = f"/v1/index/files?name={self.tenant.name}-{self._numbers}.jsonl"
+        kind = "application/octet-stream"
+        content = mine.line.encode() + b"\n"
+        await self._sure(lambda: self.ways.http("POST", path, content=content, kind=kind), tries=3)
+
+    async def _again(self) -> None:
+        """Look at a job of before."""
+        if self.jobs:
+            await self.look(self._draw.choice(list(self.jobs)))
+
+    async def _feedback(self) -> None:
+        if ended := [job for job, state in self.jobs.items() if state == "succeeded"]:
+            job = self._draw.choice(ended)
+            body = {"score": 0.5, "comment": self.tenant.word}
+            await self._sure(lambda: self.ways.http("POST", f"/v1/jobs/{job}/feedback", body=body))
+
+    async def _retry(self) -> None:
+        if failed := [job for job, state in self.jobs.items() if state in ("failed", "expired")]:
+            job = self._draw.choice(failed)
+            await self._sure(lambda: self.ways.http("POST", f"/v1/jobs/{job}/retry", retries=job))
+            await self._to_the_end(job)
+
+    async def _command(self) -> None:
+        text, key = self._question()
+        reply = await self.ways.command("submit", text, "--key", key, "--k", "4", key=key)
+        if reply.status == 0 and isinstance(reply.body, dict):
+            await self._to_the_end(reply.body.get("id"))
+
+    async def _estimate(self) -> None:
+        text, _ = self._question()
+        await self.ways.http("POST", "/v1/estimate", body={"questions": [{"question": text}]})
+
+
+async def drain(work: Work, patience: float) -> bool:
+    """Wait until every job and batch of a tenant has ended, and read them all a last time.
+
+    Args:
+        work: of the tenant.
+        patience: seconds; jobs that have not ended then are left to the checker.
+
+    Returns:
+        Whether all have ended.
+    """
+    deadline = asyncio.get_running_loop().time() + patience
+    over = False
+    while not over and asyncio.get_running_loop().time() < deadline:
+        over = True
+        for batch in work.batches:
+            reply = await work.ways.http("GET", f"/v1/batches/{batch}")
+            over &= reply.status == 200 and reply.body["over"]
+        for job, state in list(work.jobs.items()):
+            if state not in _OVER:
+                over &= await work.look(job) in _OVER
+        if not over:
+            await asyncio.sleep(1.0)
+    for batch in work.batches:
+        await _rows(work, batch)
+    for job in list(work.jobs):
+        await work.look(job)
+    return over
+
+
+async def _rows(work: Work, batch: str) -> None:
+    after = 0
+    while True:
+        path = f"/v1/batches/{batch}/rows?limit=50" + (f"&after={after}" if after else "")
+        reply = await work.ways.http("GET", path, rows_of=batch)
+        if reply.status != 200:
+            return
+        for row in reply.body["rows"]:
+            if row["job"]:
+                work.jobs[row["job"]] = row["state"]
+        if reply.body["next"] is None:
+            return
+        after = reply.body["next"]

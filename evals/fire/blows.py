@@ -1,0 +1,181 @@
+"""Strikes the processes of a run as its schedule says."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+import redis
+
+from evals.fire.corpus import COUNT, document, write
+from evals.fire.journal import Journal
+from evals.fire.memory import Processes
+from evals.fire.schedule import WEATHERS, Blow
+from evals.fire.world.network import Network
+from evals.fire.world.redis_server import RedisServer
+
+#: documents that a sync revises
+_REVISED = 12
+#: seconds for a sync
+_SYNC = 180.0
+
+
+class Striker:
+    """Carries out blows, one after the other or overlapping as they fall.
+
+    Args:
+        journal: takes every blow, and whether it met something.
+        processes: of the stack.
+        server: its Redis.
+        network: between the two.
+        provider: address of the provider.
+        folder: of the run.
+        environment: of commands.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        processes: Processes,
+        server: RedisServer,
+        network: Network,
+        provider: str,
+        folder: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        self._journal, self._processes, self._server = journal, processes, server
+        self._network, self._provider = network, provider
+        self._folder, self._environment = folder, environment
+        #: held while Redis is away, so that two blows do not start two
+        self._redis = asyncio.Lock()
+        self._index = asyncio.Lock()
+
+    async def run(self, schedule: list[Blow], over: asyncio.Event) -> None:
+        """Strike until the schedule or the run is over; blows that last end in any case."""
+        started = asyncio.get_running_loop().time()
+        async with asyncio.TaskGroup() as group:
+            for blow in schedule:
+                wait = started + blow.at - asyncio.get_running_loop().time()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(over.wait(), max(0.0, wait))
+                if over.is_set():
+                    break
+                group.create_task(self._strike(blow))
+
+    async def _strike(self, blow: Blow) -> None:
+        self._journal.write("blow", **asdict(blow) | {"kind_of": blow.kind, "kind": "blow"})
+        match blow.kind.split():
+            case ["kill", "redis"] | ["restart", "redis"]:
+                await self._restart(blow)
+            case ["stop", "redis"]:
+                await self._stopped([self._server.pid], blow)
+            case ["fill", "redis"]:
+                await self._fill(blow)
+            case ["kill", what]:
+                self._kill(what, blow)
+            case ["stop", what]:
+                await self._stopped(self._one(what, blow), blow)
+            case ["cut", _]:
+                self._network.cut()
+                await asyncio.sleep(blow.lasts)
+                self._network.mend(reset=blow.target % 2 == 0)
+            case ["slow", _]:
+                self._network.delay = 0.02
+                await asyncio.sleep(blow.lasts)
+                self._network.delay = 0.0
+            case ["weather"]:
+                await self.weather(blow.weather)
+            case [what]:
+                await self._sync(rebuild=what == "rebuild")
+
+    async def weather(self, name: str) -> None:
+        """Set the provider's weather."""
+        shares = asdict_json(WEATHERS[name])
+        request = urllib.request.Request(f"{self._provider}/_weather?{shares}", method="POST")  # noqa: S310 - loopback
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        await asyncio.to_thread(lambda: opener.open(request, timeout=30).close())
+
+    def _one(self, what: str, blow: Blow) -> list[int]:
+        """A process of a kind; none may live just now."""
+        found = self._processes.of(what)
+        return [found[blow.target % len(found)]] if found else []
+
+    def _kill(self, what: str, blow: Blow) -> None:
+        for pid in self._one(what, blow):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self._journal.write("struck", what=f"kill {what}", pid=pid)
+
+    async def _stopped(self, pids: list[int], blow: Blow) -> None:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                self._journal.write("struck", what=blow.kind, pid=pid)
+        await asyncio.sleep(blow.lasts)
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    async def _restart(self, blow: Blow) -> None:
+        async with self._redis:
+            end = self._server.kill if blow.kind == "kill redis" else self._server.stop
+            await asyncio.to_thread(end)
+            self._journal.write("struck", what=blow.kind)
+            # away for a while, or back at once
+            await asyncio.sleep(blow.lasts / 4)
+            await asyncio.to_thread(self._server.start)
+
+    async def _fill(self, blow: Blow) -> None:
+        """Let Redis refuse whatever grows."""
+        async with self._redis:
+            with suppress(redis.RedisError):
+                await asyncio.to_thread(self._limit, 1)
+                self._journal.write("struck", what=blow.kind)
+            await asyncio.sleep(blow.lasts)
+            await asyncio.to_thread(self._limit, 0)
+
+    def _limit(self, memory: int) -> None:
+        with self._server.client() as client:
+            client.config_set("maxmemory", memory)
+
+    async def _sync(self, *, rebuild: bool) -> None:
+        """Hand over new revisions, and have the index take them."""
+        async with self._index:
+            folder = self._folder / "literature"
+            number = len(list(folder.glob("docs-*.jsonl"))) + 1
+            some = range(number * _REVISED % COUNT, number * _REVISED % COUNT + _REVISED)
+            revised = [document(n % COUNT, number) for n in some]
+            for one in revised:
+                self._journal.write("document", id=one.id, text=one.text)
+            write(folder / f"docs-{number:04d}.jsonl", revised)
+            options = ["--rebuild", "--allow-removals"] if rebuild else []
+            status = await self.command("sync", str(folder), *options)
+            self._journal.write("struck", what="rebuild" if rebuild else "sync", status=status)
+
+    async def command(self, *arguments: str) -> int | None:
+        """Run a command of an operator; return its exit status."""
+        with (self._folder / "log" / "commands.log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                str(Path(sys.executable).with_name("posology")), *arguments,
+                stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, **self._environment},
+            )  # fmt: skip
+            try:
+                return await asyncio.wait_for(process.wait(), _SYNC)
+            except TimeoutError:
+                process.kill()
+                return await process.wait()
+
+
+def asdict_json(shares: Mapping[str, float]) -> str:
+    """Return a weather as the provider takes it: JSON in hexadecimal digits."""
+    import json
+
+    return json.dumps(shares).encode().hex()

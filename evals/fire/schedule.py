@@ -1,0 +1,73 @@
+"""Blows of a run, drawn from its seed: the same seed and piece give the same blows at the same times."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+#: shares of requests that go wrong, by the provider's weather
+WEATHERS: dict[str, dict[str, float]] = {
+    "fair": {"cut after": 0.01, "500": 0.01},
+    "rate limits": {"429": 0.6},
+    "errors": {"500": 0.3, "503": 0.2},
+    "hangs": {"hang": 0.2},
+    "slow": {"drip": 0.5},
+    "cuts": {"cut before": 0.15, "cut after": 0.15, "cut within": 0.15},
+    "nonsense": {"malformed": 0.25, "no usage": 0.25},
+    "refusals": {"refusal": 0.5},
+    "retired": {"retired": 0.4},
+    "dishonest": {"beyond": 0.1},
+    "everything": dict.fromkeys(
+        ("429", "500", "hang", "drip", "cut before", "cut after", "cut within", "malformed", "no usage", "refusal"),
+        0.04,
+    ),
+}  # fmt: skip
+#: weights of kinds of blows
+WEIGHTS = {
+    "kill worker": 30, "kill api": 8, "kill ingest": 3, "stop worker": 10, "stop api": 4, "kill redis": 5,
+    "restart redis": 3, "stop redis": 4, "fill redis": 3, "cut network": 6, "slow network": 4, "weather": 25,
+    "sync": 5, "rebuild": 2,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Blow:
+    """Something that goes wrong."""
+
+    #: seconds since the piece began
+    at: float
+    kind: str
+    #: number of the process, where there are several
+    target: int
+    #: seconds that it lasts, for those that do
+    lasts: float
+    #: of the provider
+    weather: str
+
+
+def blows(seed: str, seconds: float, every: float) -> list[Blow]:
+    """Draw the blows of a piece.
+
+    Args:
+        seed: of the run and the piece.
+        seconds: length of the piece.
+        every: mean seconds between two blows.
+    """
+    draw = random.Random(f"blows:{seed}")
+    kinds, weights = zip(*WEIGHTS.items(), strict=True)
+    found: list[Blow] = []
+    at = draw.expovariate(1 / every)
+    while at < seconds:
+        kind = draw.choices(kinds, weights)[0]
+        found.append(
+            Blow(
+                at=at,
+                kind=kind,
+                target=draw.randrange(100),
+                # some outlast a lease, some do not
+                lasts=draw.choice((0.5, 2.0, 4.0, 9.0)),
+                weather=draw.choice(list(WEATHERS)),
+            )
+        )
+        at += draw.expovariate(1 / every)
+    return found

@@ -1,0 +1,194 @@
+"""A provider with its own books and its own weather, as a process: ``python -m evals.fire.world.provider``.
+
+Every request is a line of its books, written when it ends, with what it costs by the provider's own prices. The weather
+is the share of requests that go wrong, and how; it is changed over HTTP (``POST /_weather``) while calls are under way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import random
+import re
+import signal
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from posology.testing.provider.batches.book import BatchBook, BatchFaults
+from posology.testing.provider.echo import echo
+from posology.testing.provider.faults import estimate
+from posology.testing.provider.ledger import Entry, StubLedger
+from posology.testing.provider.responses import Response
+from posology.testing.provider.server import LoadServer
+from posology.testing.provider.steps import (
+    Cut,
+    Hang,
+    Malformed,
+    NoSuchModel,
+    Recorded,
+    Reply,
+    Status,
+    Step,
+)
+from posology.types import Usage
+
+#: nano-dollars per token of input and output, by the provider's list
+PRICES = {"gpt-4o-mini": (150, 600)}
+#: words of tenants, see :mod:`evals.fire.actors`
+WORD = re.compile(r"\bword[0-9a-f]{12}\b")
+#: share of the price of a request in the batch tier
+_BATCH = 2
+#: what may go wrong with a request; a weather gives each a share
+FATES = (
+    "429", "500", "503", "hang", "drip", "cut before", "cut after", "cut within", "malformed",
+    "no usage", "refusal", "retired", "beyond",
+)  # fmt: skip
+
+
+class Weather:
+    """Decides on each request: the same one meets the same fate in every run with the same seed and weather."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        #: shares of all requests
+        self.shares: dict[str, float] = {}
+        #: seconds until a good reply
+        self.latency = (0.02, 0.3)
+
+    def __call__(self, request: Recorded) -> Step:
+        """Draw a step."""
+        name = request.headers.get("x-client-request-id", "")
+        draw = random.Random(f"{self._seed}:{name}")
+        chance, low_high = draw.random(), self.latency
+        reply = Reply(text=echo, usage=estimate, latency=draw.uniform(*low_high))
+        for fate in FATES:
+            chance -= self.shares.get(fate, 0.0)
+            if chance < 0:
+                return _step(fate, reply)
+        return reply
+
+
+def _step(fate: str, reply: Reply) -> Step:
+    text, usage = reply.text, reply.usage
+    steps: dict[str, Step] = {
+        "429": Status(code=429, headers={"retry-after": "0.2"}),
+        "500": Status(code=500),
+        "503": Status(code=503),
+        "hang": Hang(seconds=20.0),
+        "drip": Reply(text=text, usage=usage, latency=6.0),
+        "cut before": Cut(),
+        "cut after": Cut(of=reply),
+        "cut within": Cut(of=reply, after_bytes=40),
+        "malformed": Malformed(),
+        "no usage": Reply(text=text, usage=None, latency=reply.latency),
+        "refusal": Reply(text="I cannot help with that.", usage=usage, latency=reply.latency),
+        "retired": NoSuchModel(),
+        "beyond": Reply(text=text, usage=_beyond, latency=reply.latency),
+    }
+    return steps[fate]
+
+
+def _beyond(asked: Any, text: str) -> Usage:
+    """More output than the request allows: what a provider must not bill."""
+    fair = estimate(asked, text)
+    most = asked.get("max_completion_tokens") or asked.get("max_tokens") or 0
+    return Usage(input=fair.input, output=int(most) + 100)
+
+
+class Books(StubLedger):
+    """Requests, also as lines of a file, with what each is about."""
+
+    def __init__(self, file: TextIO) -> None:
+        super().__init__()
+        self._file = file
+        #: of requests under way, and of rows of batches: what they ask
+        self.asked: dict[str, Any] = {}
+
+    def end(self, entry: Entry, *, finished: bool, usage: Usage | None, delivered: bool) -> None:
+        """Complete an entry, and write it."""
+        super().end(entry, finished=finished, usage=usage, delivered=delivered)
+        asked = self.asked.pop(entry.id, None) or self.asked.get(entry.client_id or "") or {}
+        text = json.dumps(asked.get("messages"), ensure_ascii=False)
+        line = asdict(entry) | {
+            "nano": _nano(asked, usage, batch=entry.played == "batch") if finished else None,
+            "digest": hashlib.sha256(text.encode()).hexdigest()[:20] if asked else None,
+            "words": sorted(set(WORD.findall(text))),
+        }
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+
+def _nano(asked: Any, usage: Usage | None, *, batch: bool) -> int | None:
+    """Nano-dollars; ``None``: the reply does not say how many tokens it took."""
+    if usage is None:
+        return None
+    price_in, price_out = PRICES.get(asked.get("model", ""), PRICES["gpt-4o-mini"])
+    whole = usage.total_input * price_in + usage.total_output * price_out
+    return whole // _BATCH if batch else whole
+
+
+class Server(LoadServer):
+    """The stub, with a path for its weather."""
+
+    def __init__(self, weather: Weather, book: BatchBook, books: Books) -> None:
+        super().__init__(weather, batches=book)
+        self._weather, self._books = weather, books
+
+    def take(self, request: Recorded) -> tuple[Response, Entry]:
+        """See :class:`LoadServer`."""
+        response, entry = super().take(request)
+        if isinstance(request.json, dict):
+            self._books.asked[entry.id] = request.json
+        return response, entry
+
+    def look(self, method: str, path: str) -> Any:
+        """See :class:`LoadServer`; ``POST /_weather?JSON`` sets the weather."""
+        name, _, query = path.partition("?")
+        if (method, name) == ("POST", "/_weather"):
+            self._weather.shares = json.loads(bytes.fromhex(query))
+            return self._weather.shares
+        return super().look(method, path)
+
+
+async def _serve(given: argparse.Namespace) -> None:
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, over.set)
+    # ends with the run, also with one that was killed
+    loop.add_reader(sys.stdin, lambda: None if sys.stdin.buffer.read1(1024) else over.set())
+    given.folder.mkdir(exist_ok=True)
+    with given.books.open("a", encoding="utf-8") as file:
+        books = Books(file)
+
+        def answer(row: Recorded) -> Step:
+            books.asked[row.headers["x-client-request-id"]] = row.json
+            return Reply(text=echo, usage=estimate)
+
+        faults = BatchFaults(
+            polls=2, expired=0.03, errored=0.03, broken=0.02, doubled=0.05, creates_lost=0.1, seed=given.seed
+        )  # fmt: skip
+        book = BatchBook(answer, faults, folder=given.folder)
+        book.ledger = books
+        server = Server(Weather(given.seed), book, books)
+        listening = await server.start(port=given.port)
+        print(f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}", flush=True)
+        await over.wait()
+        listening.close()
+
+
+def main() -> None:
+    """Serve until SIGTERM, or the end of standard input; the first line of the output is the URL."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="keeps its batches")
+    parser.add_argument("--books", type=Path, required=True, help="file of its books")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--port", type=int, default=0)
+    asyncio.run(_serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The stack of ``posology up`` as a process of its own, with the options of a run: ``python -m evals.fire.world.stack``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from orchestrator.stack.folder import StackInfo
+from orchestrator.stack.options import StackOptions
+from orchestrator.stack.up import run_stack
+
+
+def options(given: dict[str, Any]) -> StackOptions:
+    """Return the options that a run asks for, as JSON holds them."""
+    return StackOptions(
+        environment=os.environ,
+        folder=Path(given["folder"]),
+        redis_url=given["redis_url"],
+        workers=given["workers"],
+        concurrency=given["concurrency"],
+        uploads=True,
+        port=given["port"],
+        index=given["index"],
+        overrides=given["overrides"],
+        worker_overrides=given["worker_overrides"],
+        start_timeout=300.0,
+        worker_grace=10.0,
+    )
+
+
+def _ready(info: StackInfo) -> None:
+    print(json.dumps({"api": info.api_url}), flush=True)
+
+
+def main() -> None:
+    """Run until SIGTERM; the first line of the output has the address of the API."""
+    given = json.loads(sys.argv[1])
+
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    async def run() -> None:
+        await run_stack(options(given), ready=_ready, tell=tell)
+
+    anyio.run(run)
+
+
+if __name__ == "__main__":
+    main()

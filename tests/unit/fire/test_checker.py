@@ -1,0 +1,173 @@
+"""The checker of ``evals.fire`` finds nothing in a clean run, and each planted defect as what it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from evals.fire.checker import Kind, check
+from tests.support.fire_runs import BETA, BOUND, CAP, COST, Recorder, answer, clean, events, view
+
+ROOT = Path(__file__).resolve().parents[3]
+PRODUCT = ("orchestrator", "policies", "posology", "prompts", "strategies", "workers")
+
+
+def lost_job(run: Recorder) -> None:
+    run.exchange("alpha", view("job_9", "queued"), status=202, key="k9")
+
+
+def lost_row(run: Recorder) -> None:
+    run.exchange("beta", {"id": "batch_1", "total": 2})
+
+
+def second_outcome(run: Recorder) -> None:
+    run.exchange("alpha", view("job_1", "failed"))
+
+
+def second_end(run: Recorder) -> None:
+    run.exchange("alpha", events("queued", "cancelled", "succeeded"), events_of="job_1", after=None)
+
+
+def early_outcome(run: Recorder) -> None:
+    run.exchange("alpha", events("succeeded", "queued"), events_of="job_1", after=None)
+
+
+def changed_answer(run: Recorder) -> None:
+    other = view("job_1", "succeeded")
+    other["result"] = {**answer(), "answer": "It did not."}
+    run.exchange("alpha", other)
+
+
+def doubled_job(run: Recorder) -> None:
+    run.exchange("beta", view("job_3", "succeeded"), key="k2")
+
+
+def paid_again(run: Recorder) -> None:
+    run.attempt("a9", "alpha", ("settle", COST, True))
+    run.billed("a9", "alpha", "d1")
+
+
+def double_charge(run: Recorder) -> None:
+    run.entry("alpha", "a1", "settle", reserved=0, spent=COST, known="1")
+    run.books[0]["nano"] = 2 * COST
+
+
+def sent_twice(run: Recorder) -> None:
+    run.books.append({**run.books[0], "id": "req_again"})
+
+
+def missing_charge(run: Recorder) -> None:
+    run.billed("a9", "alpha", "d9")
+
+
+def wrong_charge(run: Recorder) -> None:
+    run.books[0]["nano"] += 1
+
+
+def released_charge(run: Recorder) -> None:
+    """Taken for not sent, and billed."""
+    run.attempt("a9", "alpha", ("release", 0, True))
+    run.billed("a9", "alpha", "d9")
+
+
+def invented_charge(run: Recorder) -> None:
+    run.attempt("a9", "alpha", ("settle", COST, True))
+
+
+def over_cap(run: Recorder) -> None:
+    """For an instant."""
+    for amount in (CAP, -CAP):
+        change = {"kind": "change", "at": 0.0, "tenant": "alpha", "changes": {"reserved:total": amount}}  # fmt: skip
+        run.monitor.insert(-3, change)
+
+
+def leaked_reservation(run: Recorder) -> None:
+    run.entry("alpha", "a9", "reserve", reserved=BOUND, spent=0)
+
+
+def drift(run: Recorder) -> None:
+    run.monitor[-1]["counters"]["spent:total"] += 1
+
+
+def wrong_offset(run: Recorder) -> None:
+    for record in run.records:
+        body = record.get("body")
+        if isinstance(body, dict) and (result := body.get("result")):
+            result["evidence"][0]["start"] += 1
+
+
+def cross_tenant_row(run: Recorder) -> None:
+    run.exchange("alpha", {"rows": []})
+    run.records[-1]["words"].append(BETA)
+
+
+def cross_tenant_prompt(run: Recorder) -> None:
+    run.books[0]["words"].append(BETA)
+
+
+PLANTED: dict[Callable[[Recorder], None], Kind] = {
+    lost_job: Kind.LOST_JOB,
+    lost_row: Kind.LOST_JOB,
+    second_outcome: Kind.SECOND_OUTCOME,
+    second_end: Kind.SECOND_OUTCOME,
+    early_outcome: Kind.EARLY_OUTCOME,
+    changed_answer: Kind.CHANGED_ANSWER,
+    doubled_job: Kind.DOUBLED_JOB,
+    paid_again: Kind.PAID_AGAIN,
+    double_charge: Kind.DOUBLE_CHARGE,
+    sent_twice: Kind.DOUBLE_CHARGE,
+    missing_charge: Kind.MISSING_CHARGE,
+    wrong_charge: Kind.WRONG_CHARGE,
+    released_charge: Kind.WRONG_CHARGE,
+    invented_charge: Kind.INVENTED_CHARGE,
+    over_cap: Kind.OVER_CAP,
+    leaked_reservation: Kind.LEAKED_RESERVATION,
+    drift: Kind.DRIFT,
+    wrong_offset: Kind.WRONG_QUOTE,
+    cross_tenant_row: Kind.LEAK,
+    cross_tenant_prompt: Kind.LEAK,
+}
+
+
+def kinds(run: Recorder) -> set[Kind]:
+    return {finding.kind for finding in check(run.run).findings}
+
+
+def test_a_clean_run_gives_no_finding() -> None:
+    verdict = check(clean().run)
+    assert verdict.findings == ()
+    assert verdict.jobs == {"succeeded": 3, "cancelled": 1}
+    assert (verdict.money.billed, verdict.money.billed_unknown, verdict.quotes) == (3, 1, 3)
+    assert verdict.money.due == 3 * COST
+    assert verdict.money.charged == 2 * COST + BOUND
+    assert verdict.caps.peak == (2 * COST + BOUND) / CAP
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_a_planted_defect_is_found_as_what_it_is(plant: Callable[[Recorder], None]) -> None:
+    run = clean()
+    plant(run)
+    for tenant in ("alpha", "beta"):
+        # what is planted in the ledger is in the counters as well, and vice versa
+        if plant not in (drift, over_cap):
+            run.snapshot(tenant)
+    assert kinds(run) == {PLANTED[plant]}
+
+
+def test_every_kind_is_planted() -> None:
+    assert set(PLANTED.values()) == set(Kind)
+
+
+def test_the_checker_imports_nothing_of_the_product() -> None:
+    code = (
+        "import sys, evals.fire.checker; "
+        f"print(*sorted({{m.split('.')[0] for m in sys.modules}} & set({PRODUCT!r})))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.split() == []
