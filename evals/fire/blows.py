@@ -70,12 +70,13 @@ class Striker:
                 group.create_task(self._strike(blow))
 
     async def _strike(self, blow: Blow) -> None:
-        self._journal.write("blow", **asdict(blow) | {"kind_of": blow.kind, "kind": "blow"})
-        match blow.kind.split():
+        self._journal.write("blow", **asdict(blow))
+        match blow.deed.split():
             case ["kill", "redis"] | ["restart", "redis"]:
                 await self._restart(blow)
             case ["stop", "redis"]:
-                await self._stopped([self._server.pid], blow)
+                async with self._redis:
+                    await self._stopped([self._server.pid], blow)
             case ["fill", "redis"]:
                 await self._fill(blow)
             case ["kill", what]:
@@ -117,7 +118,7 @@ class Striker:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
-                self._journal.write("struck", what=blow.kind, pid=pid)
+                self._journal.write("struck", what=blow.deed, pid=pid)
         await asyncio.sleep(blow.lasts)
         for pid in pids:
             with suppress(ProcessLookupError):
@@ -125,9 +126,9 @@ class Striker:
 
     async def _restart(self, blow: Blow) -> None:
         async with self._redis:
-            end = self._server.kill if blow.kind == "kill redis" else self._server.stop
+            end = self._server.kill if blow.deed == "kill redis" else self._server.stop
             await asyncio.to_thread(end)
-            self._journal.write("struck", what=blow.kind)
+            self._journal.write("struck", what=blow.deed)
             # away for a while, or back at once
             await asyncio.sleep(blow.lasts / 4)
             await asyncio.to_thread(self._server.start)
@@ -135,15 +136,21 @@ class Striker:
     async def _fill(self, blow: Blow) -> None:
         """Let Redis refuse whatever grows."""
         async with self._redis:
-            with suppress(redis.RedisError):
-                await asyncio.to_thread(self._limit, 1)
-                self._journal.write("struck", what=blow.kind)
+            await self._limit(1)
+            self._journal.write("struck", what=blow.deed)
             await asyncio.sleep(blow.lasts)
-            await asyncio.to_thread(self._limit, 0)
+            await self._limit(0)
 
-    def _limit(self, memory: int) -> None:
-        with self._server.client() as client:
-            client.config_set("maxmemory", memory)
+    async def _limit(self, memory: int) -> None:
+        def limit() -> None:
+            with self._server.client() as client:
+                client.config_set("maxmemory", memory)
+
+        for _ in range(20):
+            with suppress(redis.RedisError):
+                await asyncio.to_thread(limit)
+                return
+            await asyncio.sleep(0.5)
 
     async def _sync(self, *, rebuild: bool) -> None:
         """Hand over new revisions, and have the index take them."""

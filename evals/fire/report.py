@@ -14,7 +14,7 @@ def report(run: Run, verdict: Verdict) -> str:
     pieces = list(run.of("piece"))
     hours = sum(piece["seconds"] for piece in pieces) / 3600
     struck = Counter(record["what"] for record in run.of("struck"))
-    skies = Counter(r["weather"] for r in run.of("blow") if r["kind_of"] == "weather")
+    skies = Counter(r["weather"] for r in run.of("blow") if r["deed"] == "weather")
     kills = sum(count for what, count in struck.items() if what.startswith("kill "))
     restarts = struck["kill redis"] + struck["restart redis"]
     played = Counter(request["played"] for request in run.books)

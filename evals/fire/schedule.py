@@ -36,7 +36,7 @@ class Blow:
 
     #: seconds since the piece began
     at: float
-    kind: str
+    deed: str
     #: number of the process, where there are several
     target: int
     #: seconds that it lasts, for those that do
@@ -54,15 +54,15 @@ def blows(seed: str, seconds: float, every: float) -> list[Blow]:
         every: mean seconds between two blows.
     """
     draw = random.Random(f"blows:{seed}")
-    kinds, weights = zip(*WEIGHTS.items(), strict=True)
+    deeds, weights = zip(*WEIGHTS.items(), strict=True)
     found: list[Blow] = []
     at = draw.expovariate(1 / every)
     while at < seconds:
-        kind = draw.choices(kinds, weights)[0]
+        deed = draw.choices(deeds, weights)[0]
         found.append(
             Blow(
                 at=at,
-                kind=kind,
+                deed=deed,
                 target=draw.randrange(100),
                 # some outlast a lease, some do not
                 lasts=draw.choice((0.5, 2.0, 4.0, 9.0)),

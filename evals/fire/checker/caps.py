@@ -36,11 +36,18 @@ class _Tenant:
     #: nano-dollars by scope: total, month, day
     caps: Mapping[str, int] = field(default_factory=dict)
     counters: Counter[str] = field(default_factory=Counter)
-    #: charged above bounds so far
-    excess: int = 0
     #: whether the counters are known: after the first snapshot
     known: bool = False
     broken: bool = False
+
+    def taken(self) -> dict[str, int]:
+        """Return what is spent and reserved in each window, nano-dollars."""
+        found: Counter[str] = Counter()
+        for name, value in self.counters.items():
+            what, _, window = name.partition(":")
+            if what in ("spent", "reserved"):
+                found[window] += value
+        return dict(found)
 
 
 def caps(run: Run, steps: Steps) -> Iterator[Finding]:
@@ -60,30 +67,40 @@ def caps(run: Run, steps: Steps) -> Iterator[Finding]:
             yield from _drift(tenant, record, entries[tenant.name])
             tenant.counters, tenant.known = Counter(record["counters"]), True
             tenant.caps = record["caps"]
+            # after Redis was away, what was charged above bounds is in the ledger alone
+            yield from _held(tenant, record, steps, before={}, excess=_excess(entries[tenant.name]))
         elif tenant.known:
             steps.steps += 1
+            before = tenant.taken()
             tenant.counters.update(record["changes"])
-            tenant.excess += record.get("excess", 0)
-        yield from _held(tenant, record, steps)
+            yield from _held(tenant, record, steps, before, excess=record.get("excess", 0))
     yield from _rest(run, tenants)
 
 
-def _held(tenant: _Tenant, record: Record, steps: Steps) -> Iterator[Finding]:
-    """No counter is below zero, and no window above its cap."""
-    for name, value in tenant.counters.items():
-        if not name.startswith(_SPENT) or tenant.broken:
-            continue
-        window = name.removeprefix(_SPENT)
+def _held(
+    tenant: _Tenant, record: Record, steps: Steps, before: Mapping[str, int], excess: int
+) -> Iterator[Finding]:
+    """No window with a cap takes more than it, but by what was charged above a call's bound in this step."""
+    for window, taken in tenant.taken().items():
         cap = tenant.caps.get(window.partition(":")[0])
-        taken = value + tenant.counters[_RESERVED + window]
-        if not cap:
+        if not cap or tenant.broken:
             continue
         steps.peak = max(steps.peak, taken / cap)
-        if taken > cap + tenant.excess:
-            steps.overshoot = max(steps.overshoot, taken - cap - tenant.excess)
+        beyond = taken - max(cap, before.get(window, 0)) - excess
+        if beyond > 0:
+            steps.overshoot = max(steps.overshoot, beyond)
             tenant.broken = True
             detail = f"{tenant.name} {window}: {taken} of {cap} nano-dollars at {record['at']}"
             yield Finding(kind=Kind.OVER_CAP, detail=detail)
+
+
+def _excess(entries: list[Record]) -> int:
+    """Nano-dollars that a tenant was charged above bounds in all."""
+    return sum(
+        max(0, int(entry["fields"]["charged"]) - int(entry["fields"]["bound"]))
+        for entry in entries
+        if "bound" in entry["fields"]
+    )
 
 
 def _drift(tenant: _Tenant, record: Record, entries: list[Record]) -> Iterator[Finding]:

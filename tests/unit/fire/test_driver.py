@@ -1,0 +1,67 @@
+"""Parts of the driver that decide what a run can show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from evals.fire.checker import load
+from evals.fire.corpus import document
+from evals.fire.journal import Journal, last_number
+from evals.fire.memory import slope
+from evals.fire.schedule import WEATHERS, WEIGHTS, blows
+from evals.fire.world.provider import FATES
+
+
+def test_a_seed_gives_the_same_blows_again() -> None:
+    assert blows("7-1", 3600.0, 4.0) == blows("7-1", 3600.0, 4.0)
+    assert blows("7-1", 3600.0, 4.0) != blows("7-2", 3600.0, 4.0)
+
+
+def test_an_hour_has_every_blow_in_order_of_time() -> None:
+    found = blows("1-1", 3600.0, 4.0)
+    assert {blow.deed for blow in found} == set(WEIGHTS)
+    assert {blow.weather for blow in found} == set(WEATHERS)
+    assert [blow.at for blow in found] == sorted(blow.at for blow in found)
+
+
+def test_the_provider_knows_every_weather() -> None:
+    for shares in WEATHERS.values():
+        assert set(shares) <= set(FATES)
+        assert sum(shares.values()) <= 1
+
+
+def test_records_of_pieces_have_one_growing_number(tmp_path: Path) -> None:
+    for piece in (1, 2):
+        journal = Journal(tmp_path / f"records-{piece:04d}.jsonl", first=last_number(tmp_path) + 1)
+        journal.write("request", tenant="acme")
+        journal.write("reply", to=1)
+        journal.close()
+    with (tmp_path / "records-0002.jsonl").open("a") as file:
+        # the process ended here
+        file.write(json.dumps({"n": 5})[:-1])
+    assert [record["n"] for record in load(tmp_path).records] == [1, 2, 3, 4]
+    assert last_number(tmp_path) == 4
+
+
+def test_no_sentence_is_in_two_documents_or_at_the_same_place_of_the_next_revision() -> None:
+    texts = {(n, r): document(n, r).text for n in range(120) for r in range(1, 5)}
+    sentences = [(s, n) for (n, _), text in texts.items() for s in set(text.split(". "))]
+    where: dict[str, set[int]] = {}
+    for sentence, number in sentences:
+        where.setdefault(sentence.rstrip("."), set()).add(number)
+    assert all(len(numbers) == 1 for numbers in where.values())
+    for number in range(120):
+        first, second = texts[number, 1], texts[number, 2]
+        assert first[:60] != second[:60]
+
+
+def test_a_slope_is_that_of_least_squares_with_its_error() -> None:
+    points = [(float(n), 2.0 * n + (-1) ** n) for n in range(100)]
+    line = slope("worker rss", points)
+    assert line.slope / 3600 == pytest.approx(2.0, abs=0.01)
+    # the residuals are 1: 1 / sqrt(sum of squared distances of times)
+    assert line.error / 3600 == pytest.approx((100 / 98 / 83_325) ** 0.5, rel=0.01)
+    assert (line.samples, line.span) == (100, 99.0)
