@@ -47,12 +47,20 @@ class Work:
         journal: takes the documents that they hand over.
         seed: of what they do.
         over: set when no more work begins.
+        progress: is set when a job has ended.
     """
 
     def __init__(
-        self, tenant: Tenant, ways: Ways, journal: Journal, seed: str, over: asyncio.Event
+        self,
+        tenant: Tenant,
+        ways: Ways,
+        journal: Journal,
+        seed: str,
+        over: asyncio.Event,
+        progress: asyncio.Event,
     ) -> None:
         self.tenant, self.ways, self._journal, self._over = tenant, ways, journal, over
+        self._progress = progress
         self._draw = random.Random(f"{seed}:{tenant.name}")
         self._seed = seed
         self._numbers = 0
@@ -116,6 +124,8 @@ class Work:
         reply = await self._sure(lambda: self.ways.http("GET", f"/v1/jobs/{job}"))
         if reply.status != 200:
             return None
+        if reply.body["state"] in _OVER and self.jobs.get(job) not in _OVER:
+            self._progress.set()
         self.jobs[job] = reply.body["state"]
         answer = reply.body["result"]
         for quote in (answer or {}).get("evidence", ()):
@@ -256,6 +266,8 @@ async def drain(work: Work, patience: float) -> bool:
     over = False
     while not over and asyncio.get_running_loop().time() < deadline:
         over = True
+        for job in work.ways.jobs:
+            work.jobs.setdefault(job, "unknown")
         for batch in work.batches:
             reply = await work.ways.http("GET", f"/v1/batches/{batch}")
             over &= reply.status == 200 and reply.body["over"]

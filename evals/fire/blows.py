@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -56,15 +57,21 @@ class Striker:
         #: held while Redis is away, so that two blows do not start two
         self._redis = asyncio.Lock()
         self._index = asyncio.Lock()
+        #: set when a job ends: a worker is killed only after one has ended since the last kill, so that a slow
+        #: machine is not hit until nothing is done any more
+        self.progress = asyncio.Event()
 
     async def run(self, schedule: list[Blow], over: asyncio.Event) -> None:
         """Strike until the schedule or the run is over; blows that last end in any case."""
         started = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
             for blow in schedule:
-                wait = started + blow.at - asyncio.get_running_loop().time()
+                wait = started + blow.due - asyncio.get_running_loop().time()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), max(0.0, wait))
+                if blow.deed == "kill worker":
+                    await _either(self.progress, over)
+                    self.progress.clear()
                 if over.is_set():
                     break
                 group.create_task(self._strike(blow))
@@ -98,7 +105,7 @@ class Striker:
 
     async def weather(self, name: str) -> None:
         """Set the provider's weather."""
-        shares = asdict_json(WEATHERS[name])
+        shares = _hex(WEATHERS[name])
         request = urllib.request.Request(f"{self._provider}/_weather?{shares}", method="POST")  # noqa: S310 - loopback
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         await asyncio.to_thread(lambda: opener.open(request, timeout=30).close())
@@ -181,8 +188,13 @@ class Striker:
                 return await process.wait()
 
 
-def asdict_json(shares: Mapping[str, float]) -> str:
-    """Return a weather as the provider takes it: JSON in hexadecimal digits."""
-    import json
+async def _either(first: asyncio.Event, second: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(first.wait()), asyncio.create_task(second.wait())]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
 
+
+def _hex(shares: Mapping[str, float]) -> str:
+    """Return a weather as the provider takes it: JSON in hexadecimal digits."""
     return json.dumps(shares).encode().hex()

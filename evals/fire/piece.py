@@ -115,7 +115,7 @@ async def run(plan: Plan) -> None:
         over = asyncio.Event()
         works = [
             Work(tenant, Ways(journal, tenant=tenant.name, key=keys[tenant.name], url=url, environment=direct),
-                 journal, plan.name, over)
+                 journal, plan.name, over, striker.progress)
             for tenant in some
         ]  # fmt: skip
         await _work(plan, works, striker, journal, processes, server, over)

@@ -35,7 +35,7 @@ class Blow:
     """Something that goes wrong."""
 
     #: seconds since the piece began
-    at: float
+    due: float
     deed: str
     #: number of the process, where there are several
     target: int
@@ -61,7 +61,7 @@ def blows(seed: str, seconds: float, every: float) -> list[Blow]:
         deed = draw.choices(deeds, weights)[0]
         found.append(
             Blow(
-                at=at,
+                due=at,
                 deed=deed,
                 target=draw.randrange(100),
                 # some outlast a lease, some do not

@@ -21,6 +21,7 @@ from evals.fire.journal import Journal
 
 #: words of tenants, as the provider of the run knows them
 WORD = re.compile(r"\bword[0-9a-f]{12}\b")
+_JOB = re.compile(r'"(job_[0-9a-f]+)"')
 #: fields of a job's reply that are not recorded: what they hold is compared by the result's digest, or is in the ledger
 _LEFT_OUT = frozenset({"spending", "request", "decision", "progress", "feedback", "question"})
 _SHOWN = ("status", "answer", "choice", "refusal", "index", "strategy")
@@ -59,6 +60,8 @@ class Ways:
     ) -> None:
         self._journal, self.tenant, self._key, self._url = journal, tenant, key, url
         self._environment = environment
+        #: jobs that a reply has named, also one about an error
+        self.jobs: set[str] = set()
         self._headers = {"Authorization": f"Bearer {key}"}
         self._http = httpx2.AsyncClient(base_url=url, timeout=_TIMEOUT, headers=self._headers)
 
@@ -168,6 +171,7 @@ class Ways:
             body = json.loads(text)
         except ValueError:
             body = None
+        self.jobs.update(_JOB.findall(text))
         shown = _shown(body) if body is not None else text[:300]
         self._journal.write("reply", to=place, status=status, body=shown, words=_words(text))
         return Reply(status=status, body=body, wait=wait)

@@ -24,7 +24,7 @@ def test_an_hour_has_every_blow_in_order_of_time() -> None:
     found = blows("1-1", 3600.0, 4.0)
     assert {blow.deed for blow in found} == set(WEIGHTS)
     assert {blow.weather for blow in found} == set(WEATHERS)
-    assert [blow.at for blow in found] == sorted(blow.at for blow in found)
+    assert [blow.due for blow in found] == sorted(blow.due for blow in found)
 
 
 def test_the_provider_knows_every_weather() -> None:
