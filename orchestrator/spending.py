@@ -14,9 +14,12 @@ from posology.budget.books.form import (
     CounterDifference,
     LedgerAudit,
     LedgerRebuilt,
+    MirroredLedger,
+    MirrorTotals,
     OverBound,
 )
 from posology.budget.books.inspection import Inspection
+from posology.budget.books.mirror import Mirrored, Totals
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, ranked, spent, total
@@ -116,6 +119,21 @@ def _inspection(found: Inspection) -> ArchiveInspection:
             for one in found.problems
         ),
     )
+
+
+def mirror_output(found: Mirrored) -> MirroredLedger:
+    """Return the published form of a mirror."""
+    return MirroredLedger(
+        tenant=found.tenant,
+        right=found.right,
+        written=found.written,
+        mirror=_totals(found.mirror),
+        ledger=_totals(found.ledger),
+    )
+
+
+def _totals(found: Totals) -> MirrorTotals:
+    return MirrorTotals(entries=found.entries, spent_usd=found.spent, reserved_usd=found.reserved)
 
 
 def rebuilt_output(rebuilt: Rebuilt) -> LedgerRebuilt:

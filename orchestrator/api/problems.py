@@ -67,6 +67,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.KeyRefused: 401,
         # raised by commands
         errors.DriftFound: 500,
+        errors.MirrorFailed: 500,
         errors.DecisionChanged: 500,
         # raised by clients of a service
         errors.ApiError: 502,

@@ -18,6 +18,7 @@ Exit status:
 - 13 invalid API key
 - 14 reconciliation found drift
 - 15 a replayed decision differs
+- 16 database of the ledger's mirror unreachable
 - 70 internal error
 - 74 no space left for the output
 - 130 interrupted
@@ -143,7 +144,7 @@ SECTIONS = (
             ),
             Entry(
                 name="ledger",
-                help="Check, repair, export and archive the ledger of model calls.",
+                help="Check, repair, export, archive and mirror the ledger of model calls.",
                 target="orchestrator.cli.money.ledger:app",
             ),
             Entry(

@@ -41,6 +41,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "ledger rebuild": "ledger rebuild --tenant acme",
         "ledger export": "ledger export ledger.csv --since 2026-01-01",
         "ledger archive": "ledger archive --before 2026-01-01 --out ./archive",
+        "ledger mirror": "ledger mirror --to postgresql://posology@db/books --all",
         "reconcile": "reconcile usage.json costs.json --provider openai --all",
         "policy train": "policy train --questions train.jsonl --out table.json --dry-run",
         "policy calibrate": "policy calibrate --questions gold.jsonl --out calibration.json",

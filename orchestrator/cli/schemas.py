@@ -40,6 +40,7 @@ from posology.budget.books.form import (
     ArchiveOutput,
     ExportOutput,
     LedgerOutput,
+    MirrorOutput,
     RebuiltOutput,
 )
 from posology.budget.reconcile.form import ReconcileOutput
@@ -83,6 +84,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "rebuild": RebuiltOutput,
         "export": ExportOutput,
         "archive": ArchiveOutput,
+        "mirror": MirrorOutput,
         "tenant": TenantOutput,
         "tenants": TenantList,
         "reconcile": ReconcileOutput,

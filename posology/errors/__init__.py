@@ -76,6 +76,8 @@
     │   ├── TenantExists            a tenant has that name already
     │   ├── IngestNotAllowed        the tenant may not add literature to the index
     │   └── LedgerBusy              its ledger is being archived or rebuilt
+    ├── MirrorFailed                the database of a ledger's mirror is unreachable, or refuses
+    │   └── MirrorMismatch          it has tables of another layout
     ├── KeyRefused                  the API key is unknown or revoked
     ├── DriftFound                  a provider's account disagrees with the ledger
     ├── DecisionChanged             a policy decides differently from the same record
@@ -135,6 +137,8 @@ from posology.errors.budget import (
     InvalidLimit,
     KeyRefused,
     LedgerBusy,
+    MirrorFailed,
+    MirrorMismatch,
     ModelNotAllowed,
     NothingAffordable,
     QueueFull,
@@ -231,6 +235,8 @@ __all__ = [
     "KeyRefused",
     "LedgerBusy",
     "MalformedReply",
+    "MirrorFailed",
+    "MirrorMismatch",
     "MissingKey",
     "ModelNotAllowed",
     "ModelNotFound",

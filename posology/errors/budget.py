@@ -193,6 +193,22 @@ class LedgerBusy(TenantError):
     """The ledger is being archived or rebuilt."""
 
 
+class MirrorFailed(PosologyError):
+    """The database of a ledger's mirror is unreachable, or refuses."""
+
+    exit_code = 16
+
+    def __init__(self, message: str, *, address: str) -> None:
+        super().__init__(message, address=address)
+
+    #: host and database, without user and password
+    address: str
+
+
+class MirrorMismatch(MirrorFailed):
+    """The database has tables of another layout."""
+
+
 class KeyRefused(PosologyError):
     """The API key is unknown or revoked."""
 

@@ -1,4 +1,4 @@
-"""The ``ledger`` commands: verify, rebuild, export, archive."""
+"""The ``ledger`` commands: verify, rebuild, export, archive, mirror."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from posology.budget.books.archive import Archived
 
 app = typer.Typer(
-    help="Check, repair, export and archive the ledger of model calls (docs/how-to/ledger.md).",
+    help="Check, repair, export, archive and mirror the ledger of model calls (docs/how-to/ledger.md).",
 )
 
 
@@ -224,6 +224,63 @@ def archive(
                 _print(f"{one.tenant}: {one.entries:,} entries moved to {one.path}")
             if not out.files:
                 _print(f"no entries before {before}")
+
+
+@app.command()
+def mirror(
+    *,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="URL",
+            help="Database, as postgresql://USER@HOST/DATABASE. The password: PGPASSWORD or ~/.pgpass.",
+        ),
+    ],
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            "--archive",
+            metavar="DIR",
+            file_okay=False,
+            help="Folder of the archive, for archived entries that the mirror lacks.",
+        ),
+    ] = None,
+    tenant: TenantOption = None,
+    all_tenants: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy new ledger entries to a Postgres database, one row per entry.
+
+    The tables are created. Jobs may run meanwhile. If a run is interrupted, run the command again: no entry is lost or
+    doubled. Exit status 1: the sums of a mirror differ from its ledger's.
+    """
+    from orchestrator.spending import mirror_output
+    from posology.budget.books.form import MirrorOutput
+    from posology.budget.books.mirror import Mirror, Mirrored, open_mirror
+
+    one_or_all(tenant, all_tenants=all_tenants)
+    with errors(as_json=as_json):
+
+        async def work(store: JobStore, tenant: str) -> list[Mirrored]:
+            tenants = await whose(store, tenant, everybody=all_tenants)
+            async with open_mirror(to) as database:
+                copy = Mirror(store.redis, store.url, database, folder=archive)
+                return [await copy(name) for name in tenants]
+
+        found = tuple(mirror_output(one) for one in with_store(tenant, work))
+        out = MirrorOutput(right=all(one.right for one in found), tenants=found)
+        if as_json:
+            print_json(out)
+        else:
+            for one in found:
+                word = "correct" if one.right else "DIFFERS"
+                _print(
+                    f"{one.tenant}  {word}  {one.written:,} entries written, {one.mirror.entries:,} in the mirror, "
+                    f"{one.ledger.entries:,} in the ledger; ${one.mirror.spent_usd} and ${one.ledger.spent_usd} spent"
+                )
+    if not out.right:
+        raise typer.Exit(SOME_BAD)
 
 
 def _print(line: str) -> None:

@@ -152,3 +152,38 @@ class ArchiveOutput(Published):
 
     files: tuple[ArchivedFile, ...]
     """Files that were written."""
+
+
+class MirrorTotals(Published):
+    """Sums of all entries of a tenant."""
+
+    entries: int
+    """Number of entries."""
+    spent_usd: Dollars
+    """Dollars spent."""
+    reserved_usd: Dollars
+    """Dollars reserved."""
+
+
+class MirroredLedger(Published):
+    """The mirror of one tenant."""
+
+    tenant: str
+    """Name of the tenant."""
+    right: bool
+    """Whether mirror and ledger agree."""
+    written: int
+    """Number of entries that this run wrote."""
+    mirror: MirrorTotals
+    """Sums of the rows."""
+    ledger: MirrorTotals
+    """The ledger's number of entries, archived ones included, and its counters, when the run began."""
+
+
+class MirrorOutput(Published):
+    """The output of `posology ledger mirror --json`."""
+
+    right: bool
+    """Whether all mirrors agree with their ledgers."""
+    tenants: tuple[MirroredLedger, ...]
+    """Mirror of each tenant."""
