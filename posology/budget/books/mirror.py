@@ -8,7 +8,7 @@ Two runs at once wait for each other. Amounts are ``numeric``.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -261,7 +261,7 @@ class Mirror:
             ms, seq = await cursor.fetchone() or (0, 0)
         return f"{ms}-{seq}"
 
-    async def _entries(self, reader: Reader, now: Look, after: str) -> AsyncIterator[Entry]:
+    async def _entries(self, reader: Reader, now: Look, after: str) -> AsyncGenerator[Entry, None]:
         """Yield all entries of a ledger after a place, first those of the archive."""
         tenant = reader.tenant
         if order(now.archived) > order(after):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -158,7 +158,7 @@ class Reader:
 
     async def entries(
         self, after: str = START, until: str = "+", *, archived: str | None = None
-    ) -> AsyncIterator[Entry]:
+    ) -> AsyncGenerator[Entry, None]:
         """Yield all entries after an entry id, up to another.
 
         Args:

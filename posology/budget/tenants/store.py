@@ -241,7 +241,7 @@ class TenantStore:
         """
         await self.get(name)
         with translated(self._url):
-            ended = await cast("Awaitable[int]", self._redis.hdel(f"{keys.prefix(name)}keys", key))
+            ended = await self._redis.hdel(f"{keys.prefix(name)}keys", key)
         if not ended:
             raise InvalidQuery(
                 f"{name} has no key with the id {key[:40]!r}: it may have ended already",
