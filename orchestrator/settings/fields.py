@@ -214,8 +214,8 @@ class Fields(BaseModel):
     """Key for reading the metrics of all tenants if the API asks for keys; at least 16 characters.
     Default: none; metrics are then closed."""
     console_key: SecretStr | None = Field(default=None, min_length=24, alias="POSOLOGY_CONSOLE_KEY")
-    """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants and can end their
-    keys. Default: none; the pages of operators are then closed."""
+    """Operator's key of the console if the API asks for keys; at least 24 characters. It shows all tenants, and changes their
+    limits and keys. Default: none; the pages of operators are then closed."""
     reports: str | None = Field(default=None, alias="POSOLOGY_REPORTS")
     """Folder of reports that the console shows to operators: folders of `posology eval --out`, and JSON files of `posology
     reconcile --out`. Default: none."""

@@ -18,8 +18,6 @@ from redis.asyncio import Redis
 
 from orchestrator.api.app import create_app
 from orchestrator.console.pages import HEADERS
-from orchestrator.ingest.ingest import run_ingest
-from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -28,7 +26,7 @@ from posology.index.store import Index
 from posology.store import keys
 from posology.types import Limits
 from tests.integration.test_api_pages import Links
-from tests.support.console import HOSTILE, QUESTION, QUOTE, TEXT, answered, run_job
+from tests.support.console import HOSTILE, QUESTION, QUOTE, answered, make_index, run_job
 
 pytestmark = pytest.mark.anyio
 
@@ -46,6 +44,7 @@ class Bench:
     issued: Issued
 
     async def sign_in(self, key: str | None = None, to: str = "/console") -> httpx2.Response:
+        self.http.cookies.clear()
         page = await self.http.get("/console/sign-in")
         given = {"form_token": token(page), "key": key or self.issued.key, "to": to}
         return await self.http.post("/console/sign-in", data=given)
@@ -201,7 +200,7 @@ async def test_a_job_is_its_tenants_alone(redis: Redis, redis_url: str, tenant: 
         await ours.sign_in()
         await theirs.sign_in()
         good = token(await ours.http.get("/console/jobs"))
-        for path in ("", "/events", "/export/ris"):
+        for path in ("", "/events", "/export/ris", "/replay"):
             there = await theirs.http.get(f"/console/jobs/{job}{path}")
             assert there.status_code == 200, path
             strange = await ours.http.get(f"/console/jobs/{job}{path}")
@@ -415,17 +414,7 @@ async def test_a_batch_is_uploaded_followed_cancelled_and_downloaded(
 @pytest.fixture(scope="module")
 def index(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index with the passage that the answers quote, and a hostile one."""
-    folder = tmp_path_factory.mktemp("console")
-    rows = [
-        {"id": "pmid:28657417", "text": TEXT, "title": "Aspirin versus placebo in women at high risk", "year": 2017},
-        {"id": "pmid:11111111", "text": "Aspirin made no difference.", "title": "No benefit", "retracted": True},
-        {"id": "x/\"'<b>é", "text": HOSTILE, "title": HOSTILE},
-    ]  # fmt: skip
-    file = folder / "rows.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    target = Target(place=str(folder / "sample"), embedder=str(tiny_encoder))
-    run_ingest([file], Settings(), target)
-    return folder / "sample"
+    return make_index(tmp_path_factory.mktemp("console"), str(tiny_encoder))
 
 
 async def test_the_literature_is_shown_and_quotes_are_marked_in_it(
@@ -474,12 +463,26 @@ async def test_operators_see_tenants_end_their_keys_and_see_workers(
     ):
         await theirs.sign_in()
         good = token(await theirs.http.get("/console/jobs"))
-        for path in ("tenants", f"tenants/{tenant}", f"tenants/{tenant}b", "workers"):
+        closed = (
+            "tenants",
+            f"tenants/{tenant}",
+            f"tenants/{tenant}b",
+            "workers",
+            "reconciliations",
+        )
+        for path in (
+            *closed,
+            "reconciliations/a.json",
+            "compare/a",
+            "compare/a/figures/grades.svg",
+        ):
             assert (await theirs.http.get(f"/console/{path}")).status_code == 403
-        for change in ("rotate", "switch"):
+        for change in ("rotate", "switch", "limits", "revoke", "audit"):
             given = {"form_token": good, "to": "disabled"}
             reply = await theirs.http.post(f"/console/tenants/{tenant}/{change}", data=given)
             assert reply.status_code == 403
+        given = {"form_token": good, "name": f"{tenant}c"}
+        assert (await theirs.http.post("/console/tenants", data=given)).status_code == 403
         assert (await b.sign_in(CONSOLE_KEY)).headers["location"] == "/console"
         assert (await b.http.get("/console")).headers["location"] == "/console/tenants"
         await redis.zadd(keys.WORKERS, {"host:1": 1.0})

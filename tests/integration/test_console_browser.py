@@ -38,6 +38,8 @@ FIGURES = Path(__file__).resolve().parents[2] / "docs" / "figures"
 CONSOLE_KEY = "the-operators-own-key-of-the-console"
 #: milliseconds that a step may take on a slow machine
 PATIENCE = 90_000
+#: pixels of a picture's height
+TALL = 1_200
 
 
 @dataclass(kw_only=True, slots=True)
@@ -71,10 +73,19 @@ class Browser:
             if picture and os.environ.get("CONSOLE_PICTURES"):
                 name = f"console-{picture}{'-dark' * (scheme == 'dark')}.png"
                 if scheme == "light" or picture == "job":
-                    keep(FIGURES / name, await self.page.screenshot(full_page=True))
+                    await self.draw(FIGURES / name, whole=picture == "job")
         width = await self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1], "the page is wider than the window"
         assert self.wrong == []
+
+    async def draw(self, file: Path, *, whole: bool) -> None:
+        """Store a picture of the page, of a long one its upper part."""
+        width, height = await self.page.evaluate(
+            "[innerWidth, document.documentElement.scrollHeight]"
+        )
+        tall = height if whole else min(height, TALL)
+        clip: playwright.FloatRect = {"x": 0, "y": 0, "width": width, "height": tall}
+        keep(file, await self.page.screenshot(full_page=True, clip=clip))
 
 
 def keep(file: Path, picture: bytes) -> None:
@@ -151,13 +162,13 @@ async def test_a_user_walks_through_the_console(
         await one.check("sign-in")
         await one.sign_in(issued.key)
         await one.open("/console/jobs")
-        await one.check("jobs")
+        await one.check()
         await one.open(f"/console/jobs/{job}")
-        await one.check("job")
+        await one.check()
         await one.open("/console/ask")
-        await one.check("ask")
+        await one.check()
         await one.open("/console/batches")
-        await one.check("batches")
+        await one.check()
         file = tmp_path / "questions.jsonl"
         file.write_text("".join(f'{{"question": "Question {n}?"}}\n' for n in range(3)))
         await one.page.get_by_label("JSON lines, also gzip").set_input_files(file)
@@ -166,9 +177,9 @@ async def test_a_user_walks_through_the_console(
         await playwright.expect(one.page.get_by_text("0 of 3 jobs ended")).to_be_visible()
         await one.check()
         await one.open("/console/batches")
-        await one.check("batches")
+        await one.check()
         await one.open("/console/money")
-        await one.check("money")
+        await one.check()
         await one.open("/console/money/ledger")
         await one.check()
         chief = await browse(chromium, url)
@@ -176,7 +187,7 @@ async def test_a_user_walks_through_the_console(
         await chief.open("/console/tenants")
         await chief.check()
         await chief.open(f"/console/tenants/{tenant}")
-        await chief.check("tenant")
+        await chief.check()
         await chief.open("/console/workers")
         await chief.check()
 

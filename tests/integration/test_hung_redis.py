@@ -24,6 +24,7 @@ from orchestrator.api.context import Context, Limits
 from orchestrator.api.mcp.server import make_server
 from orchestrator.api.mcp.service import ServiceDesk
 from orchestrator.cli.app import app as commands
+from orchestrator.console.routes import ROUTES as CONSOLE
 from orchestrator.jobs import tenants
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
@@ -156,6 +157,26 @@ async def test_every_route_says_so(
     assert reply.status_code == NEEDS_NO_REDIS.get(path, 503), reply.text
 
 
+#: statuses of pages of the console that need no Redis; every other page must say 503
+SHOWN = {"/console": 303, "/console/sign-in": 303, "/console/ask": 200, "/console/compare": 200,
+         "/console/static/{digest}/{name}": 404, "/console/{rest:path}": 404, "/console/reconciliations": 200,
+         "/console/reconciliations/{report}": 404, "/console/compare/{run}": 404,
+         "/console/compare/{run}/figures/{figure}": 404}  # fmt: skip
+
+
+@pytest.mark.anyio
+async def test_every_page_of_the_console_says_so(server: Server, waits: list[float | None]) -> None:
+    async with api(server.url, SOON) as (client, _):
+        for path in [route.path for route in CONSOLE if "GET" in (route.methods or ())]:
+            place = path.replace("{batch}", f"batch_{'0' * 28}").replace("{form}", "csv")
+            place = place.replace("{", "").replace("}", "_1")
+            waits.clear()
+            with server.hung():
+                reply = await client.get(place)
+            assert len(waits) <= 1, path
+            assert reply.status_code == SHOWN.get(path, 503), path
+
+
 @pytest.mark.anyio
 async def test_a_tool_of_an_assistant_says_so(server: Server) -> None:
     redis: Any = connect(server.url)
@@ -223,7 +244,7 @@ def test_a_person_waits_for_less_than_a_worker() -> None:
 COMMANDS = (
     ["jobs", "list"], ["jobs", "show", "job_1"], ["jobs", "cancel", "job_1"], ["jobs", "retry", "job_1"],
     ["jobs", "watch", "job_1"], ["submit", "Does it?"], ["spend"], ["spend", "--all"], ["tenants", "list"],
-    ["tenants", "create", "acme"], ["tenants", "show", "acme"], ["tenants", "set", "acme", "--day", "1"], ["tenants", "disable", "acme"], ["ledger", "verify"],
+    ["tenants", "create", "acme"], ["tenants", "show", "acme"], ["tenants", "set", "acme", "--day", "1"], ["tenants", "disable", "acme"], ["tenants", "revoke-key", "acme", "0"], ["ledger", "verify"],
     ["ledger", "verify", "--all"], ["batches", "list"], ["batches", "show", f"batch_{'0' * 28}"],
     ["batches", "cancel", f"batch_{'0' * 28}"], ["ask", "Does it?", "--index", "none"],
     ["policy", "feedback", "job_1", "--score", "1"], ["ledger", "rebuild"], ["jobs", "retry", "--all-failed"],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
+from orchestrator.ingest.ingest import run_ingest
+from orchestrator.ingest.writer import Target
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
+from orchestrator.settings import Settings
 from posology.published.answers import (
     AskOutput,
     Disagreement,
@@ -161,6 +166,20 @@ _DECISION = Decision(
     steps=("Dense and BM25 rankings share 2 of their top 3 (IoU 0.50 > 0.20).", "direct fits the budget."),
     versions={"policy": "router", "prompts": "0000000000000000"},
 )  # fmt: skip
+
+
+def make_index(folder: Path, embedder: str) -> Path:
+    """Make an index with the passage that the answers quote, and a hostile one; return its folder."""
+    rows = [
+        {"id": "pmid:28657417", "text": TEXT, "title": "Aspirin versus placebo in women at high risk", "year": 2017,
+         "publication_types": ["Randomized Controlled Trial", HOSTILE]},
+        {"id": "pmid:11111111", "text": "Aspirin made no difference.", "title": "No benefit", "retracted": True},
+        {"id": "x/\"'<b>é", "text": HOSTILE, "title": HOSTILE},
+    ]  # fmt: skip
+    file = folder / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    run_ingest([file], Settings(), Target(place=str(folder / "sample"), embedder=embedder))
+    return folder / "sample"
 
 
 async def run_job(

@@ -1,0 +1,90 @@
+"""Pages of the console, and a store with many jobs, for the benchmark and the test in a browser."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from redis.asyncio import Redis
+
+from orchestrator.jobs.store import JobStore
+from orchestrator.question.request import JobRequest
+from orchestrator.settings import Settings
+from posology.store import keys
+
+#: jobs that one run of the script writes: a second of Redis's time at most
+_AT_ONCE = 5_000
+#: writes ARGV[1] records like that of job ARGV[2] under KEYS[1], the tenant's prefix, numbered from ARGV[3] on, and lists
+#: them where its job is listed
+FILL = """
+local P, like = KEYS[1], ARGV[2]
+local parts = redis.call('KEYS', P .. 'job:' .. like .. '*')
+local state = 'state:' .. redis.call('HGET', P .. 'job:' .. like, 'state')
+for i = 0, tonumber(ARGV[1]) - 1 do
+  local id = string.format('job_%028x', tonumber(ARGV[3]) + i)
+  for _, name in ipairs(parts) do
+    redis.call('COPY', name, P .. 'job:' .. id .. string.sub(name, #P + #like + 5))
+  end
+  redis.call('HSET', P .. 'job:' .. id, 'id', id)
+  redis.call('ZADD', P .. 'jobs', 0, id)
+  redis.call('ZADD', P .. state, 0, id)
+  redis.call('RPUSH', P .. 'waiting', id)
+end
+return redis.call('ZCARD', P .. 'jobs')
+"""
+
+
+async def fill(store: JobStore, tenant: str, count: int, question: str = "Does it help?") -> int:
+    """Submit a job, and write others like it; return the tenant's number of jobs.
+
+    Args:
+        store: the job store.
+        tenant: name of the tenant.
+        count: jobs to write, with ids before those of present ones.
+        question: question of all of them.
+    """
+    asked = JobRequest(question=question, model="offline:extractive").settled(Settings())
+    made = await store.submit(asked, tenant=tenant)
+    redis, found = cast("Redis", store.redis), 0
+    for start in range(1, count, _AT_ONCE):
+        some = min(_AT_ONCE, count - start)
+        found = int(
+            await cast("Any", redis.eval(FILL, 1, keys.prefix(tenant), some, made.job, start))
+        )
+    return found
+
+
+def pages(
+    *, job: str, batch: str, tenant: str, run: str, report: str, passage: str
+) -> dict[str, str]:
+    """Return the paths of all pages that a single user sees, by name.
+
+    Args:
+        job: id of an answered job.
+        batch: id of a batch.
+        tenant: name of a tenant.
+        run: folder of an evaluation.
+        report: file of a reconciliation.
+        passage: id of a passage.
+    """
+    return {
+        "ask": "/console/ask",
+        "jobs": "/console/jobs",
+        "queued jobs": "/console/jobs?state=queued",
+        "job": f"/console/jobs/{job}",
+        "replay": f"/console/jobs/{job}/replay",
+        "batches": "/console/batches",
+        "batch": f"/console/batches/{batch}",
+        "money": "/console/money",
+        "ledger": "/console/money/ledger",
+        "literature": "/console/literature",
+        "contents": "/console/literature/contents",
+        "changed evidence": "/console/literature/changed",
+        "passage": f"/console/literature/passages/{passage}",
+        "compare": "/console/compare",
+        "evaluation": f"/console/compare/{run}",
+        "tenants": "/console/tenants",
+        "tenant": f"/console/tenants/{tenant}",
+        "reconciliations": "/console/reconciliations",
+        "reconciliation": f"/console/reconciliations/{report}",
+        "workers": "/console/workers",
+    }

@@ -1,0 +1,177 @@
+"""Every page of the console in Chromium, over ten thousand jobs with hostile texts, and at a hundredth of them.
+
+With ``CONSOLE_PICTURES=1`` the pictures of ``docs/figures`` are made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx2
+import pytest
+from anyio import to_thread
+from redis.asyncio import Redis
+
+from evals.console_pages import fill, pages
+from orchestrator.api.app import create_app
+from orchestrator.jobs.batches import Batches
+from orchestrator.jobs.store import JobStore
+from orchestrator.question import qtables
+from orchestrator.settings import Settings
+from posology.budget.tenants.store import TenantStore
+from posology.index.store import Index
+from posology.store import keys
+from posology.store.keys import DEFAULT_TENANT
+from posology.types import Limits
+from tests.integration.conftest import Serve
+from tests.integration.test_console import HEAVY
+from tests.integration.test_console_browser import browse, chromium, playwright
+from tests.support.console import HOSTILE, QUESTION, answered, make_index, run_job
+from tests.support.reports import make_reports
+from tests.unit.policies.tables import table
+
+pytestmark = [pytest.mark.slow, pytest.mark.anyio]
+
+__all__ = ["chromium"]
+#: pages with a picture, and its name
+PICTURES = {
+    "ask": "ask", "jobs": "jobs", "job": "job", "replay": "replay", "batches": "batches", "batch": "batch",
+    "money": "money", "ledger": "ledger", "literature": "literature", "contents": "contents",
+    "changed evidence": "changed", "passage": "passage", "evaluation": "evaluation", "tenants": "tenants",
+    "tenant": "tenant", "reconciliations": "reconciliations", "reconciliation": "reconciliation", "workers": "workers",
+}  # fmt: skip
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Full:
+    """A configuration whose console has something on every page."""
+
+    settings: Settings
+    paths: dict[str, str]
+
+
+async def make_full(
+    redis: Redis, url: str, folder: Path, encoder: str, *, jobs: int, extra: str
+) -> Full:
+    """Fill a store and a folder; texts end with ``extra``."""
+    await redis.flushdb()
+    place = await to_thread.run_sync(make_index, folder, encoder)
+    reports = make_reports(folder / "reports", extra)
+    learned = folder / "qtable.json"
+    embedder = Index.open(str(place)).meta.embedder
+    qtables.save(table(compressor="pruner", embedder=embedder), learned)
+    settings = Settings.model_validate(
+        {
+            "POSOLOGY_REDIS_URL": url, "POSOLOGY_INDEX": str(place), "POSOLOGY_EMBEDDER": encoder,
+            "POSOLOGY_REPORTS": str(reports), "POSOLOGY_QTABLE": str(learned),
+        }
+    )  # fmt: skip
+    store = JobStore(redis, url)
+    tenants = TenantStore(redis, url)
+    for name in (DEFAULT_TENANT, "acme"):
+        await tenants.create(name, Limits(day=Decimal(5), month=Decimal(100)))
+    job = ""
+    for number in range(12):
+        asked = f"{QUESTION} ({number}){extra}"
+        job = await run_job(store, DEFAULT_TENANT, question=asked, out=answered(extra))
+    # afterwards: a worker takes all that wait
+    await fill(store, DEFAULT_TENANT, jobs, f"Does it help?{extra}")
+    rows = [f'{{"question": "Question {n}?"}}' for n in range(40)]
+    batch = await Batches(store, settings).submit(rows, tenant=DEFAULT_TENANT)
+    await redis.zadd(keys.WORKERS, {f"jobs-1{extra}:17": 1.9e12, f"jobs-2{extra}:17": 1.7e12})
+    paths = pages(
+        job=job,
+        batch=batch.id,
+        tenant="acme",
+        run="router-or-direct",
+        report="2026-w44.json",
+        passage=quote("x/\"'<b>é" if extra else "pmid:28657417", safe=""),
+    )
+    return Full(settings=settings, paths=paths)
+
+
+@asynccontextmanager
+async def client(full: Full, redis: Redis) -> AsyncIterator[httpx2.AsyncClient]:
+    store = JobStore(redis, full.settings.redis)
+    transport = httpx2.ASGITransport(create_app(full.settings, store), raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        yield http
+
+
+async def costs(full: Full, redis: Redis) -> dict[str, tuple[int, int]]:
+    """Commands to Redis, and bytes, of every page when it was opened before."""
+    found = {}
+    async with client(full, redis) as http:
+        for name, path in full.paths.items():
+            await http.get(path)
+            before = (await redis.info("stats"))["total_commands_processed"]
+            reply = await http.get(path)
+            after = (await redis.info("stats"))["total_commands_processed"]
+            assert reply.status_code == 200, (name, reply.text)
+            found[name] = (after - before, len(reply.content))
+    return found
+
+
+async def test_ten_thousand_jobs_cost_no_page_more(
+    redis: Redis, redis_url: str, tmp_path: Path, tiny_encoder: Path
+) -> None:
+    found = list[dict[str, tuple[int, int]]]()
+    for jobs in (100, 10_000):
+        folder = tmp_path / str(jobs)
+        folder.mkdir()
+        full = await make_full(
+            redis, redis_url, folder, str(tiny_encoder), jobs=jobs, extra=HOSTILE
+        )
+        found.append(await costs(full, redis))
+    few, many = found
+    assert await redis.zcard(f"{keys.prefix(DEFAULT_TENANT)}jobs") > 10_000
+    for name, (commands, size) in many.items():
+        assert commands <= few[name][0] + 2, name
+        assert size <= min(1.2 * few[name][1], HEAVY), name
+
+
+@pytest.mark.parametrize(("jobs", "extra"), [(100, ""), (10_000, HOSTILE)], ids=["plain", "many"])
+async def test_every_page_has_no_fault_in_a_browser(
+    chromium: playwright.Browser,
+    redis: Redis,
+    redis_url: str,
+    tmp_path: Path,
+    tiny_encoder: Path,
+    serve: Serve,
+    jobs: int,
+    extra: str,
+) -> None:
+    full = await make_full(redis, redis_url, tmp_path, str(tiny_encoder), jobs=jobs, extra=extra)
+    with serve(create_app(full.settings)) as url:
+        one = await browse(chromium, url, width=1200)
+        one.page.on("dialog", lambda dialog: one.wrong.append(dialog.message))
+        await one.open(full.paths["contents"])
+        await playwright.expect(one.page.get_by_text("Passages by year")).to_be_visible()
+        await one.open(full.paths["ledger"])
+        async with one.page.expect_navigation():
+            await one.page.get_by_role("button", name="Audit the ledger").click()
+        await playwright.expect(one.page.locator("#audited .state")).to_have_text("correct")
+        for name, path in full.paths.items():
+            await one.open(path)
+            picture = None if extra else PICTURES.get(name)
+            await one.check(picture)
+            scripts = one.page.locator("main script, main a[href^='javascript'], main img[onerror]")
+            assert await scripts.count() == 0, name
+        await one.open(full.paths["compare"])
+        await one.page.get_by_label("Policy or strategy").fill("briefcontext")
+        await one.page.get_by_label("The other one").fill("direct")
+        await one.page.get_by_role("textbox", name="Questions").fill(f"{QUESTION}\nDoes it harm?")
+        async with one.page.expect_navigation():
+            await one.page.get_by_role("button", name="Compare").click()
+        assert "2 with different doses" in await one.page.inner_text("main")
+        await one.check(None if extra else "compare")
