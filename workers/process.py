@@ -21,6 +21,8 @@ from orchestrator.question.pipeline import Pipeline
 from orchestrator.question.supporting import SupportCheck
 from orchestrator.service import Service, make_service, open_connections
 from orchestrator.settings import Settings
+from orchestrator.webhooks.delivery import Delivery
+from orchestrator.webhooks.store import WebhookStore
 from posology.errors import PosologyError
 from posology.store import keys
 from workers.engine.claims import WorkStore
@@ -29,6 +31,7 @@ from workers.engine.lane.records import LaneStore
 from workers.engine.maintenance import CALLS, JOBS, Maintenance, run_forever
 from workers.engine.runner import Runner
 from workers.engine.units import Send, Unit
+from workers.engine.webhooks import Sender
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +76,8 @@ class Process:
         self._work = WorkStore(
             store, worker=keys.worker(os.getpid()), lease=settings.lease * _CLAIMED
         )
+        self._delivery = Delivery(settings.webhooks_allowed)
+        self._stack.push_async_callback(self._delivery.aclose)
         support = SupportCheck(self._models.judge)
         self.runner = Runner(self._work, self._connections, self._pipeline, support=support)
         return self
@@ -112,6 +117,7 @@ class Process:
                 group.start_soon(loops.keep)
                 if calls:
                     group.start_soon(run_forever, self._collector().step, _COLLECT)
+                    group.start_soon(self._sender().run, run_forever)
                 if dispatches:
                     await self._warm()
                     group.start_soon(loops.dispatch)
@@ -133,6 +139,10 @@ class Process:
                 grace=settings.batch_lease,
             ),
         )
+
+    def _sender(self) -> Sender:
+        store = WebhookStore(self._work.store, self._settings.webhooks_allowed)
+        return Sender(store, self._delivery)
 
     async def _pipeline(self) -> Pipeline:
         return (await self.service()).pipeline

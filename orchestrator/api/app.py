@@ -25,6 +25,7 @@ from orchestrator.api.routes import (
     literature,
     pages,
     spend,
+    webhooks,
 )
 from orchestrator.api.traffic import TrafficMiddleware
 from orchestrator.console.routes import ROUTES as CONSOLE
@@ -103,6 +104,7 @@ def create_app(
         estimate,
         spend,
         chat,
+        webhooks,
     ):
         app.include_router(served.router, dependencies=[Depends(known_parameters)])
     app.include_router(health.router)

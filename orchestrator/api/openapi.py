@@ -14,12 +14,14 @@ from orchestrator.api.examples import JSON, fails
 from orchestrator.ingest.live.request import FetchRequest
 from orchestrator.question.request import FeedbackRequest, JobRequest, SearchRequest
 from orchestrator.settings import Auth
+from orchestrator.webhooks.request import WebhookRequest
 from posology import errors
 from posology.budget.tenants.store import refused
 from posology.errors import PosologyError
 from posology.published.chat import ChatChunk, ChatError
 from posology.published.jobs import JobEvent
 from posology.published.problems import MEDIA_TYPE, Problem
+from posology.published.webhooks.messages import WebhookMessage
 
 
 def document(app: FastAPI) -> dict[str, Any]:
@@ -32,9 +34,11 @@ def document(app: FastAPI) -> dict[str, Any]:
                 (SearchRequest, "validation"),
                 (FeedbackRequest, "validation"),
                 (FetchRequest, "validation"),
+                (WebhookRequest, "validation"),
                 (ChatRequest, "validation"),
                 (Problem, "serialization"),
                 (JobEvent, "serialization"),
+                (WebhookMessage, "serialization"),
                 (ChatChunk, "serialization"),
                 (ChatError, "serialization"),
             ],

@@ -55,6 +55,7 @@ STATUSES: Mapping[type[PosologyError], int] = MappingProxyType(
         errors.JobNotFound: 404,
         errors.BatchNotFound: 404,
         errors.IngestNotFound: 404,
+        errors.WebhookNotFound: 404,
         errors.StoreUnavailable: 503,
         errors.BudgetError: 402,
         errors.HeadroomReserved: 503,

@@ -123,6 +123,11 @@ SECTIONS = (
                 target="orchestrator.cli.jobs.commands:app",
             ),
             Entry(
+                name="webhook",
+                help="Manage endpoints of webhooks, and see what they did not take.",
+                target="orchestrator.cli.jobs.webhooks:app",
+            ),
+            Entry(
                 name="answers",
                 help="Check stored answers against the present literature.",
                 target="orchestrator.cli.answers.commands:app",

@@ -51,6 +51,13 @@ from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchOutput, BatchPage, JobOutput, JobPage
 from posology.published.literature import IndexStatus, SearchOutput
 from posology.published.money import SpendOutput
+from posology.published.webhooks.endpoints import (
+    WebhookCreated,
+    WebhookFailures,
+    WebhookList,
+    WebhookOutput,
+)
+from posology.published.webhooks.messages import WebhookMessage
 
 #: what ``posology schema`` prints, by name
 SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
@@ -78,6 +85,11 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "affected": AffectedPage,
         "batch": BatchOutput,
         "batches": BatchPage,
+        "webhook": WebhookOutput,
+        "webhooksecret": WebhookCreated,
+        "webhooks": WebhookList,
+        "webhookfailures": WebhookFailures,
+        "webhookmessage": WebhookMessage,
         "estimate": EstimateOutput,
         "spend": SpendOutput,
         "ledger": LedgerOutput,

@@ -12,6 +12,9 @@ from posology.types.jobs import OVER, TRANSITIONS
 #: upper bounds of the latency histogram, seconds
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300)
 
+#: messages that wait for one endpoint of webhooks, and its failures that are kept
+MESSAGES, FAILURES = 4_000, 500
+
 
 def _set(names: Iterable[str]) -> str:
     return "{" + ", ".join(f"{name} = true" for name in sorted(names)) + "}"
@@ -24,6 +27,7 @@ def _constants() -> str:
         f"local ALLOWED = {{{allowed}}}\n"
         f"local OVER = {_set(OVER)}\n"
         f"local BUCKETS = {{{', '.join(map(str, BUCKETS))}}}\n"
+        f"local MESSAGES, FAILURES = {MESSAGES}, {FAILURES}\n"
     )
 
 

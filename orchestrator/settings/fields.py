@@ -29,6 +29,7 @@ from orchestrator.settings.values import (
     LogLevel,
     ReaderMethod,
     an_effort,
+    known_networks,
     known_policy,
     lower,
     named_models,
@@ -233,6 +234,11 @@ class Fields(BaseModel):
     """Maximum MiB of one uploaded file. Default: 512."""
     uploads_mib: int = Field(default=4_096, ge=1, le=10**9, alias="POSOLOGY_UPLOADS_MIB")
     """Maximum MiB of a tenant's uploaded files that are not ingested yet. Default: 4096."""
+    webhook_networks: Annotated[str, AfterValidator(known_networks)] = Field(
+        default="", alias="POSOLOGY_WEBHOOK_NETWORKS"
+    )
+    """Networks that webhooks may call besides public addresses, separated by commas, e.g. `10.1.0.0/16`; with any, also by
+    `http` there. Default: none."""
     ncbi_api_key: SecretStr | None = Field(default=None, alias="NCBI_API_KEY")
     """API key of NCBI for fetches from PubMed: 10 requests a second instead of 3. Default: none."""
     email: str | None = Field(default=None, max_length=200, alias="POSOLOGY_EMAIL")

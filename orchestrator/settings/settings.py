@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from orchestrator.settings.credentials import Credentials, keys, read_credential
 from orchestrator.settings.fields import Fields
 from orchestrator.settings.sources import config_choice, environment_values, index_here, keys_of
 from orchestrator.settings.sources import variable as read_variable
-from orchestrator.settings.values import DEFAULT_REDIS, ReaderOptions, off
+from orchestrator.settings.values import DEFAULT_REDIS, ReaderOptions, networks, off
 from posology.errors import ConfigurationError
 from posology.llm.providers.table import PROVIDERS
 
@@ -96,6 +97,11 @@ class Settings(Fields):
     def known_hosts(self) -> tuple[str, ...]:
         """Names of the service besides `localhost`, in lower case."""
         return tuple(name for part in self.hosts.split(",") if (name := part.strip().lower()))
+
+    @property
+    def webhooks_allowed(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Networks that webhooks may call besides public addresses."""
+        return networks(self.webhook_networks)
 
     def secrets(self) -> Iterator[SecretStr]:
         """Yield every secret that is set: keys, and addresses with a password."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Literal
 
 from pydantic_core import PydanticCustomError
@@ -132,6 +133,32 @@ def models(text: str) -> Mapping[str, str]:
             )
         found[name] = model
     return found
+
+
+def known_networks(text: str) -> str:
+    """Return a text that :func:`networks` can read.
+
+    Raises:
+        PydanticCustomError: it cannot.
+    """
+    try:
+        networks(text)
+    except ValueError as error:
+        raise PydanticCustomError(
+            "networks",
+            "write networks such as 10.1.0.0/16, separated by commas: {said}",
+            {"said": str(error)},
+        ) from None
+    return text
+
+
+def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    """Return networks that are separated by commas.
+
+    Raises:
+        ValueError: one is none.
+    """
+    return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
 def off(value: object) -> object:

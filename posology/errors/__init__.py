@@ -56,6 +56,7 @@
     │   ├── JobNotFound             no job has that id (any more)
     │   ├── BatchNotFound           no batch has that id (any more)
     │   ├── IngestNotFound          no ingest has that id (any more)
+    │   ├── WebhookNotFound         no endpoint of webhooks has that id
     │   ├── BatchCancelled          the batch was cancelled: no more rows of it are submitted
     │   ├── IdempotencyConflict     the key was used for another request
     │   ├── JobFinished             the job has ended already
@@ -166,6 +167,7 @@ from posology.errors.jobs import (
     JobNotSucceeded,
     JobSuperseded,
     StoreUnavailable,
+    WebhookNotFound,
 )
 from posology.errors.providers import (
     AuthenticationFailed,
@@ -274,4 +276,5 @@ __all__ = [
     "UnpricedModel",
     "UnusableReply",
     "VersionGone",
+    "WebhookNotFound",
 ]

@@ -41,6 +41,16 @@ class IngestNotFound(JobError):
     ingest: str
 
 
+class WebhookNotFound(JobError):
+    """The tenant has no endpoint of webhooks with that id."""
+
+    def __init__(self, message: str, *, webhook: str) -> None:
+        PosologyError.__init__(self, message, webhook=webhook)
+
+    #: id of the endpoint
+    webhook: str
+
+
 class BatchCancelled(JobError):
     """The batch was cancelled: no more rows of it are submitted."""
 

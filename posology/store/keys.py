@@ -26,6 +26,8 @@ SPENDERS = "posology:tenants:spenders"
 WAITING = "posology:tenants:waiting"
 #: tenants that may have calls for providers' batches
 LANE = "posology:tenants:lane"
+#: tenants that may have endpoints of webhooks
+WEBHOOKS = "posology:tenants:webhooks"
 #: a token that wakes a waiting worker
 WAKE = "posology:wake"
 #: worker processes by their last heartbeat, milliseconds

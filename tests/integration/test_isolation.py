@@ -136,6 +136,14 @@ COVERED = {
     ("GET", "/v1/index/ingests/{ingest}"): UPLOADED,
     ("GET", "/v1/answers/affected"): LIST,
     ("POST", "/v1/estimate"): LIST,
+    ("POST", "/v1/webhooks"): LIST,
+    ("GET", "/v1/webhooks"): LIST,
+    ("GET", "/v1/webhooks/{webhook}"): ITEM,
+    ("DELETE", "/v1/webhooks/{webhook}"): ITEM,
+    ("POST", "/v1/webhooks/{webhook}/rotate"): ITEM,
+    ("POST", "/v1/webhooks/{webhook}/test"): ITEM,
+    ("GET", "/v1/webhooks/{webhook}/failures"): ITEM,
+    ("POST", "/v1/webhooks/{webhook}/redeliver"): ITEM,
     ("GET", "/v1/spend"): LIST,
 }
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -147,7 +155,7 @@ LIFE = {
     "state:succeeded", "state:failed", "state:extracting", "job:ID", "job:ID:calls", "job:ID:units",
     "job:ID:events", "job:ID:memo", "job:ID:context", "job:ID:extractions", "run:ID", "run:ID:queue",
     "batches:listed", "batch:ID", "batch:ID:jobs", "batch:ID:ids", "batch:ID:rejected", "idem:ID", "generation:ID",
-    "qtable:ID",
+    "qtable:ID", "webhooks", "webhooks:made", "webhook:ID", "webhook:ID:due", "webhook:ID:about:ID", "webhook:ID:failed",
 }  # fmt: skip
 
 
@@ -236,8 +244,9 @@ async def test_every_key_is_the_tenants_own_or_global(redis_url: str, tenant: st
 def kind(name: str) -> str:
     """What a key is, whichever job, day or idempotency key it is of."""
     name = re.sub(
-        r"^(job|run|batch|idem|generation|qtable):(?:.*_)?[^:]+(?::\d+$)?", r"\1:ID", name
+        r"^(job|run|batch|idem|generation|qtable|webhook):(?:.*_)?[^:]+(?::\d+$)?", r"\1:ID", name
     )
+    name = re.sub(r"^webhook:.*:about:.*", "webhook:ID:about:ID", name)
     return re.sub(r"\d{4}-\d\d-\d\d", "DAY", name)
 
 
@@ -248,7 +257,7 @@ async def check_global(redis: Redis, name: str) -> None:
     assert not any(secret in text for secret in SECRETS), name
     assert not re.search(r"(job|batch|run)_[0-9a-f]{8}", text), name
     match name:
-        case keys.REGISTERED | keys.PAST | keys.SPENDERS | keys.WAITING:
+        case keys.REGISTERED | keys.PAST | keys.SPENDERS | keys.WAITING | keys.WEBHOOKS:
             assert all(NAME.fullmatch(member) for member in found or ())
         case keys.TENANTS:
             assert all(NAME.fullmatch(member) and score > 0 for member, score in found or ())
@@ -326,8 +335,8 @@ async def test_an_id_of_another_is_an_id_of_nothing(redis_url: str, tenant: str)
         for (method, path), how in COVERED.items():
             if how != ITEM:
                 continue
-            what = "job" if "{job}" in path else "batch"
-            real = theirs.jobs if what == "job" else theirs.batches
+            what = path.partition("{")[2].partition("}")[0]
+            real = {"job": theirs.jobs, "batch": theirs.batches, "webhook": theirs.webhooks}[what]
             none = keys.new_id(what)
             for extra in (
                 {},
@@ -344,7 +353,8 @@ async def test_an_id_of_another_is_an_id_of_nothing(redis_url: str, tenant: str)
                     )
                     assert normal(got, own) == normal(wanted, none), (method, path)
                     asked += 1
-        assert (asked, len(theirs.jobs), len(theirs.batches)) == (3 * (5 * 6 + 3), 6, 1)
+        made = (len(theirs.jobs), len(theirs.batches), len(theirs.webhooks))
+        assert (asked, made) == (3 * (5 * 7 + 3 + 6), (7, 1, 1))
         assert await held_by(admin, theirs) == before, "nothing of theirs was changed"
 
 
@@ -360,6 +370,7 @@ async def test_lists_hold_ones_own_alone(redis_url: str, tenant: str) -> None:
             "/v1/spend",
             "/v1/spend?by=model",
             "/v1/spend?by=stage",
+            "/v1/webhooks",
         ]
         asked += [
             f"/v1/jobs?state={state}" for state in ("queued", "running", "failed", "succeeded")

@@ -81,11 +81,19 @@ def ended(target: str, served: Served) -> dict[str, str]:
         ).json()["id"]
         job = client.get(f"/v1/batches/{batch}/rows").json()["rows"][0]["job"]
         client.delete(f"/v1/jobs/{job}").raise_for_status()
+        hook = client.post("/v1/webhooks", json={"url": "https://example.org/"}).json()["id"]
     uploads = served.app.state.context.uploaded
     with uploads.arriving("fuzzed", "note.txt", Room(size=10)) as arrival:
         arrival.write(b"It does.")
         ingest = uploads.complete(arrival)[0].id
-    return {"job": job, "batch": batch, "passage": "1", "ingest": ingest, "model": "posology"}
+    return {
+        "job": job,
+        "batch": batch,
+        "passage": "1",
+        "ingest": ingest,
+        "model": "posology",
+        "webhook": hook,
+    }
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from orchestrator.jobs import tenants
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.settings import Settings
+from orchestrator.webhooks.store import WebhookStore
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.tenants.meter import Meters
 from posology.budget.tenants.store import Issued, TenantStore
@@ -62,7 +63,7 @@ PROMPT = PromptId(name="answer", digest="0" * 16)
 #: what every tenant's connection may use besides its own keys
 GLOBAL = (
     keys.REGISTERED, keys.TENANTS, keys.PAST, keys.SPENDERS, keys.WAITING, keys.WAKE, keys.WORKERS,
-    keys.SWEPT, keys.AMNESTY,
+    keys.SWEPT, keys.AMNESTY, keys.WEBHOOKS,
 )  # fmt: skip
 #: so short that a test can wait for its end
 LEASE = 0.05
@@ -80,6 +81,8 @@ class Side:
     #: ids of jobs and batches
     jobs: list[str] = field(default_factory=list)
     batches: list[str] = field(default_factory=list)
+    #: ids of endpoints
+    webhooks: list[str] = field(default_factory=list)
     #: events of the first job
     events: list[str] = field(default_factory=list)
 
@@ -167,7 +170,18 @@ def call(question: str = QUESTION) -> Call:
 
 async def live(one: Side, seen: Callable[[], Awaitable[None]] | None = None) -> None:
     """A life in which every kind of key is made; ``seen`` is called after each of its steps."""
-    for step in (_answered, _cancelled, _lost, _parted, _batched, _ran, _metered, _kept, _queued):
+    for step in (
+        _answered,
+        _cancelled,
+        _lost,
+        _parted,
+        _batched,
+        _ran,
+        _metered,
+        _kept,
+        _queued,
+        _hooked,
+    ):
         await step(one)
         if seen is not None:
             await seen()
@@ -288,6 +302,22 @@ async def _kept(one: Side) -> None:
     await one.complete(held, ScriptedModel([ANSWER]))(call())
     await one.work.release(held)
     await one.held(job)
+
+
+async def _hooked(one: Side) -> None:
+    """An endpoint is owed a message, and was not sent another."""
+    made = await one.http.post("/v1/webhooks", json={"url": "https://example.org/hook"})
+    assert made.status_code == 201, made.text
+    one.webhooks.append(made.json()["id"])
+    job = await one.submit()
+    await one.http.delete(f"/v1/jobs/{job}")
+    webhooks = WebhookStore(one.store)
+    (due,) = await webhooks.take(one.tenant, most=1, seconds=1.0, patience=60.0)
+    await webhooks.settle(
+        one.tenant, due, "failed", delay=0.0, status=500, error="refused", hold=(0.0, 0.0)
+    )
+    tested = await one.http.post(f"/v1/webhooks/{one.webhooks[0]}/test")
+    assert tested.status_code == 202
 
 
 def _opening(own: str) -> Opening:

@@ -44,6 +44,7 @@ FIELDS: dict[str, object] = {
     "lines": ("the index is missing",),
     "batch": "batch_1",
     "ingest": "ingest_1",
+    "webhook": "wh_1",
     "key": "models",
     "address": "redis://127.0.0.1:6379/0",
     "scope": "day",

@@ -197,7 +197,7 @@ class WorkStore:
             JobCancelled: the job was cancelled meanwhile.
             JobSuperseded: the unit is another worker's.
         """
-        await self._conclude(claimed, "succeeded", out.model_dump_json())
+        await self._conclude(claimed, "succeeded", out.model_dump_json(), status=out.status)
         note(
             "job succeeded",
             **claimed.ids,
@@ -290,10 +290,12 @@ class WorkStore:
                 found = await pipe.execute()
         return [int(score) for score in found if score is not None]
 
-    async def _conclude(self, claimed: ClaimedUnit, state: str, payload: str) -> None:
+    async def _conclude(
+        self, claimed: ClaimedUnit, state: str, payload: str, *, status: str = ""
+    ) -> None:
         unit = claimed.unit
         reply = await self._run(
-            "conclude", unit.tenant, unit.job, unit.name, claimed.token, state, payload
+            "conclude", unit.tenant, unit.job, unit.name, claimed.token, state, payload, status
         )
         raise_if_refused(claimed, reply[0])
 

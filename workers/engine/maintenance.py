@@ -14,9 +14,10 @@ import anyio
 import anyio.to_thread
 
 from orchestrator.jobs import tenants
+from orchestrator.jobs.limits import is_first_warning
 from orchestrator.logs.events import note, usd
 from posology.budget.books.reader import spenders
-from posology.budget.tenants.alerts import is_first_warning, near_limits
+from posology.budget.tenants.alerts import near_limits
 from posology.errors import InvalidQuery, StoreUnavailable
 from posology.store import keys
 from posology.store.connection import evicts, translated
@@ -183,7 +184,7 @@ class Maintenance:
         """Write a line for each budget that is nearly spent, once in its window."""
         redis, url = self._redis, self._work.store.url
         for near in await near_limits(redis, url, await spenders(redis, url)):
-            if await is_first_warning(redis, url, near):
+            if await is_first_warning(self._work.store, near):
                 note(
                     "budget nearly spent",
                     logging.WARNING,

@@ -1,5 +1,6 @@
 -- What every script of the job store begins with, after the library of money (posology/budget/ledger/lua/_money.lua), which
--- says what P and now are. ALLOWED and OVER (posology.types.jobs) and BUCKETS are written in front of this file.
+-- says what P and now are. ALLOWED and OVER (posology.types.jobs), BUCKETS, MESSAGES and FAILURES are
+-- written in front of this file.
 local function key(id, part)
   return P .. 'job:' .. id .. (part and (':' .. part) or '')
 end
@@ -204,9 +205,98 @@ local function full(jobs, bytes, queued, stored)
   end
 end
 
+-- Webhooks. WEBHOOKS has the tenant's endpoints by id (JSON). Beside each stand what it is owed about one subject (a job, a
+-- batch, a budget), in order: a list, whose first message is tried at its time in 'due'; its figures; and its failures.
+local WEBHOOKS = P .. 'webhooks'
+
+local function webhook(endpoint, part)
+  return P .. 'webhook:' .. endpoint .. (part and (':' .. part) or '')
+end
+
+-- A message is not delivered: it is kept among the failures, of which there are FAILURES at most.
+local function bury(endpoint, subject, message, why)
+  message.subject, message.error, message.failed = subject, why, whole(now)
+  redis.call('LPUSH', webhook(endpoint, 'failed'), cjson.encode(message))
+  redis.call('LTRIM', webhook(endpoint, 'failed'), 0, FAILURES - 1)
+  redis.call('HINCRBY', webhook(endpoint), 'failed', 1)
+end
+
+local function post(endpoint, subject, message)
+  if tonumber(redis.call('HGET', webhook(endpoint), 'queued') or 0) >= MESSAGES then
+    return bury(endpoint, subject, message, 'the queue of the endpoint is full')
+  end
+  redis.call('HINCRBY', webhook(endpoint), 'queued', 1)
+  if redis.call('RPUSH', webhook(endpoint, 'about:' .. subject), cjson.encode(message)) == 1 then
+    redis.call('ZADD', webhook(endpoint, 'due'), now, subject)
+  end
+end
+
+-- The first message about a subject is over; the next is due.
+local function take_off(endpoint, subject)
+  redis.call('LPOP', webhook(endpoint, 'about:' .. subject))
+  redis.call('HINCRBY', webhook(endpoint), 'queued', -1)
+  if redis.call('EXISTS', webhook(endpoint, 'about:' .. subject)) == 1 then
+    redis.call('ZADD', webhook(endpoint, 'due'), now, subject)
+  else
+    redis.call('ZREM', webhook(endpoint, 'due'), subject)
+  end
+end
+
+-- A message with an id of its own, which every try at it has.
+local function message(kind, subject, data)
+  local n = redis.call('INCR', WEBHOOKS .. ':made')
+  local id = 'msg_' .. string.sub(redis.sha1hex(P .. subject .. '|' .. whole(now) .. '|' .. n), 1, 28)
+  return {id = id, type = kind, at = whole(now), data = data, tries = 0}
+end
+
+-- Tells the tenant's endpoints that want to know. Without endpoints that is one look; `data` makes what they are told.
+local function announce(kind, subject, data)
+  local made
+  for _, raw in ipairs(redis.call('HVALS', WEBHOOKS)) do
+    local one = cjson.decode(raw)
+    for _, wanted in ipairs(one.disabled and {} or one.events) do
+      if wanted == kind then
+        made = made or message(kind, subject, data())
+        post(one.id, subject, made)
+      end
+    end
+  end
+end
+
+-- The batch has ended if each of its rows has; no row of a cancelled one is submitted any more.
+local function announce_batch(batch)
+  local name = P .. 'batch:' .. batch
+  local told = redis.call('HMGET', name, 'total', 'rejected', 'cancelled', 'known_nano', 'unknown_costs')
+  if not told[1] then return end
+  local states, rows, ended = {}, 0, 0
+  for state in pairs(ALLOWED) do
+    local n = tonumber(redis.call('HGET', name, 'state:' .. state) or 0)
+    rows, ended = rows + n, ended + (OVER[state] and n or 0)
+    if n > 0 then states[state] = n end
+  end
+  if ended < rows or (not told[3] and ended + told[2] < tonumber(told[1])) then return end
+  announce('batch.ended', batch, function()
+    return {batch = batch, cancelled = told[3] and true or false, total = tonumber(told[1]), rejected = tonumber(told[2]),
+      states = next(states) and states or nil, known_nano = told[4], unknown_costs = tonumber(told[5])}
+  end)
+end
+
+-- `status` is that of the answer, nil where there is none.
+local function announce_end(id, state, status)
+  if redis.call('EXISTS', WEBHOOKS) == 0 then return end
+  local batch = get(id, 'batch')
+  announce(batch and 'row.ended' or 'job.ended', id, function()
+    local told = redis.call('HMGET', key(id), 'row', 'known_nano', 'unknown_costs', 'spent_nano', 'error')
+    return {job = id, batch = batch, row = told[1] and tonumber(told[1]) or nil, state = state, status = status,
+      known_nano = told[2], unknown_costs = tonumber(told[3]), charged_nano = told[4] or '0',
+      error = told[5] and cjson.decode(told[5]).type or nil}
+  end)
+  if batch then announce_batch(batch) end
+end
+
 -- The end of a job. What is needed for another try is kept until the record expires. Units that still run keep
 -- their leases: what they have sent is let settle, or lost when the lease ends.
-local function finalize(id, state, field, payload)
+local function finalize(id, state, field, payload, status)
   local units = redis.call('HGETALL', key(id, 'units'))
   for i = 1, #units, 2 do
     local u = cjson.decode(units[i + 1])
@@ -232,6 +322,7 @@ local function finalize(id, state, field, payload)
   weigh(id)
   local ends = now + tonumber(get(id, 'retention'))
   redis.call('ZADD', P .. 'retention', ends, id)
+  announce_end(id, state, status)
 end
 
 -- Whether a worker holds any unit of the job.

@@ -7,5 +7,5 @@ for state in pairs(OVER) do
   ended = ended + tonumber(redis.call('HGET', name, 'state:' .. state) or 0)
 end
 if ended >= tonumber(redis.call('HGET', name, 'total')) then return {'over'} end
-redis.call('HSETNX', name, 'cancelled', now)
+if redis.call('HSETNX', name, 'cancelled', now) == 1 then announce_batch(ARGV[2]) end
 return {'cancelled'}

@@ -1,5 +1,5 @@
 -- The end of a unit that ends its job.
--- ARGV: now, id, unit, token, state (succeeded, failed or expired), payload (JSON)
+-- ARGV: now, id, unit, token, state (succeeded, failed or expired), payload (JSON), status of an answer or ''
 local id, name = ARGV[2], ARGV[3]
 local u, why = held(id, name, tonumber(ARGV[4]))
 if not u then return {why} end
@@ -8,5 +8,5 @@ if get(id, 'state') == 'cancelling' then
   settle_cancel(id)
   return {'cancelled'}
 end
-finalize(id, ARGV[5], ARGV[5] == 'succeeded' and 'result' or 'error', ARGV[6])
+finalize(id, ARGV[5], ARGV[5] == 'succeeded' and 'result' or 'error', ARGV[6], ARGV[7] ~= '' and ARGV[7] or nil)
 return {'concluded'}

@@ -20,4 +20,5 @@ redis.call('HSET', name, 'created', now, 'digest', ARGV[3], 'total', ARGV[4], 'r
 redis.call('ZADD', P .. 'batches', now + math.max(tonumber(ARGV[6]), tonumber(ARGV[7])), ARGV[2])
 store(name, 'bytes', beside)
 redis.call('ZADD', P .. 'batches:listed', 0, place(ARGV[2]))
+announce_batch(ARGV[2])  -- no row may have made a job
 return {'created'}

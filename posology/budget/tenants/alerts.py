@@ -1,8 +1,7 @@
-"""Budgets that are nearly spent: found for all tenants, and each reported once."""
+"""Budgets that are nearly spent: found for all tenants."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,8 +17,6 @@ from posology.types import Scope
 
 #: fraction of a budget from which an operator is warned
 NEAR = Decimal("0.8")
-#: seconds for which a warning is remembered; longer than any day or month
-_KEPT = 40 * 86_400
 #: tenants that are asked for in one round trip
 _AT_ONCE = 100
 
@@ -62,18 +59,3 @@ async def near_limits(redis: Redis, url: str, names: Sequence[str]) -> list[Near
                         NearLimit(tenant=tenant, scope=scope, cap=most, spent=now, window=name)
                     )
     return found
-
-
-async def is_first_warning(redis: Redis, url: str, near: NearLimit) -> bool:
-    """Return whether this is the first warning of a limit in its window, and remember it.
-
-    A changed limit is another one.
-
-    Raises:
-        StoreUnavailable: Redis is unreachable.
-    """
-    mark = hashlib.sha256(f"{near.window} {near.cap}".encode()).hexdigest()[:16]
-    with translated(url):
-        return bool(
-            await redis.set(f"{keys.prefix(near.tenant)}warned:{mark}", 1, nx=True, ex=_KEPT)
-        )

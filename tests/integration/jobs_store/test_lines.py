@@ -9,8 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
+from orchestrator.jobs.limits import is_first_warning
 from orchestrator.logs.events import EVENTS
-from posology.budget.tenants.alerts import is_first_warning, near_limits
+from posology.budget.tenants.alerts import near_limits
 from posology.errors import BudgetExhausted
 from posology.store import keys
 from posology.types import Outcome
@@ -116,11 +117,11 @@ async def test_one_of_many_workers_warns_of_a_limit(bench: Bench) -> None:
         winners: list[bool] = []
 
         async def warn(one: Any, winners: list[bool] = winners) -> None:
-            winners.append(await is_first_warning(bench.redis, bench.url, one))
+            winners.append(await is_first_warning(bench.store, one))
 
         async with anyio.create_task_group() as group:
             for one in found * 20:
                 group.start_soon(warn, one)
         assert sum(winners) == near
         # the same limit in the same window is not reported again
-        assert not any([await is_first_warning(bench.redis, bench.url, one) for one in found])
+        assert not any([await is_first_warning(bench.store, one) for one in found])

@@ -1,0 +1,1 @@
+"""Webhooks: endpoints of tenants, and signed messages to them."""

@@ -1,0 +1,422 @@
+"""Endpoints and their queues of messages in Redis."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from orchestrator.jobs.tenants import Store
+from orchestrator.webhooks.signing import new_secret
+from orchestrator.webhooks.targets import Networks, check_url
+from posology.errors import InvalidQuery, WebhookNotFound
+from posology.published.webhooks.endpoints import WebhookFailure, WebhookFailures, WebhookOutput
+from posology.published.webhooks.messages import DEFAULT_EVENTS, WebhookEvent
+from posology.store import keys
+from posology.store.connection import translated
+from posology.store.keys import at
+
+#: endpoints of a tenant
+MAX_ENDPOINTS = 5
+#: seconds for which the old secret signs, too, after a rotation, unless told otherwise, and at most
+OVERLAP, MAX_OVERLAP = 24 * 3_600.0, 30 * 24 * 3_600.0
+#: failures on one page
+MAX_PAGE = 100
+#: messages that one step queues again: a script holds up everybody else
+_AGAIN = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """An endpoint as it is stored."""
+
+    #: the record itself, JSON
+    raw: str
+
+    @property
+    def _read(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.raw)
+        return found
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return str(self._read["id"])
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return str(self._read["url"])
+
+    def secrets(self, now: float) -> list[str]:
+        """Return the secrets that sign at a time, POSIX seconds; the newest first."""
+        found = self._read["secrets"]
+        return [one["secret"] for one in found if "until" not in one or now < one["until"]]
+
+    def changed(self, **fields: Any) -> str:
+        """Return the record with other fields; ``None`` removes one."""
+        made = {**self._read, **fields}
+        return json.dumps({name: value for name, value in made.items() if value is not None})
+
+    def output(self, tenant: str, figures: Mapping[str, str]) -> WebhookOutput:
+        """Return the published form.
+
+        Args:
+            tenant: its tenant.
+            figures: that the scripts keep of it.
+        """
+        read = self._read
+        tried, status = figures.get("tried"), figures.get("status")
+        return WebhookOutput(
+            id=read["id"],
+            tenant=tenant,
+            url=read["url"],
+            events=tuple(map(WebhookEvent, read["events"])),
+            created=at(read["created"]),
+            disabled=at(read["disabled"]) if "disabled" in read else None,
+            secrets=len(self.secrets(time.time())),
+            queued=int(figures.get("queued", 0)),
+            delivered=int(figures.get("delivered", 0)),
+            failed=int(figures.get("failed", 0)),
+            tried=at(tried) if tried else None,
+            status=int(status) if status else None,
+            error=figures.get("said") or None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Due:
+    """A message that is to be sent now."""
+
+    endpoint: Endpoint
+    #: what it is about; messages about the same are delivered in order
+    subject: str
+    #: its id, the same in every attempt
+    message: str
+    type: WebhookEvent
+    #: time of the event, POSIX milliseconds
+    at: str
+    data: dict[str, Any]
+    #: attempts, this one included
+    tries: int
+
+
+class WebhookStore:
+    """Endpoints of all tenants, and their messages.
+
+    Args:
+        store: the job store: the scripts that end a job queue its messages in the same step.
+        allowed: networks that endpoints may be in besides the public ones.
+    """
+
+    def __init__(self, store: Store, allowed: Networks = ()) -> None:
+        self._store = store
+        self._allowed = allowed
+
+    async def create(
+        self, url: str, *, tenant: str, events: Sequence[WebhookEvent] = DEFAULT_EVENTS
+    ) -> tuple[WebhookOutput, str]:
+        """Create an endpoint, and return it with its secret.
+
+        Args:
+            url: address that receives messages.
+            tenant: name of the tenant.
+            events: types of the messages that it receives.
+
+        Raises:
+            InvalidQuery: the address or an event is none, or the tenant has :data:`MAX_ENDPOINTS`.
+            StoreUnavailable: Redis is unreachable.
+        """
+        check_url(url, self._allowed)
+        wanted = tuple(dict.fromkeys(events))
+        if not wanted or WebhookEvent.TEST in wanted:
+            raise InvalidQuery(
+                "events: name at least one; webhook.test needs no name", field="events"
+            )
+        webhook, secret = keys.new_id("wh"), new_secret()
+        record = {
+            "id": webhook,
+            "url": url,
+            "events": wanted,
+            "secrets": [{"secret": secret}],
+            "created": str(time.time_ns() // 1_000_000),
+        }
+        prefix = keys.prefix(tenant)
+        with translated(self._store.url):
+            # first, so that no message of it is without a sender
+            await cast("Awaitable[int]", self._store.redis.sadd(keys.WEBHOOKS, tenant))
+        raw = json.dumps(record)
+        said = await self._store.run("put_webhook", prefix, webhook, raw, "", MAX_ENDPOINTS)
+        if said == "full":
+            raise InvalidQuery(
+                f"url: {tenant} has {MAX_ENDPOINTS} endpoints, which is the maximum: delete one",
+                field="url",
+            )
+        return Endpoint(raw=raw).output(tenant, {}), secret
+
+    async def all(self, *, tenant: str) -> tuple[WebhookOutput, ...]:
+        """Return the endpoints of a tenant, oldest first.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        name = f"{keys.prefix(tenant)}webhooks"
+        with translated(self._store.url):
+            found = await cast("Awaitable[dict[str, str]]", self._store.redis.hgetall(name))
+            if not found:
+                return ()
+            async with self._store.redis.pipeline(transaction=False) as pipe:
+                for webhook in sorted(found):
+                    pipe.hgetall(f"{keys.prefix(tenant)}webhook:{webhook}")
+                figures = await pipe.execute()
+        return tuple(
+            Endpoint(raw=found[webhook]).output(tenant, some)
+            for webhook, some in zip(sorted(found), figures, strict=True)
+        )
+
+    async def get(self, webhook: str, *, tenant: str) -> WebhookOutput:
+        """Return an endpoint.
+
+        Raises:
+            WebhookNotFound: the tenant has no such endpoint.
+            StoreUnavailable: Redis is unreachable.
+        """
+        found = [one for one in await self.all(tenant=tenant) if one.id == webhook]
+        if not found:
+            raise _missing(webhook)
+        return found[0]
+
+    async def delete(self, webhook: str, *, tenant: str) -> None:
+        """Delete an endpoint and its messages.
+
+        Raises:
+            WebhookNotFound: the tenant has no such endpoint.
+            StoreUnavailable: Redis is unreachable.
+        """
+        if not await self._store.run("delete_webhook", keys.prefix(tenant), webhook):
+            raise _missing(webhook)
+
+    async def rotate(
+        self, webhook: str, *, tenant: str, overlap: float = OVERLAP
+    ) -> tuple[WebhookOutput, str]:
+        """Give an endpoint a new secret, and return both.
+
+        Args:
+            webhook: id of the endpoint.
+            tenant: name of the tenant.
+            overlap: seconds for which the secret of until now signs, too; 0: it leaked.
+
+        Raises:
+            InvalidQuery: ``overlap`` is negative or more than :data:`MAX_OVERLAP`.
+            WebhookNotFound: the tenant has no such endpoint.
+            StoreUnavailable: Redis is unreachable.
+        """
+        if not 0 <= overlap <= MAX_OVERLAP:
+            raise InvalidQuery(
+                f"overlap_seconds must be 0 to {MAX_OVERLAP:.0f} (got {overlap:g})",
+                field="overlap_seconds",
+            )
+        secret = new_secret()
+        now = time.time()
+
+        def rotated(old: Endpoint) -> str:
+            # at most two: a third would let a leaked one live on
+            kept = [{"secret": one, "until": now + overlap} for one in old.secrets(now)[:1]]
+            return old.changed(secrets=[{"secret": secret}, *(kept if overlap else [])])
+
+        while True:
+            old = await self._endpoint(webhook, tenant)
+            said = await self._store.run(
+                "put_webhook", keys.prefix(tenant), webhook, rotated(old), old.raw, MAX_ENDPOINTS
+            )
+            if said == "put":
+                return await self.get(webhook, tenant=tenant), secret
+
+    async def test(self, webhook: str, *, tenant: str) -> str:
+        """Queue a test message for an endpoint, whatever its events are, and return its id.
+
+        Raises:
+            WebhookNotFound: the tenant has no such endpoint.
+            StoreUnavailable: Redis is unreachable.
+        """
+        found = await self._store.run("test_webhook", keys.prefix(tenant), webhook)
+        if not found:
+            raise _missing(webhook)
+        return str(found)
+
+    async def redeliver(self, webhook: str, *, tenant: str) -> int:
+        """Queue the messages that were given up again, oldest first, enable the endpoint, and return their number.
+
+        Raises:
+            WebhookNotFound: the tenant has no such endpoint.
+            StoreUnavailable: Redis is unreachable.
+        """
+        queued = 0
+        while True:
+            old = await self._endpoint(webhook, tenant)
+            some = int(
+                await self._store.run(
+                    "redeliver", keys.prefix(tenant), webhook, old.changed(disabled=None), _AGAIN
+                )
+            )
+            queued += max(some, 0)
+            if some < _AGAIN:
+                return queued
+
+    async def failures(
+        self, webhook: str, *, tenant: str, after: int = -1, limit: int = MAX_PAGE
+    ) -> WebhookFailures:
+        """Return messages of an endpoint that were given up, newest first.
+
+        Args:
+            webhook: id of the endpoint.
+            tenant: name of the tenant.
+            after: ``next`` of the previous page; newer failures shift the pages.
+            limit: maximum number, up to :data:`MAX_PAGE`.
+
+        Raises:
+            WebhookNotFound: the tenant has no such endpoint.
+            StoreUnavailable: Redis is unreachable.
+        """
+        await self._endpoint(webhook, tenant)
+        name = f"{keys.prefix(tenant)}webhook:{webhook}:failed"
+        with translated(self._store.url):
+            found = await cast(
+                "Awaitable[list[str]]", self._store.redis.lrange(name, after + 1, after + limit)
+            )
+        return WebhookFailures(
+            failures=tuple(map(_failure, found)),
+            next=after + limit if len(found) == limit else None,
+        )
+
+    async def tenants(self) -> list[str]:
+        """Return the tenants that have endpoints, and drop those that have none.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        with translated(self._store.url):
+            listed = sorted(
+                await cast("Awaitable[set[str]]", self._store.redis.smembers(keys.WEBHOOKS))
+            )
+            if not listed:
+                return []
+            async with self._store.redis.pipeline(transaction=False) as pipe:
+                for tenant in listed:
+                    pipe.exists(f"{keys.prefix(tenant)}webhooks")
+                exist = await pipe.execute()
+            empty = [tenant for tenant, some in zip(listed, exist, strict=True) if not some]
+            for tenant in empty:
+                await self._drop(tenant)
+        return [tenant for tenant in listed if tenant not in empty]
+
+    async def _drop(self, tenant: str) -> None:
+        redis = self._store.redis
+        async with redis.pipeline(transaction=False) as pipe:
+            pipe.srem(keys.WEBHOOKS, tenant)
+            # read after the removal: an endpoint that is created later adds the tenant before itself
+            pipe.exists(f"{keys.prefix(tenant)}webhooks")
+            _, some = await pipe.execute()
+        if some:
+            await cast("Awaitable[int]", redis.sadd(keys.WEBHOOKS, tenant))
+
+    async def take(self, tenant: str, *, most: int, seconds: float, patience: float) -> list[Due]:
+        """Take messages that are due.
+
+        Args:
+            tenant: name of the tenant.
+            most: maximum number.
+            seconds: time for which no other process takes them.
+            patience: seconds from an event after which its message is given up.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        found = await self._store.run(
+            "take_messages",
+            keys.prefix(tenant),
+            int(seconds * 1000),
+            most,
+            int(patience * 1000),
+        )
+        return [_due(*one) for one in found]
+
+    async def settle(
+        self,
+        tenant: str,
+        due: Due,
+        said: str,
+        *,
+        delay: float,
+        status: int | None,
+        error: str,
+        hold: tuple[float, float],
+    ) -> bool:
+        """Record what became of an attempt; return false where another process did, or the endpoint is deleted.
+
+        Args:
+            tenant: name of the tenant.
+            due: the message.
+            said: ``delivered``, ``again``, ``failed`` (given up) or ``gone`` (the endpoint wants no more).
+            delay: seconds until the next attempt.
+            status: HTTP status; ``None``: no response.
+            error: why it was not delivered; empty: it was.
+            hold: seconds for which no message is sent to the endpoint after a first failure, and at most.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable.
+        """
+        told = await self._store.run(
+            "settle_message",
+            keys.prefix(tenant),
+            due.endpoint.id,
+            due.subject,
+            due.message,
+            said,
+            int(delay * 1000),
+            "" if status is None else status,
+            error,
+            *(int(one * 1000) for one in hold),
+        )
+        return bool(told != "over")
+
+    async def _endpoint(self, webhook: str, tenant: str) -> Endpoint:
+        name = f"{keys.prefix(tenant)}webhooks"
+        with translated(self._store.url):
+            raw = await cast("Awaitable[str | None]", self._store.redis.hget(name, webhook))
+        if raw is None:
+            raise _missing(webhook)
+        return Endpoint(raw=raw)
+
+
+def _due(raw: str, subject: str, message: str) -> Due:
+    read = json.loads(message)
+    return Due(
+        endpoint=Endpoint(raw=raw),
+        subject=subject,
+        message=read["id"],
+        type=WebhookEvent(read["type"]),
+        at=read["at"],
+        data=read["data"],
+        tries=int(read["tries"]),
+    )
+
+
+def _failure(raw: str) -> WebhookFailure:
+    read = json.loads(raw)
+    return WebhookFailure(
+        message=read["id"],
+        type=WebhookEvent(read["type"]),
+        timestamp=at(read["at"]),
+        subject=read["subject"],
+        tries=int(read["tries"]),
+        failed=at(read["failed"]),
+        status=read.get("status"),
+        error=read["error"],
+    )
+
+
+def _missing(webhook: str) -> WebhookNotFound:
+    return WebhookNotFound(f"there is no endpoint {webhook}", webhook=webhook)

@@ -1,0 +1,1 @@
+"""Webhooks as JSON: messages, the endpoints that receive them, and failures."""

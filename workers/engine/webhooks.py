@@ -1,0 +1,161 @@
+"""Delivers the messages of webhooks.
+
+Any worker delivers any message. A message is in Redis from the event on; a worker that takes it has it for a while, so
+that one that dies leaves it to the next, with the same id: it may arrive twice, and is never lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from urllib.parse import urlsplit
+
+import anyio
+from anyio.abc import TaskGroup
+
+from orchestrator.logs.events import note
+from orchestrator.webhooks.delivery import TIMEOUT, Delivery, Result
+from orchestrator.webhooks.signing import headers
+from orchestrator.webhooks.store import Due, WebhookStore
+from posology.errors import StoreUnavailable
+from posology.published.webhooks.messages import message_of
+from posology.store.keys import at
+
+logger = logging.getLogger(__name__)
+
+#: seconds between attempts at one message (Standard Webhooks 1.0.0, example schedule); then it is given up
+SCHEDULE = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
+#: a wait is longer by up to this fraction of it, so that messages that failed together are not all tried together
+_JITTER = 0.1
+#: seconds after an event when its message is given up although attempts are left: a queue may not let it come to them
+PATIENCE = 5 * 86_400.0
+#: seconds for which a worker has a message that it took
+_LEASE = 4 * TIMEOUT
+#: seconds for which an endpoint rests after a failure, and after many in a row
+_HOLD = (1.0, 60.0)
+#: messages of one tenant that a process sends at the same time, and of all tenants
+_AT_ONCE, _ALL_AT_ONCE = 8, 64
+#: seconds between two looks for messages
+_PAUSE = 1.0
+
+
+class Sender:
+    """Sends due messages of all tenants. A slow endpoint delays its tenant alone.
+
+    Args:
+        store: endpoints and messages.
+        delivery: sends one request.
+        pause: seconds between two looks.
+    """
+
+    def __init__(self, store: WebhookStore, delivery: Delivery, *, pause: float = _PAUSE) -> None:
+        self._store = store
+        self._delivery = delivery
+        self._pause = pause
+        self._busy: set[str] = set()
+        self._places = anyio.CapacityLimiter(_ALL_AT_ONCE)
+
+    async def run(
+        self, forever: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
+    ) -> None:
+        """Send until cancelled.
+
+        Args:
+            forever: repeats a step; errors of Redis are its business.
+        """
+        async with anyio.create_task_group() as group:
+            await forever(partial(self._look, group))
+
+    async def _look(self, group: TaskGroup) -> None:
+        for tenant in await self._store.tenants():
+            if tenant not in self._busy:
+                self._busy.add(tenant)
+                group.start_soon(self._tend, tenant)
+        await anyio.sleep(self._pause)
+
+    async def _tend(self, tenant: str) -> None:
+        try:
+            while await self.step(tenant):
+                pass
+        except StoreUnavailable as error:
+            logger.warning("%s", error)
+        except Exception:
+            # one tenant's damaged records must not stop the others' messages
+            logger.exception("internal error in webhooks tenant=%s", tenant)
+        finally:
+            self._busy.discard(tenant)
+
+    async def step(self, tenant: str) -> int:
+        """Send some messages of a tenant that are due, and return their number.
+
+        Raises:
+            StoreUnavailable: Redis is unreachable; what was taken is due again later.
+        """
+        due = await self._store.take(tenant, most=_AT_ONCE, seconds=_LEASE, patience=PATIENCE)
+        failed: list[StoreUnavailable] = []
+
+        async def send(one: Due) -> None:
+            try:
+                async with self._places:
+                    await self._send(tenant, one)
+            except StoreUnavailable as error:
+                failed.append(error)
+
+        async with anyio.create_task_group() as group:
+            for one in due:
+                group.start_soon(send, one)
+        if failed:
+            raise failed[0]
+        return len(due)
+
+    async def _send(self, tenant: str, due: Due) -> None:
+        now = time.time()
+        body = message_of(tenant, due.type, at(due.at), due.data)
+        signed = headers(due.endpoint.secrets(now), due.message, int(now), body)
+        result = await self._delivery.post(due.endpoint.url, body, signed)
+        said = _said(result, due.tries)
+        settled = await self._store.settle(
+            tenant,
+            due,
+            said,
+            delay=_delay(due.tries, result),
+            status=result.status,
+            error=result.error,
+            hold=_HOLD,
+        )
+        if not settled:
+            return
+        fields = {
+            "tenant": tenant,
+            "webhook": due.endpoint.id,
+            "message": due.message,
+            "type": due.type,
+            # the rest of an address may hold a token
+            "host": urlsplit(due.endpoint.url).hostname,
+            "tries": due.tries,
+            "status": result.status,
+            "seconds": round(time.time() - now, 3),
+        }
+        if said == "delivered":
+            note("webhook delivered", **fields)
+        elif said == "again":
+            note("webhook not delivered", logging.WARNING, **fields)
+        else:
+            note("webhook given up", logging.WARNING, **fields, disabled=said == "gone" or None)
+
+
+def _said(result: Result, tries: int) -> str:
+    if result.delivered:
+        return "delivered"
+    if result.status == 410:
+        return "gone"
+    return "again" if tries <= len(SCHEDULE) else "failed"
+
+
+def _delay(tries: int, result: Result) -> float:
+    planned = SCHEDULE[min(tries, len(SCHEDULE)) - 1]
+    asked = min(result.after or 0.0, SCHEDULE[-1])
+    return max(planned, asked) * (1 + _JITTER * random.random())  # noqa: S311 - jitter
