@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from posology.budget.books.archive.inspection import Inspection
 from posology.budget.books.audit import Audit, Rebuilt
 from posology.budget.books.counters import Compared
 from posology.budget.books.form import (
@@ -18,7 +19,6 @@ from posology.budget.books.form import (
     MirrorTotals,
     OverBound,
 )
-from posology.budget.books.inspection import Inspection
 from posology.budget.books.mirror import Mirrored, Totals
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger

@@ -29,7 +29,7 @@ _UNPRINTABLE = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What became of an attempt."""
+    """The outcome of an attempt."""
 
     #: HTTP status; ``None``: no response
     status: int | None

@@ -12,9 +12,9 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.books.archive import Archive, read
-from posology.budget.books.chain import chained, origin, parse, records
-from posology.budget.books.inspection import Inspection, Inspector
+from posology.budget.books.archive.chain import chained, origin, parse, records
+from posology.budget.books.archive.inspection import Inspection, Inspector
+from posology.budget.books.archive.moving import Archive, read
 from posology.budget.books.reader import Entry, Reader
 from posology.errors import BadFile
 from posology.store import keys

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.books.archive import Archive
+from posology.budget.books.archive.moving import Archive
 from posology.budget.books.export import Wanted, attempts, export, schema
 from posology.budget.books.rows import NAMES, AttemptRow
 from posology.errors import BadFile, LedgerBusy, StoreUnavailable

@@ -11,7 +11,7 @@ import anyio
 import pyarrow.parquet as pq
 import pytest
 
-from posology.budget.books.archive import Archive
+from posology.budget.books.archive.moving import Archive
 from posology.budget.books.audit import Audit, Auditor
 from posology.budget.books.export import Wanted, attempts, export
 from posology.budget.books.reader import spenders

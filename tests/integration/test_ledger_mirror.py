@@ -19,7 +19,7 @@ import pytest
 from psycopg.rows import dict_row
 from redis.asyncio import Redis
 
-from posology.budget.books.archive import Archive, archived_files
+from posology.budget.books.archive.moving import Archive, archived_files
 from posology.budget.books.export import Wanted, attempts
 from posology.budget.books.mirror import COLUMNS, Mirror, Mirrored, open_mirror, row
 from posology.budget.books.reader import Entry, Reader

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from redis.asyncio import Redis
 
-from posology.budget.books.archive import Archive, read
+from posology.budget.books.archive.moving import Archive, read
 from posology.budget.books.audit import Audit, Auditor
 from posology.budget.books.reader import START, Page, Reader, order, spenders
 from posology.budget.ledger.redis import RedisLedger
@@ -268,7 +268,7 @@ import os, sys
 from datetime import UTC, datetime
 from pathlib import Path
 import anyio
-from posology.budget.books.archive import Archive
+from posology.budget.books.archive.moving import Archive
 from posology.store.connection import connect
 
 async def main(url, tenant, folder):

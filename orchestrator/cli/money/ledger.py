@@ -23,7 +23,7 @@ from orchestrator.cli.jobs.store import one_or_all, whose, with_store
 
 if TYPE_CHECKING:
     from orchestrator.jobs.store import JobStore
-    from posology.budget.books.archive import Archived
+    from posology.budget.books.archive.moving import Archived
 
 app = typer.Typer(
     help="Check, repair, export, archive and mirror the ledger of model calls (docs/how-to/ledger.md).",
@@ -53,9 +53,9 @@ def verify(
     """
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import audit_output
+    from posology.budget.books.archive.inspection import Inspector
     from posology.budget.books.audit import Auditor
     from posology.budget.books.form import LedgerAudit, LedgerOutput
-    from posology.budget.books.inspection import Inspector
 
     one_or_all(tenant, all_tenants=all_tenants)
     with errors(as_json=as_json):
@@ -185,7 +185,7 @@ def archive(
 
     Jobs may run meanwhile. If a run is interrupted, no entry is lost: run the command again.
     """
-    from posology.budget.books.archive import Archive
+    from posology.budget.books.archive.moving import Archive
     from posology.budget.books.form import ArchivedFile, ArchiveOutput
     from posology.budget.ledger.windows import midnight
     from posology.budget.spending.periods import read_date

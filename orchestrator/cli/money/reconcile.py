@@ -116,7 +116,7 @@ def reconcile(
         reconcile_output,
         show_reconcile,
     )
-    from posology.budget.books.files import written
+    from posology.budget.books.archive.files import written
     from posology.budget.reconcile.formats.exports import PROVIDERS
 
     one_or_all(tenant, all_tenants=all_tenants)

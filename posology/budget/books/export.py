@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from redis.asyncio import Redis
 
-from posology.budget.books.files import written
+from posology.budget.books.archive.files import written
 from posology.budget.books.reader import PAGE, START, Entry, Reader, pairs
 from posology.budget.books.rows import NAMES, AttemptRow, closed, under_way
 from posology.budget.ledger.windows import midnight

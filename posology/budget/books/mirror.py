@@ -17,9 +17,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from posology.budget.books.archive import archived_files
-from posology.budget.books.chain import records
-from posology.budget.books.inspection import Inspector
+from posology.budget.books.archive.chain import records
+from posology.budget.books.archive.inspection import Inspector
+from posology.budget.books.archive.moving import archived_files
 from posology.budget.books.reader import Entry, Look, Reader, order
 from posology.budget.books.rows import NAMES, AttemptRow, closed
 from posology.budget.ledger.base import dollars

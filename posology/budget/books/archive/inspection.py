@@ -10,8 +10,8 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from posology.budget.books.archive import ArchiveFile, archived_files
-from posology.budget.books.chain import Link, Record, origin, parse, records
+from posology.budget.books.archive.chain import Link, Record, origin, parse, records
+from posology.budget.books.archive.moving import ArchiveFile, archived_files
 from posology.budget.books.reader import START, Entry, Reader, busy, order
 from posology.errors import BadFile
 from posology.store import keys

@@ -6,7 +6,7 @@ nothing, and the next one with the same folder goes on where it stopped, with th
 
 A file is named ``TENANT.FIRST.LAST.jsonl``, after the places of its first and last entry. It has a line an
 entry: ``{"place": …, "number": …, "before": …, "fields": {…}}``, in the order of the ledger, with the fields as
-they stood there. ``number`` and ``before`` chain the lines, see :mod:`posology.budget.books.chain`.
+they stood there. ``number`` and ``before`` chain the lines, see :mod:`posology.budget.books.archive.chain`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import BinaryIO, cast
 
 from redis.asyncio import Redis
 
-from posology.budget.books.chain import Link, chained, origin, parse, records
-from posology.budget.books.files import keep
+from posology.budget.books.archive.chain import Link, chained, origin, parse, records
+from posology.budget.books.archive.files import keep
 from posology.budget.books.reader import PAGE, START, Entry, Reader, order
 from posology.budget.ledger.scripts import source
 from posology.errors import BadFile

@@ -1,0 +1,1 @@
+"""Archives of ledgers: entries moved into files, chained by digests, and inspected."""
