@@ -146,7 +146,7 @@ class WebhookStore:
         prefix = keys.prefix(tenant)
         with translated(self._store.url):
             # first, so that no message of it is without a sender
-            await cast("Awaitable[int]", self._store.redis.sadd(keys.WEBHOOKS, tenant))
+            await self._store.redis.sadd(keys.WEBHOOKS, tenant)
         raw = json.dumps(record)
         said = await self._store.run("put_webhook", prefix, webhook, raw, "", MAX_ENDPOINTS)
         if said == "full":
@@ -320,7 +320,7 @@ class WebhookStore:
             pipe.exists(f"{keys.prefix(tenant)}webhooks")
             _, some = await pipe.execute()
         if some:
-            await cast("Awaitable[int]", redis.sadd(keys.WEBHOOKS, tenant))
+            await redis.sadd(keys.WEBHOOKS, tenant)
 
     async def take(self, tenant: str, *, most: int, seconds: float, patience: float) -> list[Due]:
         """Take messages that are due.

@@ -30,7 +30,8 @@ from posology.store.keys import DEFAULT_TENANT
 from posology.types import Limits
 from tests.integration.conftest import Serve
 from tests.integration.test_console import HEAVY
-from tests.integration.test_console_browser import browse, chromium, playwright
+from tests.integration.test_console_browser import browse, chromium
+from tests.integration.test_console_browser import playwright as playwright
 from tests.support.console import HOSTILE, QUESTION, answered, make_index, run_job
 from tests.support.reports import make_reports
 from tests.unit.policies.tables import table

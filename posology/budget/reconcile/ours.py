@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from posology.budget.books import archive
+from posology.budget.books.archive.moving import read
 from posology.budget.books.reader import START, Reader, order
 from posology.budget.ledger.base import dollars
 from posology.budget.reconcile.measures import INWARD, Measure, tokens
@@ -174,7 +174,7 @@ async def attempts(
             "with --archive"
         )
     for path in own:
-        for entry in archive.read(path):
+        for entry in read(path):
             # what an interrupted run has not taken out yet is in the ledger, too
             if order(entry.place) <= order(moved) and (word := latest(entry.fields)):
                 yield word
