@@ -24,6 +24,8 @@ from evals.fire.world.redis_server import RedisServer
 
 #: documents that a sync revises
 _REVISED = 12
+#: seconds by which the clock of Redis is put forward or back
+CLOCKS = (60, 600, 3_600, -20)
 #: seconds for a sync
 _SYNC = 180.0
 
@@ -84,6 +86,12 @@ class Striker:
             case ["stop", "redis"]:
                 async with self._redis:
                     await self._stopped([self._server.pid], blow)
+            case ["fill", "disk"]:
+                await self._fill_disk(blow)
+            case ["shift", "clock"]:
+                ahead = CLOCKS[blow.target % len(CLOCKS)]
+                if self._server.shift(ahead):
+                    self._journal.write("struck", what=blow.deed, seconds=ahead)
             case ["fill", "redis"]:
                 await self._fill(blow)
             case ["kill", what]:
@@ -137,6 +145,16 @@ class Striker:
             await asyncio.to_thread(end)
             self._journal.write("struck", what=blow.deed)
             # away for a while, or back at once
+            await asyncio.sleep(blow.lasts / 4)
+            await asyncio.to_thread(self._server.start)
+
+    async def _fill_disk(self, blow: Blow) -> None:
+        """Let the disk of Redis be full until it has ended, and start it when there is room again."""
+        async with self._redis:
+            await asyncio.to_thread(self._server.fill_disk)
+            if await asyncio.to_thread(self._server.gone, 20.0):
+                self._journal.write("struck", what=blow.deed)
+            await asyncio.to_thread(self._server.kill)
             await asyncio.sleep(blow.lasts / 4)
             await asyncio.to_thread(self._server.start)
 

@@ -43,6 +43,8 @@ TENANTS = {
 }
 #: dollars by which the tight tenant's total is raised, and seconds between
 _RAISE, _EVERY = 0.01, 20.0
+#: seconds until a stack serves, about
+_START = 60.0
 #: seconds after the last blow for everything to end
 _PATIENCE = 600.0
 
@@ -88,6 +90,7 @@ async def run(plan: Plan) -> None:
         stack.callback(journal.close)
         journal.write("piece", seed=plan.seed, number=plan.number, seconds=plan.seconds, every=plan.every)  # fmt: skip
         server = RedisServer(folder / "redis")
+        server.begin_before_midnight(_START + plan.seconds / 2)
         await asyncio.to_thread(server.start)
         stack.callback(server.stop)
         network = Network(server.port)

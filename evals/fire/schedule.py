@@ -25,7 +25,7 @@ WEATHERS: dict[str, dict[str, float]] = {
 #: weights of kinds of blows
 WEIGHTS = {
     "kill worker": 30, "kill api": 8, "kill ingest": 3, "stop worker": 10, "stop api": 4, "kill redis": 5,
-    "restart redis": 3, "stop redis": 4, "fill redis": 3, "cut network": 6, "slow network": 4, "weather": 25,
+    "restart redis": 3, "stop redis": 4, "fill redis": 5, "fill disk": 3, "shift clock": 5, "cut network": 6, "slow network": 4, "weather": 25,
     "sync": 5, "rebuild": 2,
 }  # fmt: skip
 

@@ -1,11 +1,14 @@
-"""A Redis that can be killed, stopped, filled, and started again on what it wrote."""
+"""A Redis that can be killed, filled, put into another time, and started again on what it wrote."""
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import time
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import redis
@@ -15,6 +18,8 @@ from orchestrator.stack.redis_server import find_server
 
 #: seconds for a Redis to answer
 _PATIENCE = 60.0
+#: lets a process live in another time (Debian: libfaketime); without it, clocks stay as they are
+_FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 
 
 class RedisServer:
@@ -29,6 +34,40 @@ class RedisServer:
         self.port = free_port("127.0.0.1")
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
+        #: how far its clock is ahead, as libfaketime reads it
+        self._clock = (folder / "clock").absolute()
+
+    def begin_before_midnight(self, seconds: float) -> None:
+        """Put its clock some seconds before the end of the month, unless an earlier piece has put it somewhere."""
+        now = datetime.now(UTC)
+        first = (now.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0)
+        if not self._clock.exists():
+            self._set(round((first - now).total_seconds() - seconds))
+
+    def shift(self, seconds: int) -> bool:
+        """Put its clock forward or, with a negative number, back; return whether that is possible here."""
+        if not _FAKETIME.exists():
+            return False
+        self._set(int(self._clock.read_text(encoding="ascii")) + seconds)
+        return True
+
+    def _set(self, ahead: int) -> None:
+        draft = self._clock.with_suffix(".part")
+        draft.write_text(f"{ahead:+d}\n", encoding="ascii")
+        draft.replace(self._clock)
+
+    def fill_disk(self) -> None:
+        """Let its file grow by few bytes more: Redis ends within a write, and its file with a torn command."""
+        size = (self._folder / "appendonly.aof").stat().st_size + 700
+        resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (size, size))
+
+    def gone(self, seconds: float) -> bool:
+        """Wait for its end, and return whether it came."""
+        assert self._process is not None, "start it first"
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+            return True
+        return False
 
     @property
     def url(self) -> str:
@@ -49,7 +88,9 @@ class RedisServer:
             "--maxmemory-policy", "noeviction", "--loglevel", "warning",
         ]  # fmt: skip
         with (self._folder / "redis.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=self._environment()
+            )
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -60,6 +101,17 @@ class RedisServer:
                 if time.monotonic() > deadline or self._process.poll() is not None:
                     raise
                 time.sleep(0.05)
+
+    def _environment(self) -> dict[str, str]:
+        if not _FAKETIME.exists() or not self._clock.exists():
+            return dict(os.environ)
+        fake = {
+            "LD_PRELOAD": str(_FAKETIME),
+            "FAKETIME_TIMESTAMP_FILE": str(self._clock),
+            "FAKETIME_CACHE_DURATION": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+        return {**os.environ, **fake}
 
     def client(self) -> redis.Redis:
         """Return a connection to it, past the proxy."""
