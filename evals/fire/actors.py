@@ -249,7 +249,7 @@ class Work:
 
     async def _estimate(self) -> None:
         text, _ = self._question()
-        await self.ways.http("POST", "/v1/estimate", body={"questions": [{"question": text}]})
+        await self.ways.http("POST", "/v1/estimate", body={"question": text})
 
 
 async def drain(work: Work, patience: float) -> bool:
