@@ -39,6 +39,7 @@ def make_app(settings: Settings) -> Celery:
         # a message is acknowledged after its work, and delivered again if the worker died
         task_acks_late=True,
         task_reject_on_worker_lost=True,
+        broker_transport="workers.engine.broker:Transport",
         broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT},
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,

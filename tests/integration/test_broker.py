@@ -1,0 +1,72 @@
+"""A worker's connection to its broker, when Redis ends while the worker waits for a message."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kombu import Connection, Consumer, Queue
+from redis import Redis
+from redis.exceptions import ConnectionError as Unreachable
+
+from orchestrator.settings import Settings
+from orchestrator.stack.ports import free_port
+from orchestrator.stack.redis_server import find_server
+from posology.errors import ConfigurationError
+from workers.app import make_app
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A Redis that a test may end: its URL and its process."""
+    try:
+        server = find_server(os.environ.get("PATH"))
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+    port = free_port("127.0.0.1")
+    command = [str(server), "--port", str(port), "--dir", str(tmp_path), "--save", ""]
+    with (
+        subprocess.Popen(command, stdout=subprocess.DEVNULL) as process,
+        Redis(port=port) as client,
+    ):
+        try:
+            deadline = time.monotonic() + 90
+            while True:
+                try:
+                    client.ping()
+                    break
+                except Unreachable:
+                    assert time.monotonic() < deadline, "Redis did not start in 90 s"
+                    time.sleep(0.02)
+            yield f"redis://127.0.0.1:{port}/0", process
+        finally:
+            process.kill()
+
+
+def test_a_connection_that_is_lost_while_it_waits_is_given_up_without_an_error(
+    broker: tuple[str, subprocess.Popen[bytes]],
+) -> None:
+    url, process = broker
+    app = make_app(Settings.model_validate({"POSOLOGY_REDIS_URL": url}))
+    connection: Connection = app.connection_for_read()
+    held: list[object] = []
+    # as a worker has them: one that takes messages, and one more
+    channels = connection.default_channel, connection.channel()
+    for channel, name in zip(channels, ("posology.jobs", "posology.calls"), strict=True):
+        Consumer(channel, [Queue(name)], callbacks=[lambda _, m: held.append(m)]).consume()
+    message = channels[0].prepare_message("{}", content_type="application/json")
+    channels[0].basic_publish(message, exchange="", routing_key="posology.jobs")
+    connection.drain_events(timeout=90)
+    # it is not acknowledged, and both wait for the next one
+    for channel in channels:
+        channel._brpop_start()
+    process.kill()
+    process.wait(90)
+    # as Celery does when a connection is lost, and again before it makes the next one
+    connection.collect()
+    connection.collect()
+    assert len(held) == 1
