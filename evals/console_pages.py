@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from redis.asyncio import Redis
-
 from orchestrator.jobs.store import JobStore
 from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
@@ -44,22 +42,23 @@ async def fill(store: JobStore, tenant: str, count: int, question: str = "Does i
     """
     asked = JobRequest(question=question, model="offline:extractive").settled(Settings())
     made = await store.submit(asked, tenant=tenant)
-    redis, found = cast("Redis", store.redis), 0
+    found = 0
     for start in range(1, count, _AT_ONCE):
         some = min(_AT_ONCE, count - start)
         found = int(
-            await cast("Any", redis.eval(FILL, 1, keys.prefix(tenant), some, made.job, start))
+            await cast("Any", store.redis.eval(FILL, 1, keys.prefix(tenant), some, made.job, start))
         )
     return found
 
 
 def pages(
-    *, job: str, batch: str, tenant: str, run: str, report: str, passage: str
+    *, job: str, replayed: str, batch: str, tenant: str, run: str, report: str, passage: str
 ) -> dict[str, str]:
     """Return the paths of all pages that a single user sees, by name.
 
     Args:
         job: id of an answered job.
+        replayed: id of a job that is replayed.
         batch: id of a batch.
         tenant: name of a tenant.
         run: folder of an evaluation.
@@ -71,7 +70,7 @@ def pages(
         "jobs": "/console/jobs",
         "queued jobs": "/console/jobs?state=queued",
         "job": f"/console/jobs/{job}",
-        "replay": f"/console/jobs/{job}/replay",
+        "replay": f"/console/jobs/{replayed}/replay",
         "batches": "/console/batches",
         "batch": f"/console/batches/{batch}",
         "money": "/console/money",

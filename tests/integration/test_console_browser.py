@@ -73,7 +73,7 @@ class Browser:
             if picture and os.environ.get("CONSOLE_PICTURES"):
                 name = f"console-{picture}{'-dark' * (scheme == 'dark')}.png"
                 if scheme == "light" or picture == "job":
-                    await self.draw(FIGURES / name, whole=picture == "job")
+                    await self.draw(FIGURES / name, whole=picture in ("job", "compare"))
         width = await self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert width[0] <= width[1], "the page is wider than the window"
         assert self.wrong == []

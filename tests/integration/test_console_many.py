@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import httpx2
@@ -22,6 +23,8 @@ from orchestrator.api.app import create_app
 from orchestrator.jobs.batches import Batches
 from orchestrator.jobs.store import JobStore
 from orchestrator.question import qtables
+from orchestrator.question.decider import Decider
+from orchestrator.question.request import JobRequest
 from orchestrator.settings import Settings
 from posology.budget.tenants.store import TenantStore
 from posology.index.store import Index
@@ -29,12 +32,17 @@ from posology.store import keys
 from posology.store.keys import DEFAULT_TENANT
 from posology.types import Limits
 from tests.integration.conftest import Serve
+from tests.integration.jobs_store.helpers import MODEL
 from tests.integration.test_console import HEAVY
 from tests.integration.test_console_browser import browse, chromium
-from tests.integration.test_console_browser import playwright as playwright
 from tests.support.console import HOSTILE, QUESTION, answered, make_index, run_job
 from tests.support.reports import make_reports
-from tests.unit.policies.tables import table
+from tests.unit.policies.tables import retrieval, table
+
+if TYPE_CHECKING:
+    from playwright import async_api as playwright
+else:
+    playwright = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -66,7 +74,7 @@ async def make_full(
 ) -> Full:
     """Fill a store and a folder; texts end with ``extra``."""
     await redis.flushdb()
-    place = await to_thread.run_sync(make_index, folder, encoder)
+    place = await to_thread.run_sync(lambda: make_index(folder, encoder, hostile=bool(extra)))
     reports = make_reports(folder / "reports", extra)
     learned = folder / "qtable.json"
     embedder = Index.open(str(place)).meta.embedder
@@ -74,7 +82,7 @@ async def make_full(
     settings = Settings.model_validate(
         {
             "POSOLOGY_REDIS_URL": url, "POSOLOGY_INDEX": str(place), "POSOLOGY_EMBEDDER": encoder,
-            "POSOLOGY_REPORTS": str(reports), "POSOLOGY_QTABLE": str(learned),
+            "POSOLOGY_REPORTS": str(reports), "POSOLOGY_QTABLE": str(learned), "POSOLOGY_MODEL": MODEL,
         }
     )  # fmt: skip
     store = JobStore(redis, url)
@@ -83,8 +91,14 @@ async def make_full(
         await tenants.create(name, Limits(day=Decimal(5), month=Decimal(100)))
     job = ""
     for number in range(12):
-        asked = f"{QUESTION} ({number}){extra}"
-        job = await run_job(store, DEFAULT_TENANT, question=asked, out=answered(extra))
+        question = f"{QUESTION} ({number}){extra}"
+        job = await run_job(store, DEFAULT_TENANT, question=question, out=answered(extra))
+    asked = JobRequest(question=f"{QUESTION}{extra}", model=MODEL).settled(settings).as_settled()
+    found = retrieval((1, 0, 0, 0), (1, 0.2, 0, 0), (0, 1, 0, 0))
+    decision = await Decider()(asked, found)
+    replayed = await run_job(
+        store, DEFAULT_TENANT, question=f"{QUESTION}{extra}", out=answered(extra), decision=decision
+    )
     # afterwards: a worker takes all that wait
     await fill(store, DEFAULT_TENANT, jobs, f"Does it help?{extra}")
     rows = [f'{{"question": "Question {n}?"}}' for n in range(40)]
@@ -92,6 +106,7 @@ async def make_full(
     await redis.zadd(keys.WORKERS, {f"jobs-1{extra}:17": 1.9e12, f"jobs-2{extra}:17": 1.7e12})
     paths = pages(
         job=job,
+        replayed=replayed,
         batch=batch.id,
         tenant="acme",
         run="router-or-direct",

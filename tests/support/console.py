@@ -168,32 +168,39 @@ _DECISION = Decision(
 )  # fmt: skip
 
 
-def make_index(folder: Path, embedder: str) -> Path:
-    """Make an index with the passage that the answers quote, and a hostile one; return its folder."""
+def make_index(folder: Path, embedder: str, *, hostile: bool = True) -> Path:
+    """Make an index with the passage that the answers quote, and by default a hostile one; return its folder."""
     rows = [
         {"id": "pmid:28657417", "text": TEXT, "title": "Aspirin versus placebo in women at high risk", "year": 2017,
-         "publication_types": ["Randomized Controlled Trial", HOSTILE]},
+         "publication_types": ["Randomized Controlled Trial"]},
         {"id": "pmid:11111111", "text": "Aspirin made no difference.", "title": "No benefit", "retracted": True},
-        {"id": "x/\"'<b>é", "text": HOSTILE, "title": HOSTILE},
+        {"id": "x/\"'<b>é", "text": HOSTILE, "title": HOSTILE, "publication_types": [HOSTILE]},
     ]  # fmt: skip
     file = folder / "rows.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    file.write_text(
+        "".join(f"{json.dumps(row)}\n" for row in rows[: 3 if hostile else 2]), encoding="utf-8"
+    )
     run_ingest([file], Settings(), Target(place=str(folder / "sample"), embedder=embedder))
     return folder / "sample"
 
 
 async def run_job(
-    store: JobStore, tenant: str, *, question: str = QUESTION, out: AskOutput | None = None
+    store: JobStore,
+    tenant: str,
+    *,
+    question: str = QUESTION,
+    out: AskOutput | None = None,
+    decision: Decision | None = None,
 ) -> str:
     """Submit a job and answer it, as a worker does; without an answer it is running."""
-    job, succeed = await run_job_held(store, tenant, question=question)
+    job, succeed = await run_job_held(store, tenant, question=question, decision=decision)
     if out is not None:
         await succeed(out)
     return job
 
 
 async def run_job_held(
-    store: JobStore, tenant: str, *, question: str = QUESTION
+    store: JobStore, tenant: str, *, question: str = QUESTION, decision: Decision | None = None
 ) -> tuple[str, Callable[[AskOutput], Awaitable[None]]]:
     """Submit a job and begin it: one attempt is paid for and lost, and the next succeeds. Return what ends it."""
     asked = JobRequest(question=question, model=MODEL, max_tokens=500, deadline_seconds=3_600)
@@ -204,7 +211,7 @@ async def run_job_held(
     unit = Unit(tenant=tenant, job=job, name="answer")
     held = await work.claim(unit, delivery=keys.new_id("delivery"))
     assert held is not None
-    await work.decide(held, _DECISION, calls=1)
+    await work.decide(held, decision or _DECISION, calls=1)
     journal, now = JobJournal(work, held), time.time()
     for number, outcome in ((1, Outcome.LOST), (2, Outcome.OK)):
         opened = replace(
