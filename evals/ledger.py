@@ -59,12 +59,12 @@ class Server:
 
 
 @contextmanager
-def a_redis(folder: Path) -> Iterator[Server]:
-    """Keep a Redis that listens on a port and on a socket."""
+def a_redis(folder: Path, *, file: bool = True) -> Iterator[Server]:
+    """Keep a Redis that listens on a port and on a socket; ``file``: it has an append-only file."""
     port, socket = free_port(HOST), folder / "redis.sock"
     command = [str(find_server(os.environ.get("PATH"))), "--bind", HOST, "--port", str(port),
                "--unixsocket", str(socket), "--dir", str(folder), "--save", "",
-               "--appendonly", "yes", "--appendfsync", "everysec",
+               "--appendonly", "yes" if file else "no", "--appendfsync", "everysec",
                "--auto-aof-rewrite-percentage", "0"]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
