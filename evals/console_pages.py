@@ -12,14 +12,14 @@ from posology.store import keys
 #: jobs that one run of the script writes: a second of Redis's time at most
 _AT_ONCE = 5_000
 #: writes ARGV[1] records like that of job ARGV[2] under KEYS[1], the tenant's prefix, numbered from ARGV[3] on, and lists
-#: them where its job is listed
+#: them where its job is listed; the names of its keys follow
 FILL = """
 local P, like = KEYS[1], ARGV[2]
-local parts = redis.call('KEYS', P .. 'job:' .. like .. '*')
 local state = 'state:' .. redis.call('HGET', P .. 'job:' .. like, 'state')
 for i = 0, tonumber(ARGV[1]) - 1 do
   local id = string.format('job_%028x', tonumber(ARGV[3]) + i)
-  for _, name in ipairs(parts) do
+  for part = 4, #ARGV do
+    local name = ARGV[part]
     redis.call('COPY', name, P .. 'job:' .. id .. string.sub(name, #P + #like + 5))
   end
   redis.call('HSET', P .. 'job:' .. id, 'id', id)
@@ -42,12 +42,12 @@ async def fill(store: JobStore, tenant: str, count: int, question: str = "Does i
     """
     asked = JobRequest(question=question, model="offline:extractive").settled(Settings())
     made = await store.submit(asked, tenant=tenant)
-    found = 0
+    prefix, found = keys.prefix(tenant), 0
+    parts = [name async for name in store.redis.scan_iter(f"{prefix}job:{made.job}*")]
     for start in range(1, count, _AT_ONCE):
         some = min(_AT_ONCE, count - start)
-        found = int(
-            await cast("Any", store.redis.eval(FILL, 1, keys.prefix(tenant), some, made.job, start))
-        )
+        wanted = (some, made.job, start, *parts)
+        found = int(await cast("Any", store.redis.eval(FILL, 1, prefix, *wanted)))
     return found
 
 

@@ -82,8 +82,9 @@ def _compare(
     changes = Changes(index)
     answers: list[AffectedAnswer] = []
     skipped = 0
-    for job, text in stored:
-        out = AskOutput.model_validate_json(text)
+    outs = [AskOutput.model_validate_json(text) for _, text in stored]
+    changes.load(outs)
+    for (job, _), out in zip(stored, outs, strict=True):
         skipped += not changes.comparable(out)
         if found := changes.of(out):
             answers.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -64,6 +65,8 @@ class Changes:
         self._index = index
         self._newest = index.view()
         self._versions = index.versions()
+        #: passages that were read by version and id; ``None``: the version has none of that id
+        self._known: dict[str, dict[str, Passage | None]] = {}
 
     @property
     def version(self) -> str:
@@ -74,28 +77,50 @@ class Changes:
         """Return whether an answer used an index of this name."""
         return out.index.rpartition("@")[0] == self._index.name
 
+    def load(self, outs: Iterable[AskOutput]) -> None:
+        """Read the passages that answers cite, those of one version at once.
+
+        Raises:
+            IndexFault: the index cannot be read.
+        """
+        wanted: dict[str, dict[str, None]] = {}
+        for out in outs:
+            if self._differs(out):
+                ids = dict.fromkeys(one.source.id for one in cited(out))
+                for version in (self.version, out.index):
+                    wanted.setdefault(version, {}).update(ids)
+        for version, ids in wanted.items():
+            self._read(version, list(ids))
+
     def of(self, out: AskOutput) -> tuple[EvidenceChange, ...]:
         """Return what has changed in the passages that an answer cites.
 
         Raises:
             IndexFault: the index cannot be read.
         """
-        if out.index == self._newest.version or not self.comparable(out):
+        if not self._differs(out):
             return ()
         passages = cited(out)
         ids = [one.source.id for one in passages]
-        now, then = _read(self._newest, ids), self._then(out)
-        before = {} if then is None else _read(then, ids)
+        now, before = self._read(self.version, ids), self._read(out.index, ids)
         found: list[EvidenceChange] = []
         for one in passages:
             found += self._changes(one, now.get(one.source.id), before.get(one.source.id), out)
         return tuple(found)
 
-    def _then(self, out: AskOutput) -> View | None:
-        try:
-            return self._index.view_at(out.index)
-        except VersionGone:
-            return None
+    def _differs(self, out: AskOutput) -> bool:
+        return out.index != self.version and self.comparable(out)
+
+    def _read(self, version: str, ids: Sequence[str]) -> Mapping[str, Passage | None]:
+        """Return passages of a version by id; none of a version that is gone."""
+        known = self._known.setdefault(version, {})
+        if missing := [one for one in ids if one not in known]:
+            found: Mapping[str, Passage] = {}
+            with suppress(VersionGone):
+                newest = version == self.version
+                found = _read(self._newest if newest else self._index.view_at(version), missing)
+            known.update({one: found.get(one) for one in missing})
+        return known
 
     def _changes(
         self, one: Cited, now: Passage | None, before: Passage | None, out: AskOutput
