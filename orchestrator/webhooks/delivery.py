@@ -29,7 +29,7 @@ _UNPRINTABLE = re.compile(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """The outcome of an attempt."""
+    """Result of an attempt."""
 
     #: HTTP status; ``None``: no response
     status: int | None

@@ -28,7 +28,7 @@ _Found = TypeVar("_Found")
 
 
 async def raced(
-    folder: Path, encoder: Path, race: Callable[[str, str], Awaitable[_Found]]
+    folder: Path, encoder: Path, race: Callable[[str, str], Awaitable[_Found]], **settings: str
 ) -> tuple[_Found, Decimal]:
     """Run a race, given the service's address and a key, and return what it found and the dollars spent and reserved."""
     rows = folder / "rows.jsonl"
@@ -51,6 +51,7 @@ async def raced(
                 "POSOLOGY_MODEL": "openai:gpt-4o-mini",
                 "OPENAI_API_KEY": "sk-test",
                 "OPENAI_BASE_URL": stub.openai_url,
+                **settings,
             },
         )
         with (
