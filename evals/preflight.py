@@ -277,8 +277,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--repeats", type=int, default=10, help="repetitions of the five folds")
     parser.add_argument("--write", action="store_true", help="rewrite the packaged models")
+    parser.add_argument("--modes", action="store_true", help="leave out the pruner's order")
     given = parser.parse_args(argv)
-    cases = anyio.run(partial(gather, given.data, given.index))
+    cases = anyio.run(partial(gather, given.data, given.index, reranked=not given.modes))
     weights(cases)
     models, reaches = {}, {}
     for order in cases.issue:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.settings import load_settings
 from orchestrator.training.artefacts.gold import Question, pubmedqa, scifact
 from orchestrator.training.calibration.learning import disagrees, held_ranking
+from orchestrator.training.kept import Kept, Stored, kept_json, key_of
+from policies import preflight_features, rankings
 from policies.preflight import PREFIX, SPOTLIGHT, observe
 from policies.preflight_features import WEIGHTS, candidates
 from posology.index.build.ingest import ingest
@@ -26,7 +31,15 @@ from posology.index.search.retriever import Retriever
 from posology.index.store import Index
 from posology.query import make_query
 from posology.seams import Embedder, Reranker, TokenCodec
-from posology.types import MODES, Encoded, Passage, Query, Retrieval, Retrieved, Sentence
+from posology.types import (
+    MODES,
+    Encoded,
+    Passage,
+    Query,
+    Ranking,
+    Retrieval,
+    Sentence,
+)
 from strategies.compression.late.codec import LateCodec
 from strategies.compression.late.pruner import LateReranker
 
@@ -41,6 +54,14 @@ DEPTHS = (8, 16, 32)
 #: Questions whose cut retrievals are compared with the retriever's own.
 _CHECKED = 5
 _STEPS = 12
+#: questions after which progress is printed
+_TOLD = 100
+#: what features are computed by: changed code computes them anew
+_CODE = tuple(map(inspect.getsource, (preflight_features, rankings)))
+
+#: JSON of one question in one order
+_Row: TypeAlias = dict[str, Any]
+_Votes: TypeAlias = Mapping[int, Ranking]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -74,7 +95,7 @@ class Cases:
 
 
 class _WithoutSentences:
-    """Embedder for retrievals of which only the order counts: vectors of sentences are zeros."""
+    """Embedder for retrievals of which only the order counts: sentences stay without vectors."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.dim = embedder.name, embedder.dim
@@ -84,71 +105,135 @@ class _WithoutSentences:
     def embed_passages(
         self,
         passages: Sequence[Passage],
-        sentences: Sequence[Sequence[Sentence]],
-        codec: TokenCodec | None = None,  # noqa: ARG002 (the protocol's)
+        sentences: Sequence[Sequence[Sentence]],  # noqa: ARG002 (the protocol's)
+        codec: TokenCodec | None = None,  # noqa: ARG002
     ) -> list[Encoded]:
-        """Return zeros of the right shapes."""
-        return [
-            Encoded(
-                vector=np.zeros(self.dim, np.float32),
-                sentence_vectors=np.zeros((len(of), self.dim), np.float32),
-            )
-            for _, of in zip(passages, sentences, strict=True)
-        ]
+        """Return empty encodings."""
+        nothing = Encoded(
+            vector=np.zeros(self.dim, np.float32),
+            sentence_vectors=np.zeros((0, self.dim), np.float32),
+        )
+        return [nothing] * len(passages)
 
 
-async def gather(data: Path, index: Path) -> Cases:
+async def gather(data: Path, index: Path, *, reranked: bool = True) -> Cases:
     """Retrieve passages for every question of both sets, in every order of :func:`orders`.
 
     If the index is missing, it is built from the given passage vectors, without sentence vectors: one or two minutes
-    instead of forty. The pruner's order needs those of fifty passages a question, which takes most of the time.
+    instead of forty. The pruner's order needs those of fifty passages a question, 23,118 different ones in all: about
+    forty minutes of one core. They are encoded once and kept beside the index, and so are the features of every
+    question, so that an interrupted run resumes.
+
+    Args:
+        data: folder of the data sets.
+        index: folder of the index.
+        reranked: whether to gather the pruner's order, too.
     """
     if missing := [name for name in FILES if not (data / name).exists()]:
         sys.exit(f"{data} has no {missing[0]}. Pass --data with the folder of the data sets.")
-    embedder, codec = load(), LateCodec.packaged()
+    embedder, codec = load(options=load_settings().embedding), LateCodec.packaged()
     if not (index / "complete").exists():
         build(data, index, embedder, codec)
     opened = Index.open(index / "index")
+    kept = Kept(index / "kept.sqlite")
     asked = {"PubMedQA": pubmedqa(data), "SciFact": scifact(data)}
     plain = Retriever(opened, _WithoutSentences(embedder))
     pruner = LateReranker()
-    pruned = Retriever(opened, embedder, pruner, codec=lambda: codec)
+    pruned = Retriever(opened, Stored(embedder, kept), pruner, codec=lambda: codec)
     questions = [(name, question) for name, of in asked.items() for question in of]
-    named = orders(pruner)
-    issue: dict[str, list[bool]] = {order: [] for order in named}
-    absent: dict[tuple[str, int], list[bool]] = {(o, k): [] for o in named for k in DEPTHS}
-    held: dict[tuple[str, int], list[bool]] = {key: [] for key in absent}
-    features: dict[tuple[str, int], list[dict[str, Any]]] = {key: [] for key in absent}
-    among: dict[int, list[tuple[NDArray[np.float64], NDArray[np.bool_]]]] = {k: [] for k in DEPTHS}
+    found: dict[str, list[_Row]] = {order: [] for order in orders(pruner)}
+    version = opened.view_at(None).version
+    # all modes first: the pruner's order takes ten times as long
     for number, (_, question) in enumerate(questions):
-        query = make_query(question.text)
-        found: dict[str, Retrieval] = {
-            mode: await plain.retrieve(query, max(DEPTHS), mode) for mode in MODES
-        }
-        found[named[-1]] = await pruned.retrieve(query, max(DEPTHS))
-        if number < _CHECKED:
-            await _check(plain, query, found["fused"], found["dense"])
-        for order, retrieval in found.items():
-            for depth, cut in _cuts(retrieval, found["dense"]):
-                ids = [one.passage.id for one in cut.passages]
-                absent[order, depth].append(not question.gold & set(ids))
-                held[order, depth].append(disagrees(cut, held_ranking(order)))
-                features[order, depth].append(observe(cut))
-                if order == "dense":
-                    names, by = candidates(cut)
-                    keys = np.array([name in question.gold for name in names])
-                    among[depth].append((np.array([by[m] for m in WEIGHTS]).T, keys))
-            issue[order].append(not question.gold & set(ids[:SPOTLIGHT]))
+        key = key_of(_CODE, version, embedder.name, "modes", question.text, sorted(question.gold))
+        rows = await kept_json(kept, key, partial(_modes, plain, question, check=number < _CHECKED))
+        for order in MODES:
+            found[order].append(rows[order])
+        _tell("modes", number + 1, len(questions))
+    last = orders(pruner)[-1]
+    for number, (_, question) in enumerate(questions if reranked else ()):
+        key = key_of(_CODE, version, embedder.name, last, question.text, sorted(question.gold))
+        row = await kept_json(kept, key, partial(_reranked, plain, pruned, question))
+        found[last].append(row)
+        _tell(last, number + 1, len(questions))
+    kept.close()
+    if not reranked:
+        del found[last]
+    return _cases(found, questions, embedder.name, opened.count())
+
+
+def _tell(order: str, done: int, of: int) -> None:
+    if done % _TOLD == 0 or done == of:
+        print(f"{order}: {done} of {of} questions", file=sys.stderr)
+
+
+async def _modes(plain: Retriever, question: Question, *, check: bool) -> dict[str, _Row]:
+    """Return the features of a question in the order of every mode."""
+    query = make_query(question.text)
+    encoded = plain.embedder.encode_query(query.text)
+    found = {
+        mode: await plain.retrieve(query, max(DEPTHS), mode, encoded=encoded) for mode in MODES
+    }
+    votes = _votes(found["dense"])
+    if check:
+        await _check(plain, query, found["fused"], votes)
+    return {mode: _row(retrieval, votes, question) for mode, retrieval in found.items()}
+
+
+async def _reranked(plain: Retriever, pruned: Retriever, question: Question) -> _Row:
+    """Return the features of a question in the pruner's order."""
+    query = make_query(question.text)
+    encoded = plain.embedder.encode_query(query.text)
+    dense = await plain.retrieve(query, max(DEPTHS), "dense", encoded=encoded)
+    retrieval = await pruned.retrieve(query, max(DEPTHS), encoded=encoded)
+    return _row(retrieval, _votes(dense), question)
+
+
+def _row(retrieval: Retrieval, votes: _Votes, question: Question) -> _Row:
+    """Return the features of one order, for every number of passages."""
+    cuts = []
+    for _, cut in _cuts(retrieval, votes):
+        ids = [one.passage.id for one in cut.passages]
+        names, by = candidates(cut)
+        cuts.append(
+            {
+                "absent": not question.gold & set(ids),
+                "held": disagrees(cut, held_ranking(str(retrieval.order))),
+                "features": observe(cut),
+                "scores": [by[method] for method in WEIGHTS],
+                "keys": [name in question.gold for name in names],
+            }
+        )
+    first = {one.passage.id for one in retrieval.passages[:SPOTLIGHT]}
+    return {"issue": not question.gold & first, "cuts": cuts}
+
+
+def _cases(
+    found: Mapping[str, Sequence[_Row]],
+    questions: Sequence[tuple[str, Question]],
+    embedder: str,
+    pool: int,
+) -> Cases:
+    cuts = {
+        (order, depth): [row["cuts"][place] for row in of]
+        for order, of in found.items()
+        for place, depth in enumerate(DEPTHS)
+    }
     return Cases(
         sets=np.array([name for name, _ in questions]),
-        issue={order: np.array(of) for order, of in issue.items()},
-        absent={key: np.array(of) for key, of in absent.items()},
-        held={key: np.array(of) for key, of in held.items()},
-        features=features,
-        candidates=among,
+        issue={order: np.array([row["issue"] for row in of]) for order, of in found.items()},
+        absent={key: np.array([cut["absent"] for cut in of]) for key, of in cuts.items()},
+        held={key: np.array([cut["held"] for cut in of]) for key, of in cuts.items()},
+        features={key: [cut["features"] for cut in of] for key, of in cuts.items()},
+        candidates={
+            depth: [
+                (np.array(cut["scores"]).T, np.array(cut["keys"])) for cut in cuts["dense", depth]
+            ]
+            for depth in DEPTHS
+        },
         digest=_digest([question for _, question in questions]),
-        embedder=embedder.name,
-        pool=opened.count(),
+        embedder=embedder,
+        pool=pool,
     )
 
 
@@ -172,27 +257,32 @@ def build(data: Path, where: Path, embedder: Embedder, codec: TokenCodec) -> Non
     (where / "complete").touch()
 
 
-def _cuts(retrieval: Retrieval, dense: Retrieval) -> Iterator[tuple[int, Retrieval]]:
+def _votes(dense: Retrieval) -> _Votes:
+    """Return by number of passages BM25 among the nearest: the same for every order."""
+    passages = [one.passage for one in dense.passages]
+    return {depth: rerank(dense.query.text, passages[:depth]) for depth in DEPTHS}
+
+
+def _cuts(retrieval: Retrieval, votes: _Votes) -> Iterator[tuple[int, Retrieval]]:
     """Yield the retrieval cut to each number of passages."""
     for depth in DEPTHS:
-        yield depth, _cut(retrieval, depth, dense.passages)
+        yield (
+            depth,
+            replace(
+                retrieval,
+                passages=retrieval.passages[:depth],
+                dense=retrieval.dense.top(depth),
+                bm25=retrieval.bm25.top(depth),
+                fused=retrieval.fused.top(depth),
+                bm25_rerank=votes[depth],
+                reranked=None if retrieval.reranked is None else retrieval.reranked.top(depth),
+            ),
+        )
 
 
-def _cut(retrieval: Retrieval, depth: int, dense: Sequence[Retrieved]) -> Retrieval:
-    return replace(
-        retrieval,
-        passages=retrieval.passages[:depth],
-        dense=retrieval.dense.top(depth),
-        bm25=retrieval.bm25.top(depth),
-        fused=retrieval.fused.top(depth),
-        bm25_rerank=rerank(retrieval.query.text, [one.passage for one in dense[:depth]]),
-        reranked=None if retrieval.reranked is None else retrieval.reranked.top(depth),
-    )
-
-
-async def _check(retriever: Retriever, query: Query, fused: Retrieval, dense: Retrieval) -> None:
+async def _check(retriever: Retriever, query: Query, fused: Retrieval, votes: _Votes) -> None:
     """Exit if a cut retrieval differs from the retriever's own."""
-    for depth, cut in _cuts(fused, dense):
+    for depth, cut in _cuts(fused, votes):
         given = await retriever.retrieve(query, depth, "fused")
         if observe(given) != observe(cut):
             sys.exit(f"retrieving {depth} passages is not what was computed for {query.text!r}")
