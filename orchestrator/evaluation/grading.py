@@ -14,6 +14,7 @@ from orchestrator.evaluation.forms import (
     SupportCounts,
 )
 from orchestrator.evaluation.plan import Item
+from orchestrator.evaluation.simulated import is_simulated, misread
 from orchestrator.evaluation.suites.base import Gold
 from orchestrator.question.report import spending
 from orchestrator.training.qtable.rewards import containment
@@ -119,6 +120,8 @@ def _outcome(gold: Gold, row: EvalRow, citations: CitationsOutput | None) -> Out
         return Outcome.REFUSED
     if gold.verdict is not None and row.verdict is None:
         return Outcome.UNDECIDED
+    if is_simulated(row.model) and misread(row.answer):
+        return Outcome.WRONG
     if gold.verdict is not None:
         right = row.verdict == gold.verdict
     elif gold.answers:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from orchestrator.evaluation.simulated import asked_as, is_simulated
 from orchestrator.evaluation.suites.base import Case, Suite
 from orchestrator.question.comparison import Side
 from orchestrator.question.request import AskRequest, Request
@@ -23,7 +24,7 @@ class Way:
     """One way to ask: a policy or a forced strategy, and a model."""
 
     side: Side
-    #: ``provider:name``
+    #: ``provider:name``, or ``simulated:PROFILE``
     model: str
 
     @property
@@ -87,7 +88,9 @@ def plan(
     """
     for way in ways:
         # once, instead of as the fault of the first question
-        AskRequest.parse({"question": "?", **defaults, "model": way.model}).to_request(settings)
+        AskRequest.parse({"question": "?", **defaults, "model": asked_as(way.model)}).to_request(
+            settings
+        )
     kept = tuple(replace(suite, cases=_drawn(suite, limit)) for suite in suites)
     items = tuple(
         _item(suite, case, way, defaults, settings)
@@ -110,15 +113,17 @@ def _drawn(suite: Suite, limit: int | None) -> tuple[Case, ...]:
 def _item(
     suite: Suite, case: Case, way: Way, defaults: Mapping[str, Any], settings: Settings
 ) -> Item:
-    asked = {**defaults, **case.fields, "model": way.model}
+    asked = {**defaults, **case.fields, "model": asked_as(way.model)}
     try:
         request = way.side.of(AskRequest.parse(asked).to_request(settings))
     except InvalidQuery as error:
         raise BadFile(
             f"question {case.id}: {error.message}", path=suite.name, line=case.line
         ) from None
+    # its request is the offline reader's
+    simulated = [way.model] if is_simulated(way.model) else []
     return Item(
-        key=_digest([suite.name, case.id, *_identity(request)]),
+        key=_digest([suite.name, case.id, *_identity(request), *simulated]),
         suite=suite.name,
         case=case,
         way=way,

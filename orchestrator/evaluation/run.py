@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -19,8 +19,10 @@ from orchestrator.evaluation.grading import answered_row, failed_row, regraded
 from orchestrator.evaluation.journal import KeptCalls
 from orchestrator.evaluation.measures import Other, cells, differences
 from orchestrator.evaluation.plan import Item, Plan
+from orchestrator.evaluation.simulated import Simulated, is_simulated
 from orchestrator.question.embedding import Spend
 from orchestrator.question.estimates.costs import Dollars, Estimate, make_estimator
+from orchestrator.question.estimates.tokens import packaged_counter
 from orchestrator.question.machine import task_of
 from orchestrator.question.report import ask_output
 from orchestrator.question.request import Request
@@ -48,11 +50,17 @@ class Open:
     connections: Connections
     #: version of the index that all rows are from
     begun: Begun
+    #: by name of a simulated model: the service in which it answers
+    simulated: Mapping[str, Service] = field(default_factory=dict)
+
+    def asked(self, item: Item) -> Service:
+        """Return the service that answers a question."""
+        return self.simulated.get(item.way.model, self.service)
 
 
 @asynccontextmanager
 async def opened(
-    terms: Terms, index: str | None, folder: Folder, version: int | None = None
+    terms: Terms, index: str | None, folder: Folder, plan: Plan, version: int | None = None
 ) -> AsyncIterator[Open]:
     """Open index, budget and connections; a resumed run reads the version of the index that it began with.
 
@@ -60,17 +68,38 @@ async def opened(
         terms: who pays.
         index: place of the index; ``None``: as configured.
         folder: of the run.
+        plan: the questions, whose gold simulated models answer from.
         version: number of the index's version to begin with; ``None``: the newest.
 
     Raises:
-        InputError: the folder's rows are from another index.
+        InputError: the folder's rows are from another index, or a question has no gold for a simulated model.
         VersionGone: the index no longer holds that version.
         PosologyError: as :func:`~orchestrator.service.make_service`.
     """
     async with terms.open() as (budget, connections):
         service = await make_service(terms.settings, terms.models, connections, index)
         begun = await to_thread.run_sync(_begun, service, folder, version)
-        yield Open(service=service, budget=budget, connections=connections, begun=begun)
+        simulated = {
+            model: await make_service(
+                terms.settings, terms.models, _standing_in(model, plan, terms, budget), index
+            )
+            for model in dict.fromkeys(way.model for way in plan.ways)
+            if is_simulated(model)
+        }
+        yield Open(
+            service=service,
+            budget=budget,
+            connections=connections,
+            begun=begun,
+            simulated=simulated,
+        )
+
+
+def _standing_in(model: str, plan: Plan, terms: Terms, budget: Budget) -> Connections:
+    """Return connections in which a simulated model takes the offline reader's place; they hold nothing to close."""
+    cases = (case for suite in plan.suites for case in suite.cases)
+    simulated = Simulated(model, cases, packaged_counter())
+    return Connections(terms.settings, offline=lambda: simulated, meter=budget.meter)
 
 
 def _begun(service: Service, folder: Folder, version: int | None) -> Begun:
@@ -188,7 +217,7 @@ async def ask_all(
         kept = KeptCalls(folder.calls, item.key)
         journal = LedgerJournal(found.budget.ledger, kept, cap=cap, run=run)
         try:
-            report = await found.service.ask(
+            report = await found.asked(item).ask(
                 _pinned(item, found), kept.account, journal, recall=kept.recall
             )
         except REFUSED as error:

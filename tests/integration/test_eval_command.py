@@ -15,6 +15,7 @@ from typer.testing import Result
 
 from orchestrator.evaluation.folder import read_folder
 from orchestrator.evaluation.forms import EvalOutput, EvalRow, Outcome
+from posology.published.answers import Status as Ended
 from posology.published.money import SpendOutput
 from posology.testing import Reply, Status, StubProvider
 from posology.testing.provider.echo import echo
@@ -48,6 +49,18 @@ QUESTIONS: list[dict[str, Any]] = [
         "question": "What was the dose of aspirin in group 4?",
         "gold": {"passages": ["t:4"]},
     },
+]
+
+#: as many as show every outcome; the last of each five is answered by no passage
+SIMULATED: list[dict[str, Any]] = [
+    {
+        "id": f"{group}-{n}",
+        "question": f"Question {n}: was bleeding seen in group {group}?",
+        "form": "yes_no",
+        "gold": {"answerable": False} if n == 4 else {"verdict": "no", "passages": [f"t:{group}"]},
+    }
+    for group in range(1, 6)
+    for n in range(5)
 ]
 
 
@@ -268,6 +281,66 @@ def test_passages_of_the_files_are_indexed_once(
     assert "is of other suites" in json.loads(other.stdout)["error"]["message"]
     refused = alone("q.jsonl", *given[2:-1])
     assert refused.exit_code == 3
+
+
+def test_simulated_models_answer_from_the_known_answers(cli: Cli, tmp_path: Path) -> None:
+    write_rows(tmp_path / "q.jsonl", SIMULATED)
+    given = ("--out", "run", "--policy", "direct", "--policy", "briefcontext", "--json")
+    models = ("--model", "simulated:strong", "--model", "simulated:weak")
+    out = published(cli(*given, *models))
+    assert out.estimate.free
+    assert out.spent_usd == 0
+    assert {cell.model for cell in out.cells} == {"simulated:strong", "simulated:weak"}
+    rows = rows_of(tmp_path / "run")
+    assert len(rows) == 4 * len(SIMULATED)
+    for row in rows:
+        assert (row.input_tokens or 0) > 0
+        if row.outcome is Outcome.RIGHT and row.gold.answerable:
+            assert row.citations is not None
+            assert row.citations.right > 0
+        if row.status is not Ended.REFUSED:
+            assert (row.answer or "").startswith("Simulated")
+        if (row.answer or "").startswith("Simulated, misread"):
+            assert row.outcome is Outcome.WRONG
+    assert {Outcome.RIGHT, Outcome.WRONG, Outcome.REFUSED} <= {row.outcome for row in rows}
+    for name in ("report.md", "report.html"):
+        report = (tmp_path / "run" / name).read_text(encoding="utf-8")
+        assert "are SIMULATED: no model answered" in report
+    again = cli(*given, *models)
+    assert "0 questions to ask" in again.stderr
+    assert published(again).cells == out.cells
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"gold": {"verdict": "no"}, "form": "yes_no"}, "has neither"),
+        ({"gold": {"answers": ["other"]}}, "the same words and a different gold"),
+    ],
+)
+def test_a_question_without_usable_gold_stops_a_simulated_model(
+    row: dict[str, Any], said: str, cli: Cli, tmp_path: Path
+) -> None:
+    asked = {"id": "more", "question": SIMULATED[0]["question"]} | row
+    write_rows(tmp_path / "q.jsonl", [SIMULATED[0], asked])
+    refused = cli("--out", "run", "--model", "simulated:weak")
+    assert refused.exit_code == 3
+    assert said in " ".join(refused.stderr.split())
+    assert not (tmp_path / "run" / "rows.jsonl").exists()
+
+
+def test_an_unknown_profile_is_refused_with_those_that_exist(cli: Cli) -> None:
+    refused = cli("--out", "run", "--model", "simulated:clever")
+    assert refused.exit_code == 4
+    assert "simulated:over-confident" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["ask", "submit"])
+def test_no_other_command_asks_a_simulated_model(command: str, environment: dict[str, str]) -> None:
+    refused = command_line(environment, command)("Does it help?", "--model", "simulated:weak")
+    assert refused.exit_code == 4
+    said = " ".join(refused.stderr.split())
+    assert "is a simulation that needs known answers: only `posology eval` asks it" in said
 
 
 @pytest.mark.slow

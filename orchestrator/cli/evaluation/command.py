@@ -79,7 +79,8 @@ class RunOptions(Group):
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="Model that answers, provider:name. Repeat for several. Default: POSOLOGY_MODEL.",
+            help="Model that answers, provider:name, or simulated:PROFILE, which answers from the known answers as published "
+            "models did. Repeat for several. Default: POSOLOGY_MODEL.",
         ),
     ] = None
     limit: Annotated[
@@ -279,14 +280,18 @@ def _run(wanted: _Wanted) -> EvalOutput:
 async def _price(wanted: _Wanted) -> tuple[EvalEstimate, str]:
     from orchestrator.evaluation.run import estimate, opened
 
-    async with opened(wanted.terms, wanted.index, wanted.folder, wanted.version) as found:
+    async with opened(
+        wanted.terms, wanted.index, wanted.folder, wanted.plan, wanted.version
+    ) as found:
         return await estimate(wanted.plan, wanted.folder, wanted.terms, found), found.begun.index
 
 
 async def _ask(wanted: _Wanted, tick: Callable[[int], None]) -> None:
     from orchestrator.evaluation.run import ask_all, opened
 
-    async with opened(wanted.terms, wanted.index, wanted.folder, wanted.version) as found:
+    async with opened(
+        wanted.terms, wanted.index, wanted.folder, wanted.plan, wanted.version
+    ) as found:
         await ask_all(
             wanted.plan, wanted.folder, wanted.terms, found, at_once=wanted.at_once, tick=tick
         )

@@ -13,6 +13,7 @@ from orchestrator.evaluation.forms import (
     Outcome,
 )
 from orchestrator.evaluation.measures import DRAWS
+from orchestrator.evaluation.simulated import is_simulated
 from posology.published.answers import judged
 
 #: where there is no figure
@@ -64,6 +65,11 @@ def remarks(out: EvalOutput) -> Iterator[str]:
         yield (
             "offline:extractive is no language model: it quotes sentences that resemble the question. Its figures say nothing about "
             "language models."
+        )
+    if any(is_simulated(cell.model) for cell in out.cells):
+        yield (
+            "Figures of simulated:… are SIMULATED: no model answered. They show what would follow if a model overlooked, misread and "
+            "refused as the published ones of its profile did."
         )
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from posology.errors import UnknownModel
 from posology.llm.providers.table import PROVIDERS
 
+#: of simulated models, which answer from the gold of an evaluation and of nothing else
+SIMULATED = "simulated"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelName:
@@ -28,6 +31,11 @@ def parse(model: str) -> ModelName:
         UnknownModel: the provider is unknown, the name is missing, or the provider has no such model.
     """
     provider, _, name = model.strip().partition(":")
+    if provider == SIMULATED:
+        raise UnknownModel(
+            f"{model} is a simulation that needs known answers: only `posology eval` asks it. Use {model_forms()}",
+            model=model,
+        )
     row = PROVIDERS.get(provider)
     if row is None or not name:
         raise UnknownModel(f"unknown model {model!r}: use {model_forms()}", model=model)

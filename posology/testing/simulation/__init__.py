@@ -1,14 +1,22 @@
 """A simulated model for experiments, with the published weaknesses of language models.
 
 It stands on gold labels, and its parameters are fitted to published figures (``published.json``, each with its source)
-by ``python -m evals.simulation --write``. Only experiments and tests may import it.
+by ``python -m evals.simulation --write``. Only experiments, ``posology eval`` and tests may import it.
 """
 
 from posology.testing.simulation.curves import Curve, Refusals
-from posology.testing.simulation.model import SIMULATED, Answers, Gold, SimulatedModel, is_right
+from posology.testing.simulation.model import (
+    MISREAD,
+    SIMULATED,
+    Answers,
+    Gold,
+    SimulatedModel,
+    is_right,
+)
 from posology.testing.simulation.profiles import Profile, profiles
 
 __all__ = [
+    "MISREAD",
     "SIMULATED",
     "Answers",
     "Curve",
