@@ -37,24 +37,37 @@ def cite(claim: Claim, excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SEN
         excerpts: excerpts that were shown, in the order of their labels.
         most: sentences of the claim, the first of which count.
     """
-    found: dict[Citation, None] = {}
-    dropped = []
-    for name in claim.names:
-        cited = [_at(place, excerpts) for place in places(name)]
-        if not cited or None in cited:
-            dropped.append(_dropped(name, DropReason.UNKNOWN_SENTENCE))
-        found |= dict.fromkeys(one for one in cited if one is not None)
-    found = dict.fromkeys(islice(found, most))
+    found, unknown = named(claim.names, excerpts, most=most)
     kept = tuple(one for one in found if touches(claim.text, one.quote))
     if not _bears_out(claim.text, kept, excerpts):
         kept = ()
-    dropped += [
+    unlike = [
         _dropped(one.quote, DropReason.UNLIKE_THE_CLAIM, one.passage_id)
         for one in found
         if one not in kept
     ]
     refused = tuple(one for one in found if one not in kept)
-    return Verified(citations=kept, dropped=tuple(dropped), refused=refused)
+    return Verified(citations=kept, dropped=(*unknown, *unlike), refused=refused)
+
+
+def named(
+    names: Iterable[str], excerpts: Sequence[Excerpt], *, most: int = STATEMENT_SENTENCES
+) -> tuple[tuple[Citation, ...], tuple[Dropped, ...]]:
+    """Return the sentences of names, each once, and the names of sentences that were not shown.
+
+    Args:
+        names: as a model wrote them.
+        excerpts: excerpts that were shown, in the order of their labels.
+        most: sentences, the first of which count.
+    """
+    found: dict[Citation, None] = {}
+    dropped = []
+    for name in names:
+        cited = [_at(place, excerpts) for place in places(name)]
+        if not cited or None in cited:
+            dropped.append(_dropped(name, DropReason.UNKNOWN_SENTENCE))
+        found |= dict.fromkeys(one for one in cited if one is not None)
+    return tuple(islice(found, most)), tuple(dropped)
 
 
 def joined(found: Iterable[Verified]) -> Verified:

@@ -12,6 +12,8 @@ from posology.types.literature import Excerpt, Query
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from posology.types.tables import Field
+
 
 class Stage(StrEnum):
     """The task of a model in one call."""
@@ -119,6 +121,8 @@ class Call:
     quotes: QuoteForm = "copied"
     #: length of the vectors that an ``EMBED`` call asks for; ``None``: the model's own
     dimensions: int | None = None
+    #: fields of an evidence table that the reply fills in; empty: it answers ``query``
+    fields: tuple[Field, ...] = ()
     #: service tier to send it in. It is no part of the call's content: a reply of one tier is replayed in another
     tier: Tier = "standard"
 

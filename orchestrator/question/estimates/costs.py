@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -172,6 +172,30 @@ class Estimator:
             input=estimate.input + more.input,
             dollars=estimate.dollars + more.dollars,
         )
+
+    def calls(
+        self, name: str, calls: Sequence[Call], tier: Tier, *, output: Callable[[Call], float]
+    ) -> Estimate:
+        """Estimate calls whose messages are known. Blocking.
+
+        Args:
+            name: name of the strategy that makes them.
+            calls: the calls.
+            tier: service tier that they are sent in.
+            output: returns the expected output tokens of a call, if the tenant has made no such call.
+
+        Raises:
+            UnpricedModel: the model's price is unknown.
+        """
+        planned = [
+            PlannedCall(
+                call=call,
+                input=self._guess.input(call),
+                output=self._guess.output(call, default=output(call)),
+            )
+            for call in calls
+        ]
+        return self._sum(name, [_sent(one, tier) for one in planned])
 
     def quote(self, task: Task, dose: Dose, *, partition_size: int | None = None) -> Decimal:
         """Return the dollars without which a dose cannot begin: the reservations of all calls, or of a first step.

@@ -21,6 +21,7 @@ from posology.llm.offline.choice import Scores, choose, fill
 from posology.llm.offline.contrast import contrast
 from posology.llm.offline.replies import REPLIES, Found
 from posology.llm.offline.scores import Scored
+from posology.llm.offline.tabulating import tabulated
 from posology.llm.offline.verdict import SHOWN, Verdict, verdict
 from posology.seams import SupportJudge, TokenCounter, TokenEncoder
 from posology.text.languages import foreign
@@ -38,7 +39,8 @@ class ExtractiveReader:
     can instruct it. A verdict (``choice``) is always ``None``: no language model gives one. A question in a language
     that it does not read is refused. It answers, extracts, and reduces what was extracted. Passages that it is to shorten for a
     question it shortens to the best sentences, as many as half of ``Call.max_tokens`` has room for; it
-    writes nothing anew, so that it has no reply to other ways of shortening.
+    writes nothing anew, so that it has no reply to other ways of shortening. The fields of a table it fills in from the best
+    sentence for each (:mod:`posology.llm.offline.tabulating`).
 
     Args:
         encoder: scores sentences by their likeness to the question, where there is no ``answers``.
@@ -91,8 +93,7 @@ class ExtractiveReader:
             self._judge = None if self._make_judge is None else self._make_judge()
             make = self._make_answers
             self._scorer = LikenessScorer(self._encoder) if make is None else make()
-        found = self._find(call, self._scorer(call.query.text, call.excerpts))
-        text, reply = self._fitting(found)
+        text, reply = self._reply(call, self._scorer)
         return Completion(
             text=text,
             usage=Usage(input=self._input(call), output=self._count(text)),
@@ -101,6 +102,17 @@ class ExtractiveReader:
             parsed=_validated(call, reply),
             latency=time.perf_counter() - started,
         )
+
+    def _reply(
+        self, call: Call, scorer: LikenessScorer | AnswerScorer
+    ) -> tuple[str, dict[str, Any]]:
+        if not call.fields:
+            return self._fitting(self._find(call, scorer(call.query.text, call.excerpts)))
+        reply = tabulated(call, scorer)
+        text = json.dumps(reply, ensure_ascii=False)
+        if self._count(text) > call.max_tokens:
+            raise self._too_long(call, "row")
+        return text, reply
 
     def _find(self, call: Call, scores: Scores) -> Found:
         reducing = call.stage is Stage.REDUCE
@@ -135,8 +147,11 @@ class ExtractiveReader:
             text = json.dumps(reply, ensure_ascii=False)
             if self._count(text) <= call.max_tokens:
                 return text, reply
-        raise TruncatedReply(
-            f"no quote fits {call.max_tokens} output tokens: raise max_tokens or POSOLOGY_MAX_TOKENS",
+        raise self._too_long(call, "quote")
+
+    def _too_long(self, call: Call, what: str) -> TruncatedReply:
+        return TruncatedReply(
+            f"no {what} fits {call.max_tokens} output tokens: raise max_tokens or POSOLOGY_MAX_TOKENS",
             provider="offline",
             model=call.model,
             usage=Usage(input=self._input(call)),

@@ -18,6 +18,8 @@ _FENCE = re.compile(r"\[\[([PF]?\d+) (\w+)\]\]\n(.*?)\n\[\[/\1 \2\]\]", re.DOTAL
 _TEXT = re.compile(r"^text: (.*)", re.DOTALL | re.MULTILINE)
 #: the number of a sentence, and its words: one line
 _NUMBERED = re.compile(r"^(\d+\.\d+) (.*)$", re.MULTILINE)
+#: a field of a table: its name and what it takes
+_FIELD = re.compile(r"^- ([a-z][a-z0-9_]*) \(([^)\n]*)\): ", re.MULTILINE)
 _STATEMENT = re.compile(r"^statement: (.*)", re.MULTILINE)
 #: a full stop that a capital follows, so that most abbreviations do not end a sentence
 _SENTENCE = re.compile(r"\S.*?[.!?](?=\s+[A-Z]|\s*$)|\S.*", re.DOTALL)
@@ -52,7 +54,9 @@ def echo(asked: Any) -> str:
     findings = any(item.found for item in shown)
     # without a schema, sentences with numbers are named
     numbered = "statements" in wanted or (not wanted and any(item.number for item in shown))
-    if "findings" in wanted:
+    if "cells" in wanted:
+        reply = _table(asked)
+    elif "findings" in wanted:
         reply = _extract(shown, wanted)
     elif (
         "evidence" in wanted or "claims" in wanted or "short" in wanted or (not wanted and findings)
@@ -123,6 +127,28 @@ def _reduce(
     } | ending
 
 
+def _table(asked: Any) -> dict[str, Any]:
+    """Fill in a row: a number from the first sentence that has one, all else from the first sentence."""
+    text = "\n".join(_said(asked))
+    fence = _FENCE.search(text)
+    numbered = _NUMBERED.findall(fence[3]) if fence else []
+    return {"cells": [_cell(*found, numbered) for found in _FIELD.findall(text)]}
+
+
+def _cell(name: str, kind: str, numbered: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    digits = re.compile(r"(?<!\S)\d+(?=\s)")
+    choices = kind.removeprefix("one of: ")
+    for number, sentence in numbered:
+        figure = digits.search(sentence)
+        if kind == "a number" and figure is None:
+            continue
+        value = figure[0] if figure and kind == "a number" else sentence
+        if choices != kind:
+            value = choices.split(" | ")[0]
+        return {"field": name, "value": value, "sentences": [number], "confidence": "high"}
+    return {"field": name, "value": None, "sentences": [], "confidence": "low"}
+
+
 def _statements(first: _Shown | None) -> dict[str, Any]:
     if first is None:
         return {"statements": [{"text": "Nothing is shown.", "sentences": []}]}
@@ -152,14 +178,13 @@ def _schema(asked: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _shown(asked: Any) -> list[_Shown]:
+def _said(asked: Any) -> list[str]:
     said = (m.get("content") for m in asked.get("messages", ()) if m.get("role") == "user")
-    return [
-        _first(fence[1], fence[3])
-        for text in said
-        if isinstance(text, str)
-        for fence in _FENCE.finditer(text)
-    ]
+    return [text for text in said if isinstance(text, str)]
+
+
+def _shown(asked: Any) -> list[_Shown]:
+    return [_first(fence[1], fence[3]) for text in _said(asked) for fence in _FENCE.finditer(text)]
 
 
 def _first(label: str, body: str) -> _Shown:

@@ -1,0 +1,1 @@
+"""The prompt of evidence tables."""

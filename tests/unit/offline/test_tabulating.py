@@ -1,0 +1,103 @@
+"""Fields of a table by the offline reader: by wording, by question, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from posology.llm.offline.choice import PROBABILITY, Said, Scores
+from posology.llm.offline.scores import Scored
+from posology.llm.offline.tabulating import tabulated
+from posology.types import Excerpt, Passage, Sentence
+from posology.types.tables import Document, Field, FieldKind
+from strategies.tables.presets import PICO, criteria
+from strategies.tables.reading import Reading, parts
+
+ABSTRACT = (
+    "BACKGROUND: Patients with gout often receive allopurinol. "
+    "METHODS: We randomised 84 adults with gout to febuxostat 80 mg or placebo. "
+    "The primary outcome was serum urate at week 4. "
+    "RESULTS: Serum urate was lower with febuxostat (difference 1.2 mg/dl, 95% CI 0.8 to 1.6). "
+    "Funded by the National Institute of Gout."
+)
+
+
+def document(text: str) -> Document:
+    return Document.of([Passage(id="p", text=text)])
+
+
+def never(question: str, excerpts: Sequence[Excerpt]) -> Scores:
+    raise AssertionError(question)
+
+
+def filled(text: str, fields: Sequence[Field], score: Any = never) -> dict[str, Any]:
+    (call,) = Reading(fields=tuple(fields), model="offline:extractive").calls(document(text))
+    return {one["field"]: one for one in tabulated(call, score)["cells"]}
+
+
+def test_wording_finds_pico() -> None:
+    found = filled(ABSTRACT, PICO)
+    assert {name: one["value"] for name, one in found.items()} == {
+        "population": "adults with gout to febuxostat 80 mg or placebo",
+        "intervention": "febuxostat 80 mg or placebo",
+        "comparator": "placebo",
+        "outcome": "serum urate at week 4",
+        "effect": "RESULTS: Serum urate was lower with febuxostat (difference 1.2 mg/dl, 95% CI 0.8 to 1.6).",
+        "design": "randomised trial",
+        "n": "84",
+        "funding": "the National Institute of Gout",
+    }  # fmt: skip
+    assert found["n"]["sentences"] == ["1.2"]
+    assert {one["confidence"] for one in found.values()} == {"low"}
+
+
+def test_numbers_that_differ_are_not_chosen_from() -> None:
+    two = "We randomised 84 patients. In the second part we randomised 90 patients."
+    number = next(one for one in PICO if one.name == "n")
+    assert filled(two, [number])["n"]["value"] is None
+
+
+@pytest.mark.parametrize("text", ["It rained.", ABSTRACT])
+def test_criteria_need_understanding(text: str) -> None:
+    found = filled(text, criteria(["Adults with gout"]))
+    assert found["criterion_1"]["value"] is None
+
+
+def scoring(best: float) -> Any:
+    """Scores the second sentence best, with a span of its second word on."""
+
+    def score(question: str, excerpts: Sequence[Excerpt]) -> Scores:
+        sentence = excerpts[0].sentences[1]
+        one = Scored(excerpt=0, sentence=sentence, score=0.9)
+        span = Sentence(start=sentence.start + 3, end=sentence.end - 1)
+        return Scores(
+            read=[one], weigh=lambda: best, rule=PROBABILITY, said=[Said(sentence=one, span=span)]
+        )
+
+    return score
+
+
+@pytest.mark.parametrize(("best", "value", "confidence"), [
+    (0.9, "lasted 12 weeks", "high"), (0.6, "lasted 12 weeks", "medium"), (0.1, None, "low"),
+])  # fmt: skip
+def test_other_fields_are_asked(best: float, value: str | None, confidence: str) -> None:
+    field = Field(name="weeks", question="How long did it last?")
+    found = filled("It began. It lasted 12 weeks.", [field], scoring(best))["weeks"]
+    assert (found["value"], found["confidence"]) == (value, confidence)
+    assert found["sentences"] == (["1.2"] if value else [])
+
+
+def test_a_number_or_a_choice_is_taken_from_the_sentence() -> None:
+    number = Field(name="n", question="How long?", kind=FieldKind.NUMBER)
+    choice = Field(
+        name="c", question="How?", kind=FieldKind.CHOICE, choices=("12 weeks", "weeks or months")
+    )
+    found = filled("It began. It lasted 12 weeks.", [number, choice], scoring(0.9))
+    assert (found["n"]["value"], found["c"]["value"]) == ("12", "12 weeks")
+
+
+def test_excerpts_are_those_of_parts() -> None:
+    ((one,),) = parts(document(ABSTRACT), 1_000)
+    assert len(one.sentences) == 5
