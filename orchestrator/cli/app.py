@@ -53,6 +53,12 @@ SECTIONS = (
                 target="orchestrator.cli.ask.command:search",
             ),
             Entry(
+                name="table",
+                help="Fill in an evidence table from documents, each value with verified quotes, or not reported.",
+                target="orchestrator.cli.tables.command:table",
+                long=True,
+            ),
+            Entry(
                 name="show",
                 help="Print a passage in full, with its metadata and a link.",
                 target="orchestrator.cli.ask.passage:show",

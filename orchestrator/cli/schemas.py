@@ -58,6 +58,7 @@ from posology.published.webhooks.endpoints import (
     WebhookOutput,
 )
 from posology.published.webhooks.messages import WebhookMessage
+from posology.published.tables.forms import TableOutput
 
 #: what ``posology schema`` prints, by name
 SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
@@ -113,6 +114,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "finetune": FinetuneOutput,
         "label": LabelOutput,
         "pruner": PrunerOutput,
+        "table": TableOutput,
     }
 )
 

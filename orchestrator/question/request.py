@@ -185,7 +185,8 @@ def unknown_field(name: str, known: Collection[str], *, within: str = "") -> Inv
 
 
 def _fields_at(model: type[BaseModel], path: Sequence[str]) -> Collection[str]:
-    for name in path:
+    # places within a list are no names
+    for name in (one for one in path if not one.isdigit()):
         annotation = model.model_fields[name].annotation
         (model,) = (
             one

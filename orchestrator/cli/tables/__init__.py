@@ -1,0 +1,1 @@
+"""The command that fills in evidence tables."""

@@ -1,0 +1,62 @@
+"""The documents of a table: literature files, read as ingest reads them, each article as one document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from posology.corpus.files import read
+from posology.corpus.folders import check, expand
+from posology.corpus.items import Notice, NoticeKind, Record
+from posology.errors import BadFile, BadRecord
+from posology.types import Passage
+from posology.types.tables import Document
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Papers:
+    """Documents that were read from files."""
+
+    #: in the order of the files, each once
+    documents: tuple[Document, ...]
+    #: files and records that cannot be read, with the reason
+    bad: tuple[str, ...]
+    #: ids of documents that a notice in the files retracts
+    retracted: frozenset[str]
+
+
+def read_papers(paths: Iterable[Path]) -> Papers:
+    """Read the documents of files and folders. Blocking.
+
+    Raises:
+        BadFile: a path is missing, or nothing of it can be read.
+        InputError: this holds for several paths.
+        ReaderUnavailable: the package that reads a file is not installed.
+    """
+    given = list(paths)
+    check(given)
+    found: dict[str, dict[str, Passage]] = {}
+    bad: list[str] = []
+    retracted: set[str] = set()
+    for file in expand(given):
+        for item in (file,) if isinstance(file, BadFile) else read(file):
+            match item:
+                case Record(passage=passage):
+                    parts = found.setdefault(passage.parent or passage.id, {})
+                    # an article that two files have is read once
+                    parts.setdefault(passage.id, passage)
+                case Notice(kind=NoticeKind.RETRACTION):
+                    retracted.add(item.target)
+                case BadFile() | BadRecord():
+                    bad.append(str(item))
+    documents = tuple(Document.of(tuple(parts.values())) for parts in found.values())
+    return Papers(
+        documents=documents,
+        bad=tuple(bad),
+        retracted=frozenset(
+            one.id
+            for one in documents
+            if one.id in retracted or any(p.retracted for p in one.passages)
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Published forms of evidence tables."""
