@@ -51,6 +51,7 @@ from posology.published.estimates import EstimateOutput
 from posology.published.jobs import BatchOutput, BatchPage, JobOutput, JobPage
 from posology.published.literature import IndexStatus, SearchOutput
 from posology.published.money import SpendOutput
+from posology.published.tables.forms import TableOutput
 from posology.published.webhooks.endpoints import (
     WebhookCreated,
     WebhookFailures,
@@ -58,7 +59,6 @@ from posology.published.webhooks.endpoints import (
     WebhookOutput,
 )
 from posology.published.webhooks.messages import WebhookMessage
-from posology.published.tables.forms import TableOutput
 
 #: what ``posology schema`` prints, by name
 SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
