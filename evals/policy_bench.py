@@ -15,6 +15,7 @@ from evals.pooled import SHADOW, counter, prices
 from orchestrator.compressors import Compressors
 from orchestrator.settings import DEFAULT_COMPRESSOR
 from policies.affordable import PARTITIONED
+from policies.qtable import QTable
 from policies.specs import parse
 from posology.index.embedders import load
 from posology.testing.simulation import Gold, SimulatedModel, is_right, profiles
@@ -113,7 +114,8 @@ class Bench:
         self, asked: Sequence[Asked], embedder: str | None = None, *, partial: bool
     ) -> None:
         self.asked = asked
-        self._embedder = load(None).name if embedder is None else embedder
+        #: name of the embedder of the index
+        self.embedder = load(None).name if embedder is None else embedder
         self._gold = {one.retrieval.query.text: one.gold for one in asked}
         # many prompts are asked of every profile
         count = lru_cache(maxsize=None)(counter())
@@ -129,16 +131,22 @@ class Bench:
     @cached_property
     def records(self) -> list[Decision]:
         """The shipped policy's decision on each question, whose features every other policy decides from."""
-        router = parse(SHIPPED).policy(embedder=self._embedder, compressor=DEFAULT_COMPRESSOR)
+        router = parse(SHIPPED).policy(embedder=self.embedder, compressor=DEFAULT_COMPRESSOR)
         return [
             router(Situation(query=one.retrieval.query, retrieval=one.retrieval))
             for one in self.asked
         ]
 
-    def doses(self, policy: str) -> list[Dose]:
-        """Return the dose that a policy gives each question."""
-        router: Any = parse(policy).policy(embedder=self._embedder, compressor=DEFAULT_COMPRESSOR)
-        return [router.replay(record).dose for record in self.records]
+    def doses(self, policy: str, table: QTable | None = None) -> list[Dose]:
+        """Return the dose that a policy gives each question, with a Q-table or without."""
+        router: Any = parse(policy).policy(
+            table, embedder=self.embedder, compressor=DEFAULT_COMPRESSOR
+        )
+        if table is None:
+            return [router.replay(record).dose for record in self.records]
+        # the records lack the state
+        asked = (Situation(query=a.retrieval.query, retrieval=a.retrieval) for a in self.asked)
+        return [router(one).dose for one in asked]
 
     async def run(self, doses: Sequence[Dose]) -> dict[str, list[Outcome]]:
         """By profile: what becomes of each question with its dose."""
