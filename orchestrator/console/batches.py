@@ -6,12 +6,13 @@ from decimal import Decimal
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from orchestrator.api.routes.batches import exported, lines, row_defaults, row_pages
+from orchestrator.api.routes.batches import lines, row_defaults, row_pages
 from orchestrator.api.uploads import received
 from orchestrator.console.access import Asked, redirect
 from orchestrator.console.jobs import EXPORTS
 from orchestrator.console.pages import HEADERS, HOME
 from orchestrator.jobs.store import MAX_PAGE
+from orchestrator.rendering.exports import export_pages
 from orchestrator.rendering.kinds import MEDIA
 from posology.errors import InvalidQuery
 from posology.published.jobs import BatchOutput
@@ -90,7 +91,7 @@ async def downloaded(asked: Asked) -> Response:
         found = lines(batches, tenant, batch, first, _AT_ONCE)
         return StreamingResponse(found, headers=headers, media_type="application/x-ndjson")
     every = row_pages(batches, tenant, batch, first, _AT_ONCE)
-    return StreamingResponse(exported(every, form), headers=headers, media_type=MEDIA[form])
+    return StreamingResponse(export_pages(every, form), headers=headers, media_type=MEDIA[form])
 
 
 def _ended(batch: BatchOutput) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from orchestrator.rendering.citations import citations
 from orchestrator.rendering.evidence import ANSWER, SEARCH, answer_rows, search_rows, table
 from orchestrator.rendering.kinds import Format
 from orchestrator.rendering.markdown import answer_as_markdown, search_as_markdown
-from posology.published.answers import AskOutput
+from posology.published.answers import AskOutput, Source
 from posology.published.jobs import BatchRow
 from posology.published.literature import SearchOutput
 
@@ -54,3 +54,25 @@ def export_rows(rows: Iterable[BatchRow], form: Format, *, header: bool = True) 
             status = row.error.type if row.error else row.state and row.state.value
             found.append((*named, None, status, *(None,) * (len(ANSWER) - 2)))
     return table(("row", "id", "job", *ANSWER), found, form, header=header)
+
+
+async def export_pages(
+    every: AsyncIterator[Sequence[BatchRow]], form: Format
+) -> AsyncIterator[str]:
+    """Yield the rows of a batch as an export: a table page by page, citations at the end, each article once.
+
+    Args:
+        every: pages of its rows.
+        form: any but TEXT and JSON; MARKDOWN is the table.
+    """
+    if form in (Format.MARKDOWN, Format.TABLE, Format.CSV):
+        kind = Format.CSV if form is Format.CSV else Format.TABLE
+        yield export_rows((), kind)
+        async for page in every:
+            yield export_rows(page, kind, header=False)
+        return
+    sources: dict[str, Source] = {}
+    async for page in every:
+        for quote in (quote for row in page if row.result for quote in row.result.evidence):
+            sources.setdefault(quote.passage.parent or quote.passage.id, quote.passage)
+    yield citations(sources.values(), form)

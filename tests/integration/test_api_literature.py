@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import anyio
 import httpx2
 import pytest
+import rispy
 from anyio import to_thread
+from bibtexparser.entrypoint import parse_string
 from redis.asyncio import Redis
 from typer.testing import CliRunner
 
@@ -103,6 +108,36 @@ async def test_a_search_is_that_of_the_command(
         assert "t:2" not in plain["fused"], "retracted passages are found on request only"
         words = await client.post("/v1/search", json={"query": "gout", "mode": "bm25", "k": 1})
         assert words.json()["bm25"] == ["t:1/a b?#é'"]
+
+
+async def test_a_search_is_exported_as_by_the_command(
+    redis: Redis, redis_url: str, tenant: str, given: dict[str, str]
+) -> None:
+    asked = {"query": QUERY, "k": 2, "retracted": True}
+    async with serving(redis, redis_url, tenant, given) as client:
+        exports: dict[str, str] = {}
+        for form in ("markdown", "ris", "bibtex", "csl", "csv", "table"):
+            reply = await client.post(f"/v1/search?format={form}", json=asked)
+            assert reply.status_code == 200, reply.text
+            exports[form] = reply.text
+            options = ["search", QUERY, "--k", "2", "--retracted", "--format", form]
+            printed = await to_thread.run_sync(
+                partial(CliRunner().invoke, command, options, env=given)
+            )
+            assert printed.stdout_bytes.decode() == reply.text, form
+        accepted = await client.post("/v1/search", json=asked, headers={"Accept": "text/csv"})
+        assert accepted.text == exports["csv"]
+        hits = (await client.post("/v1/search", json=asked)).json()["hits"]
+    ids = [hit["passage"]["id"] for hit in hits]
+    assert len(ids) == 2
+    assert len(rispy.loads(exports["ris"])) == len(ids)
+    assert "Aspirin and stroke" in exports["ris"]
+    assert len(parse_string(exports["bibtex"]).entries) == 2
+    assert [item["id"] for item in json.loads(exports["csl"])] == ids
+    rows = list(csv.DictReader(io.StringIO(exports["csv"], newline="")))
+    assert [row["passage"] for row in rows] == ids
+    assert len(exports["table"].splitlines()) == 2 + len(ids)
+    assert all(row["title"] in exports["markdown"] for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import os
 import signal
@@ -376,3 +378,28 @@ def test_an_outage_that_does_not_end_is_told(
         stopper.join()
     assert result.exit_code == 9
     assert "Waiting for up to 1 s" in result.stderr
+
+
+def test_a_batch_is_exported(cli: Cli, works: Any, tmp_path: Path) -> None:
+    source, out = questions(tmp_path / "q.jsonl", 3, bad=True), tmp_path / "a.jsonl"
+    with works():
+        batch = json.loads(cli("batch", str(source), "-o", str(out), "--json").stdout)["id"]
+    table = list(
+        csv.DictReader(io.StringIO(cli("batches", "show", batch, "--format", "csv").stdout))
+    )
+    assert [(row["row"], row["id"], row["status"]) for row in table] == [
+        ("0", "q0", "refused"), ("1", "", "InvalidQuery"), ("2", "q1", "refused"), ("3", "q2", "refused"),
+    ]  # fmt: skip
+    lines = cli("batches", "show", batch, "--format", "markdown").stdout.splitlines()
+    assert len(lines) == 2 + 4
+    # no refusal quotes anything
+    assert json.loads(cli("batches", "show", batch, "--format", "csl").stdout) == []
+    assert cli("batches", "show", batch, "--format", "ris").stdout == ""
+    assert json.loads(cli("batches", "show", batch, "--format", "json").stdout)["id"] == batch
+    assert cli("batches", "show", f"batch_{'0' * 28}", "--format", "csv").exit_code == 8
+    # more than are read at a time
+    many = cli("batch", "-", "-o", "-", stdin=b"{}\n" * 150)
+    assert many.exit_code == 1
+    listed = json.loads(cli("batches", "list", "--limit", "1", "--json").stdout)["batches"]
+    rows = cli("batches", "show", listed[0]["id"], "--format", "csv").stdout.splitlines()
+    assert len(rows) == 1 + 150

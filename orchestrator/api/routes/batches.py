@@ -19,11 +19,9 @@ from orchestrator.api.uploads import TYPES, received
 from orchestrator.jobs.batches import MAX_ROWS, Batches
 from orchestrator.jobs.store import MAX_PAGE
 from orchestrator.question.request import ROW_ONLY, FiltersRequest, JobRequest
-from orchestrator.rendering.citations import citations
-from orchestrator.rendering.exports import export_rows
-from orchestrator.rendering.kinds import MEDIA, Format
+from orchestrator.rendering.exports import export_pages
+from orchestrator.rendering.kinds import MEDIA
 from posology import errors
-from posology.published.answers import Source
 from posology.published.base import descriptions
 from posology.published.jobs import BatchOutput, BatchPage, BatchRow, BatchRowPage
 from posology.types import BatchState
@@ -248,7 +246,7 @@ async def rows(
         return StreamingResponse(every_line, media_type=_NDJSON)
     if chosen := export_of(form, accept):
         every = row_pages(api.batches(), tenant, batch, found, limit)
-        return StreamingResponse(exported(every, chosen), media_type=MEDIA[chosen])
+        return StreamingResponse(export_pages(every, chosen), media_type=MEDIA[chosen])
     last = found[-1].row if len(found) == limit else None
     page = BatchRowPage(rows=tuple(found), next=last)
     if last is None:
@@ -274,18 +272,3 @@ async def row_pages(
         if len(found) < limit:
             return
         found = await batches.rows(batch, tenant=tenant, after=found[-1].row, limit=limit)
-
-
-async def exported(every: AsyncIterator[list[BatchRow]], form: Format) -> AsyncIterator[str]:
-    """Yield rows as an export: a table line by line, citations at the end."""
-    if form in (Format.MARKDOWN, Format.TABLE, Format.CSV):
-        kind = Format.CSV if form is Format.CSV else Format.TABLE
-        yield export_rows((), kind)
-        async for page in every:
-            yield export_rows(page, kind, header=False)
-        return
-    sources: dict[str, Source] = {}
-    async for page in every:
-        for quote in (quote for row in page if row.result for quote in row.result.evidence):
-            sources.setdefault(quote.passage.parent or quote.passage.id, quote.passage)
-    yield citations(sources.values(), form)

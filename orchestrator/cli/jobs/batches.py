@@ -10,18 +10,23 @@ from rich.console import Console
 
 from orchestrator.cli.common import JsonOption, TenantOption, errors, print_json
 from orchestrator.cli.jobs.store import with_store
+from orchestrator.cli.option_groups import grouped
+from orchestrator.cli.output.formats import OutputOptions
+from orchestrator.rendering.kinds import Format
 from orchestrator.settings import load_settings
 from posology.types import BatchState
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from orchestrator.jobs.batches import Batches
-    from posology.published.jobs import BatchOutput, BatchPage
+    from posology.published.jobs import BatchOutput, BatchPage, BatchRow
 
 _Found = TypeVar("_Found")
 app = typer.Typer(help="List, inspect and cancel batches in the queue.")
 
+#: rows that are read at a time
+_PAGE = 100
 BatchArgument = Annotated[str, typer.Argument(metavar="ID", help="Batch id.")]
 
 
@@ -59,12 +64,20 @@ def list_(
 
 
 @app.command()
-def show(batch: BatchArgument, *, tenant: TenantOption = None, as_json: JsonOption = False) -> None:
-    """Show a batch: the number of jobs in each state, and the cost so far."""
-    with errors(as_json=as_json):
+@grouped
+def show(batch: BatchArgument, *, tenant: TenantOption = None, output: OutputOptions) -> None:
+    """Show a batch: the number of jobs in each state, and the cost so far.
+
+    With --format, print its rows as they are now instead: an evidence table, or each quoted article once.
+    """
+    form = output.chosen()
+    with errors(as_json=form is Format.JSON):
+        if form not in (Format.TEXT, Format.JSON):
+            _with_batches(tenant, lambda batches, tenant: _export(batches, batch, tenant, form))
+            return
         _print(
             _with_batches(tenant, lambda batches, tenant: batches.get(batch, tenant=tenant)),
-            as_json=as_json,
+            as_json=form is Format.JSON,
         )
 
 
@@ -81,6 +94,21 @@ def cancel(
             _with_batches(tenant, lambda batches, tenant: batches.cancel(batch, tenant=tenant)),
             as_json=as_json,
         )
+
+
+async def _export(batches: Batches, batch: str, tenant: str, form: Format) -> None:
+    """Write the rows of a batch to standard output."""
+    from orchestrator.rendering.exports import export_pages
+
+    async def pages() -> AsyncIterator[list[BatchRow]]:
+        after = -1
+        while page := await batches.rows(batch, tenant=tenant, after=after, limit=_PAGE):
+            yield page
+            after = page[-1].row
+
+    async for text in export_pages(pages(), form):
+        sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def _print(batch: BatchOutput, *, as_json: bool) -> None:
