@@ -17,7 +17,8 @@ questions of the other half of the paragraphs, as ``evals.qtable`` does; that ta
 under the folder of work. ``--part test`` asks other questions of the same paragraphs. The settings of the router's
 preset are chosen by ``evals.policy``, on simulated models.
 
-Fails if a rival that is wrong no more often gives a cheaper right answer than the router.
+Fails if one dose for all that is wrong no more often gives a cheaper right answer than the router as shipped, or if another
+setting of the router does, beyond chance (paired bootstrap, 95 %), and is right as often.
 """
 
 from __future__ import annotations
@@ -159,7 +160,8 @@ def arms(*, table: bool) -> Iterator[Arm]:
     yield Arm(name="always BriefContext", strategy="briefcontext", rival=True)
     yield Arm(name=ROUTER, policy="router")
     settings = ["preflight=published", "issue=0", "issue=0.3", "preflight=off"]
-    settings += ["escalate=off", "start=2"]
+    # the last two: the ladder as it was, and the cheapest of evals.policy on SQuAD
+    settings += ["escalate=off", "start=4,factor=2", "keep=own"]
     if table:
         settings.append("qtable=off")
     settings.append("qtable=off,keep=0.4")
@@ -321,11 +323,19 @@ def branches(outcomes: Sequence[Outcome]) -> Iterator[str]:
             )
 
 
-def cheapest(found: Mapping[str, list[Outcome]], ways: Sequence[Arm]) -> bool:
-    """Whether no rival that is wrong as seldom as the router gives a cheaper right answer."""
-    own, wrong = Costs.of(found[ROUTER]).each, _wrong(found[ROUTER])
-    rivals = [found[arm.name] for arm in ways if arm.rival]
-    return all(own <= Costs.of(of).each for of in rivals if _wrong(of) <= wrong)
+def beaten(found: Mapping[str, list[Outcome]], ways: Sequence[Arm]) -> Iterator[str]:
+    """The arms that are wrong as seldom as the router and give a cheaper right answer.
+
+    Another setting counts where it is cheaper beyond chance and right as often: one that refuses at once costs next to nothing.
+    """
+    own, wrong = Costs.of(found[ROUTER]), _wrong(found[ROUTER])
+    for arm in ways:
+        other = Costs.of(found[arm.name])
+        if arm.name == ROUTER or other.each >= own.each or _wrong(found[arm.name]) > wrong:
+            continue
+        surely = np.percentile(own.drawn() / other.drawn(), 2.5) > 1
+        if arm.rival or (surely and other.right.mean() >= own.right.mean()):
+            yield arm.name
 
 
 def _wrong(outcomes: Sequence[Outcome]) -> float:
@@ -366,10 +376,10 @@ def main(argv: list[str] | None = None) -> int:
             print(f"\n{arm.name}", *branches(found[arm.name]), sep="\n")
     total = sum((Decimal(str(o.cost)) for of in found.values() for o in of), Decimal(0))
     print(f"\nall of it at the shadow price: ${total:.4f}")
-    if not cheapest(found, ways):
-        print("a right answer of the router is not the cheapest at its error rate", file=sys.stderr)
-        return 1
-    return 0
+    cheaper = list(beaten(found, ways))
+    for name in cheaper:
+        print(f"{name} gives cheaper right answers at the router's error rate", file=sys.stderr)
+    return int(bool(cheaper))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import anyio
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from evals.policy import DEFAULTS, alone, arms
 from evals.policy_bench import SHIPPED, Asked, Bench
 from evals.policy_report import DIRECT, Measured, admitted, better, cheapest, dearer, halves
 from evals.policy_table import SHARES, tables, taught, verdict
+from evals.router import ROUTER, Arm, Outcome, beaten
 from policies.affordable import PARTITIONED, WHOLE
 from policies.specs import parse
 from posology.query import make_query
@@ -48,6 +51,24 @@ def arm(cost: float, right: float, wrong: float, n: int = 10) -> Measured:
         refused=np.full(shape, 1 - right - wrong),
         wrong=np.full(shape, wrong),
     )
+
+
+def answers(cost: float, *, right: int, wrong: int, one: float | None = None) -> list[Outcome]:
+    """A hundred outcomes of one cost; the first may have another."""
+    found = [
+        Outcome(
+            right=n < right,
+            refused=n >= right + wrong,
+            calls=1,
+            input=1,
+            output=1,
+            cost=cost,
+            dose="",
+            branch="",
+        )
+        for n in range(100)
+    ]
+    return found if one is None else [replace(found[0], cost=one), *found[1:]]
 
 
 def test_the_defaults_of_the_experiment_are_the_shipped_ones() -> None:
@@ -144,6 +165,25 @@ def test_a_table_is_better_only_beyond_chance_and_at_no_more_errors_than_direct_
         "the same": arm(2.0, 0.8, 0.1),
     }
     assert [better for better, _ in verdict(found, list(found)[2:])] == [True, False, False]
+
+
+def test_the_router_is_beaten_by_a_cheaper_dose_or_surely_by_a_better_setting() -> None:
+    ways = [
+        Arm(name=ROUTER),
+        *(Arm(name=name, rival=True) for name in ("dearer dose", "cheaper dose", "wrong dose")),
+        *(Arm(name=name) for name in ("cheaper setting", "a setting that refuses", "chance")),
+    ]
+    found = {
+        ROUTER: answers(2.0, right=80, wrong=10),
+        "dearer dose": answers(3.0, right=90, wrong=0),
+        "cheaper dose": answers(1.0, right=70, wrong=10),
+        "wrong dose": answers(1.0, right=80, wrong=11),
+        "cheaper setting": answers(1.0, right=80, wrong=10),
+        "a setting that refuses": answers(0.1, right=70, wrong=0),
+        "chance": answers(2.05, right=80, wrong=10, one=0.0),
+    }
+    found[ROUTER][0] = replace(found[ROUTER][0], cost=9.0)
+    assert list(beaten(found, ways)) == ["cheaper dose", "cheaper setting"]
 
 
 def test_an_escalation_costs_the_ladder_and_briefcontext() -> None:
