@@ -1,8 +1,9 @@
 """Measures the pages of the console at several numbers of jobs: ``python -m evals.console --jobs 100 10000``.
 
 It starts its own Redis and serves the API over HTTP from a thread of this process. One tenant has the jobs, and as many
-attempts in its ledger; 13 jobs are answered. A page's time is the median of its requests after the first. Fails if a page
-gives more commands to Redis with more jobs, or has more than 150 kB.
+attempts in its ledger; 13 jobs are answered. A page's time is that of the fastest of its requests after the first, since
+other work of the machine only adds to it; the median at the most jobs stands beside it. Fails if a page gives more commands
+to Redis with more jobs, or has more than 150 kB.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ _ENTRIES = 5_000
 class Cost:
     """Cost of one page."""
 
-    #: median of the requests, milliseconds
+    #: the fastest request, and the median, milliseconds
     ms: float
+    median: float
     size: int
     #: commands to Redis
     commands: int
@@ -105,7 +107,9 @@ def measured(full: Full, redis: SyncRedis, times: int) -> Mapping[str, Cost]:
                 started = time.perf_counter()
                 http.get(path).raise_for_status()
                 taken.append(1_000 * (time.perf_counter() - started))
-            found[name] = Cost(ms=statistics.median(taken), size=size, commands=commands)
+            found[name] = Cost(
+                ms=min(taken), median=statistics.median(taken), size=size, commands=commands
+            )
     return found
 
 
@@ -116,12 +120,14 @@ def _commands(redis: SyncRedis) -> int:
 def show(found: Mapping[int, Mapping[str, Cost]]) -> None:
     """Print a row for each page, and a column for each number of jobs."""
     names = [f"{jobs:,} jobs, ms" for jobs in found]
-    print(f"| page | {' | '.join(names)} | kB | Redis commands |")
-    print(f"| --- |{' ---: |' * (len(names) + 2)}")
+    print(f"| page | {' | '.join(names)} | median | kB | Redis commands |")
+    print(f"| --- |{' ---: |' * (len(names) + 3)}")
     last = found[max(found)]
     for name, cost in last.items():
         times = " | ".join(f"{costs[name].ms:.0f}" for costs in found.values())
-        print(f"| {name} | {times} | {cost.size / 1_000:.0f} | {cost.commands} |")
+        print(
+            f"| {name} | {times} | {cost.median:.0f} | {cost.size / 1_000:.0f} | {cost.commands} |"
+        )
 
 
 def check(found: Mapping[int, Mapping[str, Cost]]) -> None:

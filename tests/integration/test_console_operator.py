@@ -245,3 +245,6 @@ async def test_only_the_folders_own_reports_are_read(
     async with bench(redis, redis_url, f"{tenant}b", POSOLOGY_REPORTS=str(folder / "none")) as b:
         await b.sign_in(CONSOLE_KEY)
         assert (await b.http.get("/console/reconciliations")).status_code == 503
+        compare = await b.http.get("/console/compare")
+        assert compare.status_code == 200
+        assert "the folder of POSOLOGY_REPORTS: No such file" in compare.text

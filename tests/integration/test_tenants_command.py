@@ -96,6 +96,9 @@ def test_a_tenants_life_on_the_command_line(cli: Cli, tenant: str) -> None:
     rotated = published(cli("rotate-key", tenant, "--grace", "60", "--json"), "tenant")
     assert rotated["key"].startswith("psl_")
     assert [key["expires"] is None for key in rotated["keys"]] == [False, True]
+    first, second = (key["id"] for key in rotated["keys"])
+    left = published(cli("revoke-key", tenant, first, "--json"), "tenant")
+    assert [key["id"] for key in left["keys"]] == [second]
     assert cli("rotate-key", tenant).stdout.startswith("psl_")
     assert len(published(cli("show", tenant, "--json"), "tenant")["keys"]) == 1
 
@@ -147,6 +150,7 @@ def test_a_limit_below_what_is_spent_is_told(cli: Cli, redis_url: str, tenant: s
         (["enable", "T"], 12, "no tenant"),
         (["rotate-key", "T"], 12, "no tenant"),
         (["rotate-key", "T", "--grace", "-1"], 3, "grace"),
+        (["revoke-key", "T", "0"], 12, "no tenant"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip

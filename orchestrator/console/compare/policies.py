@@ -76,7 +76,14 @@ async def _page(
     try:
         table = await to_thread.run_sync(_table, asked)
     except PosologyError as error:
-        broken = error.message
+        # the message has the place of the file
+        broken = error.message if asked.operator else "The Q-table cannot be read."
+    runs, unread = None, None
+    if asked.operator:
+        try:
+            runs = await Reports(settings.reports).evaluations()
+        except RequestProblem as problem:
+            runs, unread = (), problem.detail
     return asked.page(
         "compare.html",
         200 if failed is None else 422,
@@ -88,7 +95,8 @@ async def _page(
         sides=(*POLICIES, *STRATEGIES),
         table=table,
         broken=broken,
-        runs=await Reports(settings.reports).evaluations() if asked.operator else None,
+        runs=runs,
+        unread=unread,
         folder=settings.reports,
         listed=MOST,
     )

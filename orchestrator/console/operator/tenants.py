@@ -146,6 +146,9 @@ async def _page(
     standing = await RedisLedger(store.redis, store.url, tenant=name).balances()
     balances = [BalanceOutput(**balance_fields(name, one)) for one in standing]
     was = _fields(found.limits)
+    if given is not None:
+        # what this form began with, so that it still changes nothing else
+        was = {field: given.get(f"was_{field}", "") for field in was}
     return asked.page(
         "tenant.html",
         200 if failed is None else 422,
