@@ -114,7 +114,7 @@ def measured(full: Full, redis: SyncRedis, times: int) -> Mapping[str, Cost]:
 
 
 def _commands(redis: SyncRedis) -> int:
-    return int(cast("dict[str, Any]", redis.info("stats"))["total_commands_processed"])
+    return int(redis.info("stats")["total_commands_processed"])
 
 
 def show(found: Mapping[int, Mapping[str, Cost]]) -> None:
@@ -155,7 +155,7 @@ def run(counts: Sequence[int], times: int) -> None:
                 folder.mkdir()
                 started = time.perf_counter()
                 full = anyio.run(partial(make, server.unix, folder, encoder, jobs))
-                memory = cast("dict[str, Any]", redis.info("memory"))["used_memory"] / 1e9
+                memory = redis.info("memory")["used_memory"] / 1e9
                 taken = time.perf_counter() - started
                 print(f"{jobs:,} jobs written in {taken:.0f} s, {memory:.2f} GB", flush=True)
                 found[jobs] = measured(full, redis, times)

@@ -67,10 +67,10 @@ async def make_full(
     replayed = await run_job(
         store, DEFAULT_TENANT, question=f"{QUESTION}{extra}", out=answered(extra), decision=decision
     )
-    # afterwards: a worker takes all that wait
-    await fill(store, DEFAULT_TENANT, jobs, f"Does it help?{extra}")
     rows = [f'{{"question": "Question {n}?"}}' for n in range(40)]
     batch = await Batches(store, settings).submit(rows, tenant=DEFAULT_TENANT)
+    # last: a worker takes all that wait, and a full queue takes no more
+    await fill(store, DEFAULT_TENANT, jobs, f"Does it help?{extra}")
     await redis.zadd(keys.WORKERS, {f"jobs-1{extra}:17": 1.9e12, f"jobs-2{extra}:17": 1.7e12})
     paths = pages(
         job=job,
