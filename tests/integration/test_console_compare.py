@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from redis.asyncio import Redis
 
 from orchestrator.question import qtables
 from orchestrator.settings import Settings
+from posology.index.manifest import Applied, Manifest, State
 from posology.index.store import Index
 from tests.integration.test_console import bench, check, token
 from tests.support.console import HOSTILE, QUESTION, answered, make_index, run_job
@@ -123,3 +125,25 @@ async def test_contents_are_counted_once_beside_the_page(
         assert "No file was applied" in page.text
         assert Index.open(str(index)).view().count() == 3
         assert Settings().reports is None
+
+
+async def test_the_state_of_syncs_is_shown(
+    redis: Redis, redis_url: str, tenant: str, index: Path
+) -> None:
+    def write() -> None:
+        opened = Index.open(str(index))
+        given: dict[str, Any] = {"size": 1, "mtime_ns": 1, "md5": "0" * 32}
+        Manifest(opened.connection, opened.uri).write(
+            Applied(name="pubmed26n0001.xml.gz", state=State.APPLIED, records=30_000, bad=2,
+                    broken=HOSTILE, applied="2026-11-01T04:00:00+00:00", version=2, **given),
+            Applied(name=f"pubmed26n0002{HOSTILE}.xml.gz", state=State.BEGUN, **given),
+        )  # fmt: skip
+
+    await to_thread.run_sync(write)
+    async with bench(redis, redis_url, tenant, POSOLOGY_INDEX=str(index)) as b:
+        await b.sign_in()
+        page = await b.http.get("/console/literature")
+        check(page)
+        assert "2 files applied, the last pubmed26n0001.xml.gz on 2026-11-01." in page.text
+        assert "has left 1 file unpublished: pubmed26n0002" in page.text
+        assert "30,000" in page.text
