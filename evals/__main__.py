@@ -47,6 +47,7 @@ EXPERIMENTS = (
     Experiment(name="summarization"),
     Experiment(name="faithful"),
     Experiment(name="support"),
+    Experiment(name="tables"),
     Experiment(name="attacks"),
     Experiment(name="preflight"),
     Experiment(name="doubling", drawn=("--plot", "docs/figures/doubling.png")),

@@ -35,7 +35,7 @@ class FieldKind(StrEnum):
 class Cue:
     """Wording by which a reader without understanding finds the value of a field."""
 
-    #: regular expression for one sentence; its group ``value``, if it has one, is the value of a text or number
+    #: regular expression for one sentence, of linear time; its group ``value``, if it has one, is the value of a text or number
     pattern: str
     #: the choice that it stands for; ``None``: the field has no choices
     choice: str | None = None

@@ -25,9 +25,9 @@ PICO: tuple[Field, ...] = (
         roles=_STUDIED,
         cues=(
             Cue(
-                pattern=rf"(?i)\b(?P<value>(?!and\b|or\b|the\b|that\b|out\b|of\b|in\b|for\b|to\b|all\b)[a-z-]+\s+(?:{_PEOPLE})\s+(?:with(?!\s+an?\b)|undergoing|suffering\s+from|aged|at\s+risk)\b[^.;,]{{3,120}})"
+                pattern=rf"(?i)\b(?P<value>(?!and\b|or\b|the\b|that\b|out\b|of\b|in\b|for\b|to\b|all\b)[a-z-]{1, 30}\s+(?:{_PEOPLE})\s+(?:with(?!\s+an?\b)|undergoing|suffering\s+from|aged|at\s+risk)\b[^.;,]{{3,120}})"
             ),
-            Cue(pattern=rf"(?i)\b(?P<value>healthy\s+(?:[\w-]+\s+){{0,2}}(?:{_PEOPLE}))\b"),
+            Cue(pattern=rf"(?i)\b(?P<value>healthy\s+(?:[\w-]{{1,30}}\s+){{0,2}}(?:{_PEOPLE}))\b"),
             Cue(
                 pattern=rf"(?i)\b(?P<value>(?:{_PEOPLE})\s+(?:with|undergoing|suffering\s+from|aged)\b[^.;,]{{3,120}})"
             ),
@@ -55,7 +55,7 @@ PICO: tuple[Field, ...] = (
         roles=_DONE,
         cues=(
             Cue(
-                pattern=r"(?i)\b(?:compared\s+(?:with|to)|versus|vs\.?|or)\s+(?P<value>(?:[\w-]+\s+){0,2}placebo)\b"
+                pattern=r"(?i)\b(?:compared\s+(?:with|to)|versus|vs\.?|or)\s+(?P<value>(?:[\w-]{1,30}\s+){0,2}placebo)\b"
             ),
             Cue(
                 pattern=r"(?i)\b(?:compared\s+(?:with|to)|in\s+comparison\s+(?:with|to)|versus)\s+(?P<value>[^.,;:()]{3,120})"
@@ -83,9 +83,9 @@ PICO: tuple[Field, ...] = (
         question="What was the effect on the primary outcome, with its estimate, confidence interval and p value?",
         roles=_FOUND,
         cues=(
-            Cue(pattern=r"(?i)\bprimary\b.*(?:\bp\s*[<=>]|confidence interval|\bCI\b)"),
+            Cue(pattern=r"(?i)\bprimary\b.{0,400}(?:\bp\s*[<=>]|confidence interval|\bCI\b)"),
             Cue(
-                pattern=r"(?i)(?:difference|ratio|reduction|increase|higher|lower|greater)\b.*(?:\b95\s?%\s?(?:CI|confidence interval)|\bp\s*[<=>]\s*0?\.\d)"
+                pattern=r"(?i)(?:difference|ratio|reduction|increase|higher|lower|greater)\b.{0,400}(?:\b95\s?%\s?(?:CI|confidence interval)|\bp\s*[<=>]\s*0?\.\d)"
             ),
         ),
     ),
@@ -130,14 +130,16 @@ PICO: tuple[Field, ...] = (
         roles=_STUDIED,
         cues=(
             Cue(
-                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]+\s+){{0,4}}?(?:{_PEOPLE})\b[^.;]{{0,80}}?\brandomi[sz]ed\b"
-            ),
-            Cue(pattern=rf"(?i)\brandomi[sz]ed\s+{_COUNT}\s+(?:[\w-]+\s+){{0,4}}?(?:{_PEOPLE})\b"),
-            Cue(
-                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]+\s+){{0,4}}?(?:{_PEOPLE})\b[^.;]{{0,80}}?\b(?:{_JOINED})\b"
+                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b[^.;]{{0,80}}?\brandomi[sz]ed\b"
             ),
             Cue(
-                pattern=rf"(?i)\b(?:{_JOINED}|total of)\s+{_COUNT}\s+(?:[\w-]+\s+){{0,4}}?(?:{_PEOPLE})\b"
+                pattern=rf"(?i)\brandomi[sz]ed\s+{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b"
+            ),
+            Cue(
+                pattern=rf"(?i)\b{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b[^.;]{{0,80}}?\b(?:{_JOINED})\b"
+            ),
+            Cue(
+                pattern=rf"(?i)\b(?:{_JOINED}|total of)\s+{_COUNT}\s+(?:[\w-]{{1,30}}\s+){{0,4}}?(?:{_PEOPLE})\b"
             ),
         ),
     ),

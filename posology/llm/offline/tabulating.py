@@ -1,7 +1,8 @@
 """The offline reader's reply to the fields of a table: words of one sentence for each field, or none.
 
-A field with cues is found by its wording, any other by its question. The reader understands nothing, so it abstains where understanding is needed: a number only if one number answers, a choice only if the
-words of exactly one choice stand in the sentence, and no criterion of a screening.
+A field with cues is found by its wording, any other by its question. The reader understands nothing, so it abstains where
+understanding is needed: a number only if one number answers, a choice only if the words of exactly one choice stand in the
+sentence, and no criterion of a screening.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from posology.types.tables import Confidence, Cue, Field, FieldKind
 _LONGEST = 40
 #: probabilities from which on a value has high and medium confidence: a choice, not fitted
 _HIGH, _MEDIUM = 0.75, 0.5
-_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w.]*\d)")
+_NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3}){1,3}|\d{1,9})(?:\.\d{1,9})?(?![\w.]{0,9}\d)")
 _WORD = re.compile(r"[a-z]+")
 #: letters of a word that are compared: "randomised" is "randomized"
 _STEM = 6

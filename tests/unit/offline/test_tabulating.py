@@ -14,6 +14,7 @@ from posology.types import Excerpt, Passage, Sentence
 from posology.types.tables import Document, Field, FieldKind
 from strategies.tables.presets import PICO, criteria
 from strategies.tables.reading import Reading, parts
+from tests.support.growth import MOST, growth
 
 ABSTRACT = (
     "BACKGROUND: Patients with gout often receive allopurinol. "
@@ -101,3 +102,11 @@ def test_a_number_or_a_choice_is_taken_from_the_sentence() -> None:
 def test_excerpts_are_those_of_parts() -> None:
     ((one,),) = parts(document(ABSTRACT), 1_000)
     assert len(one.sentences) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "word", ["primary ", "difference ", "a-", "compared to ", "or a-a ", "12 patients ", "1,"]
+)
+def test_a_hostile_sentence_takes_linear_time(word: str) -> None:
+    assert growth(lambda n: filled(word * n, PICO), 2_000) < MOST
