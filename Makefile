@@ -10,7 +10,7 @@ ROUNDS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-rest test-all fuzz check lint types imports wheel docs docs-serve bench coverage lock clean
+.PHONY: help demo test test-rest test-all fuzz check lint types imports wheel docs docs-serve bench coverage lock release clean
 
 help: ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -81,6 +81,9 @@ bench: $(VENV)/.installed-dev ## experiments without a key; draws docs/figures; 
 
 lock: $(VENV)/.installed-dev ## rewrite constraints.txt from this environment
 	$(BIN)/python -m pip freeze --exclude-editable | sed -E 's/\+cpu$$//; /@/d' > constraints.txt
+
+release: $(VENV)/.installed-dev ## wheel and sdist with a bill of materials and sums in dist; licences and advisories checked
+	$(BIN)/python -m deploy.release.build
 
 clean: ## remove the environment and what the demo left
 	rm -rf $(VENV) .posology dist build

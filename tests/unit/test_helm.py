@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
+from deploy.helm.environment import files
 from orchestrator.jobs.metrics import QUEUES
 from orchestrator.settings import Settings
 from posology.version import __version__
@@ -73,12 +73,7 @@ def environment(workload: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_the_variables_are_those_of_compose() -> None:
-    spec = importlib.util.spec_from_file_location("environment", CHART.parent / "environment.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for path, text in module.files().items():
+    for path, text in files().items():
         assert path.read_text(encoding="utf-8") == text, "run python deploy/helm/environment.py"
 
 
