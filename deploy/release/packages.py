@@ -89,12 +89,12 @@ def _chosen(required: Iterable[str], extras: Iterable[str]) -> list[Requirement]
 
 def _package(name: str) -> Package:
     found = metadata(name)
-    licence = found.get("License-Expression") or ""
+    (licence,) = found.get_all("License-Expression", [""])
     if not licence:
         told = [one for one in found.get_all("Classifier", []) if one.startswith("License ::")]
         names = {_spdx(one.rpartition(" :: ")[2]) for one in told} - {"OSI Approved"}
         # the text of a licence begins with its name
-        text = (found.get("License") or "").strip().partition("\n")[0].strip()
+        text = str(*found.get_all("License", [""])).strip().partition("\n")[0].strip()
         licence = " OR ".join(sorted(names)) or _spdx(text)
     return Package(name=name, version=found["Version"], licence=licence)
 
