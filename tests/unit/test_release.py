@@ -72,6 +72,7 @@ def test_the_sums_are_what_sha256sum_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_800)
 def test_the_bill_of_materials_has_the_packages_of_a_release() -> None:
     if not (TOOLS / "bin" / "cyclonedx-py").exists():
         pytest.skip("the tools of `make release` are not installed")
