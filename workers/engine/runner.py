@@ -200,7 +200,8 @@ class Runner:
                     scope.cancel()
                 try:
                     return await self._attend(claimed)
-                except JobSuperseded as error:
+                except (JobSuperseded, JobCancelled, JobExpired) as error:
+                    # the record refused the unit's last step, and knows the job's end or will find it
                     logger.warning("%s", error)
             if scope.cancelled_caught:
                 await self._work.release(claimed)
