@@ -6,20 +6,26 @@ of a unit are recorded there, too, so no task fails or is retried by Celery.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
+from kombu.exceptions import OperationalError
 
 from orchestrator.ingest.shards.store import INGEST
 from orchestrator.settings import load_settings
+from posology.errors import StoreUnavailable
+from posology.store.connection import shown
 from workers.app import app
 from workers.engine.ingest import IngestRuntime
 from workers.engine.maintenance import CALLS, JOBS
 from workers.engine.units import Unit
 from workers.process import Runtime
 from workers.signals import hasten_by_signal
+
+logger = logging.getLogger(__name__)
 
 #: kind of unit → queue; jobs and calls have queues of their own, so that neither delays the other
 QUEUES = {"answer": JOBS, "extract": CALLS, "reduce": CALLS}
@@ -29,7 +35,21 @@ GROUP = 4
 
 
 def send(units: Sequence[Unit]) -> None:
-    """Send units to the broker."""
+    """Send units to the broker.
+
+    Raises:
+        StoreUnavailable: it takes none; the sweep finds units that were not sent.
+    """
+    try:
+        _send(units)
+    except OperationalError as error:
+        address = shown(app.conf.broker_url)
+        raise StoreUnavailable(
+            f"Redis at {address} takes no messages now: {error}", address=address
+        ) from error
+
+
+def _send(units: Sequence[Unit]) -> None:
     for (tenant, job, kind), same in groupby(units, lambda u: (u.tenant, u.job, u.kind)):
         names = [unit.name for unit in same]
         for start in range(0, len(names), GROUP):
@@ -75,7 +95,11 @@ def ingest(run: str, name: str) -> None:
 
 
 def _work(tenant: str, job: str, names: list[str]) -> None:
-    send(runtime.run([Unit(tenant=tenant, job=job, name=name) for name in names]))
+    following = runtime.run([Unit(tenant=tenant, job=job, name=name) for name in names])
+    try:
+        send(following)
+    except StoreUnavailable as error:
+        logger.warning("%s", error)
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]  # Celery ships no types
