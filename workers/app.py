@@ -13,6 +13,7 @@ from orchestrator.environment import prepare_libraries
 from orchestrator.logs.configuration import configure
 from orchestrator.question.request import MAX_DEADLINE
 from orchestrator.settings import Settings, load_settings
+from workers.engine import broker
 from workers.engine.maintenance import JOBS
 
 #: Seconds after which the broker delivers an unacknowledged message again: longer than any job may take. This is the
@@ -26,6 +27,7 @@ def make_app(settings: Settings) -> Celery:
     Threads, not processes: a worker has one copy of the models and one HTTP pool, and nothing forks after LanceDB or
     torch was loaded.
     """
+    broker.install()
     app = Celery("posology", broker=settings.redis, include=["workers.tasks"])
     app.conf.update(
         task_default_queue=JOBS,
@@ -39,7 +41,6 @@ def make_app(settings: Settings) -> Celery:
         # a message is acknowledged after its work, and delivered again if the worker died
         task_acks_late=True,
         task_reject_on_worker_lost=True,
-        broker_transport="workers.engine.broker:Transport",
         broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT},
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,

@@ -47,6 +47,25 @@ def broker(tmp_path: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.kill()
 
 
+def test_a_full_redis_is_an_error_of_the_connection_which_is_made_again(
+    broker: tuple[str, subprocess.Popen[bytes]],
+) -> None:
+    url, _ = broker
+    app = make_app(Settings.model_validate({"POSOLOGY_REDIS_URL": url}))
+    with app.connection_for_read() as connection, Redis.from_url(url) as client:
+        # the name of the class is no part of the address in a log line
+        assert connection.as_uri().startswith("redis://")
+        channel = connection.default_channel
+        Consumer(channel, [Queue("posology.jobs")], callbacks=[lambda *_: None]).consume()
+        message = channel.prepare_message("{}", content_type="application/json")
+        channel.basic_publish(message, exchange="", routing_key="posology.jobs")
+        client.config_set("maxmemory", 1)
+        # a message that is taken is written down
+        with pytest.raises(connection.connection_errors):
+            connection.drain_events(timeout=90)
+        client.config_set("maxmemory", 0)
+
+
 def test_a_connection_that_is_lost_while_it_waits_is_given_up_without_an_error(
     broker: tuple[str, subprocess.Popen[bytes]],
 ) -> None:

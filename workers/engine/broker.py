@@ -1,8 +1,9 @@
-"""The transport of messages: kombu's for Redis, whose worker survives a Redis that ends while it waits for a message."""
+"""The transport of messages: kombu's for Redis, for workers that outlive a Redis that ends or is full."""
 
 from __future__ import annotations
 
-from kombu.transport import redis
+from kombu.transport import TRANSPORT_ALIASES, redis
+from redis.exceptions import OutOfMemoryError, ReadOnlyError
 
 
 class Channel(redis.Channel):  # type: ignore[misc]  # kombu ships no types
@@ -22,6 +23,17 @@ class Channel(redis.Channel):  # type: ignore[misc]  # kombu ships no types
 
 
 class Transport(redis.Transport):  # type: ignore[misc]  # as above
-    """Redis as a broker, with these channels."""
+    """Redis as a broker, with these channels.
+
+    A Redis that is full, or a replica for now, is no end of a worker: Celery connects again, after a growing pause.
+    """
 
     Channel = Channel
+    connection_errors = (*redis.Transport.connection_errors, OutOfMemoryError, ReadOnlyError)
+
+
+def install() -> None:
+    """Use this transport for addresses of Redis in this process."""
+    for scheme in ("redis", "rediss"):
+        # not the setting broker_transport, whose value would stand in every line about the connection
+        TRANSPORT_ALIASES[scheme] = f"{__name__}:Transport"
