@@ -100,10 +100,12 @@ class Striker:
                 await self._stopped(self._one(what, blow), blow)
             case ["cut", _]:
                 self._network.cut()
+                self._journal.write("struck", what=blow.deed)
                 await asyncio.sleep(blow.lasts)
                 self._network.mend(reset=blow.target % 2 == 0)
             case ["slow", _]:
                 self._network.delay = 0.02
+                self._journal.write("struck", what=blow.deed)
                 await asyncio.sleep(blow.lasts)
                 self._network.delay = 0.0
             case ["weather"]:

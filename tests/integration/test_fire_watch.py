@@ -53,10 +53,9 @@ def test_scripts_caps_and_places_are_heard_across_a_restart(tmp_path: Path) -> N
     assert [line["changes"]["reserved:total"] for line in changes] == [0, 0, 0]
     assert [line.get("excess", 0) for line in changes] == [0, 20, 0]
     places = [line for line in lines if line["kind"] == "snapshot"]
-    assert places[0]["counters"] == {}
-    assert {place["counters"]["spent:total"] for place in places[1:-1]} == {90}
-    assert places[-1]["counters"]["spent:total"] == 95
+    totals = [(place["counters"].get("spent:total", 0), place["gapless"]) for place in places]
+    # first of all, and after the restart, something may have been missed
+    assert totals[0] == (0, False)
+    assert (90, False) in totals
+    assert totals[-1] == (95, True)
     assert places[-1]["caps"] == {"total": 1_000}
-    # after the restart, something may have been missed; then nothing was
-    assert not places[1]["gapless"]
-    assert places[-1]["gapless"]
