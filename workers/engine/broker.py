@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kombu.transport import TRANSPORT_ALIASES, redis
-from redis.exceptions import OutOfMemoryError, ReadOnlyError
+from redis.exceptions import ConnectionError, OutOfMemoryError, ReadOnlyError  # noqa: A004 - Redis's own
 
 
 class Channel(redis.Channel):  # type: ignore[misc]  # kombu ships no types
-    """A channel that can be closed twice.
+    """A channel of a connection that may be gone.
 
-    Kombu (5.7) closes a channel first when the connection is lost. If the channel was reading then, that fails before its
-    unacknowledged messages are put back, and is ignored. The second time, the connection has forgotten its address:
-    putting messages back raises ``AttributeError``, which Celery takes for the end of the worker. The units of these
+    When a connection is lost, kombu (5.7) forgets its address, and then still puts messages back and acknowledges late
+    ones by it. The ``AttributeError`` of that ended the worker; an error of the connection does not. The units of these
     messages are found by their leases.
     """
 
-    def close(self) -> None:
-        """Close the channel; messages are put back as long as there is an address to put them to."""
-        if self.connection is not None and self.connection.client is None:
-            self.do_restore = False
-        super().close()
+    def _connparams(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's own form
+        if self.connection is None or self.connection.client is None:
+            raise ConnectionError("the connection to the broker was closed")
+        return super()._connparams(asynchronous)
 
 
 class Transport(redis.Transport):  # type: ignore[misc]  # as above
