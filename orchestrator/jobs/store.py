@@ -42,7 +42,7 @@ from posology.seams import Prices
 from posology.store import keys
 from posology.store.connection import SHORT, TRIES, connect, translated
 from posology.store.keys import DEFAULT_TENANT
-from posology.store.scripts import Scripts
+from posology.store.scripts import Scripts, read_together
 from posology.types import JobState, Stage, Tier
 
 #: seconds for which the record of a job is kept after its end
@@ -246,14 +246,12 @@ class JobStore:
         """
         name = self._key(job, tenant)
         with translated(self.url):
-            async with self.redis.pipeline(transaction=True) as pipe:
-                pipe.hgetall(name)
-                pipe.hgetall(f"{name}:calls")
-                pipe.hvals(f"{name}:lane")
-                record, calls, lane = await pipe.execute()
+            record, calls, lane = await read_together(
+                self.redis, name, f"{name}:calls", f"{name}:lane"
+            )
         if not record:
             raise self._missing(job)
-        return records.output(record, calls, lane, advice=self.advice)
+        return records.output(record, calls, list(lane.values()), advice=self.advice)
 
     async def state(self, job: str, *, tenant: str = DEFAULT_TENANT) -> JobState:
         """A job's state alone.

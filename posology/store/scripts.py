@@ -1,4 +1,4 @@
-"""Runs Lua scripts: each changes the keys of one prefix in one step."""
+"""Runs Lua scripts: each changes or reads keys of one prefix in one step."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from redis.commands.core import AsyncScript
 
 from posology.store.connection import translated
+from posology.store.lua import lua
 
 
 class Scripts:
@@ -51,3 +52,15 @@ class Scripts:
         with translated(self._url):
             running = self._scripts[name](keys=[prefix], args=[now, *arguments])
             return await cast("Awaitable[Any]", running)
+
+
+async def read_together(redis: Redis, *names: str) -> tuple[dict[str, str], ...]:
+    """Return hashes as they are at one instant, also of a Redis that is full; one that is missing is empty.
+
+    Args:
+        redis: the connection, which decodes replies.
+        names: keys of the hashes, of one tenant.
+    """
+    script = redis.register_script(lua("posology.store", "together"))
+    found = await cast("Awaitable[list[list[str]]]", script(keys=names))
+    return tuple(dict(zip(flat[::2], flat[1::2], strict=True)) for flat in found)

@@ -17,6 +17,7 @@ from posology.published.answers import AskOutput
 from posology.published.calls import ErrorBody
 from posology.store import keys
 from posology.store.connection import translated
+from posology.store.scripts import read_together
 from posology.types import Decision, Extraction, Partition
 from workers.engine.units import DECISION, DRAFT, PARTITION, ClaimedUnit, Draft, Unit
 
@@ -180,10 +181,9 @@ class WorkStore:
         """Return a job's partitions and their extractions, in order."""
         name = f"{keys.prefix(unit.tenant)}job:{unit.job}"
         with translated(self.store.url):
-            async with self.store.redis.pipeline(transaction=True) as pipe:
-                pipe.hgetall(f"{name}:context")
-                pipe.hgetall(f"{name}:extractions")
-                context, extractions = await pipe.execute()
+            context, extractions = await read_together(
+                self.store.redis, f"{name}:context", f"{name}:extractions"
+            )
         order = sorted(context, key=int)
         return (
             tuple(PARTITION.validate_json(context[i]) for i in order),

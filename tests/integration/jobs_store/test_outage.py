@@ -6,6 +6,7 @@ import pytest
 
 from posology.errors import StoreUnavailable
 from posology.store import keys
+from posology.types import JobState
 from tests.integration.jobs_store.helpers import Bench
 
 pytestmark = pytest.mark.anyio
@@ -25,6 +26,11 @@ async def test_a_reply_outlasts_a_store_that_is_full(bench: Bench) -> None:
         # what was spent is written down also where there is no room for anything new
         await bench.close(held, "a1")
         assert await bench.redis.scard(f"{name}:open") == 0
+        # and what is there can be read
+        assert await bench.state(held.unit.job) is JobState.RUNNING
+        assert (
+            len((await bench.store.get(held.unit.job, tenant=bench.tenant)).spending.attempts) == 1
+        )
     finally:
         await bench.redis.config_set("maxmemory", 0)
     out = await bench.store.get(held.unit.job, tenant=bench.tenant)
