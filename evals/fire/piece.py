@@ -165,7 +165,7 @@ async def _at_rest(server: RedisServer) -> bool:
 
     def open_() -> int:
         with server.client() as client:
-            return sum(int(client.hlen(f"posology:{{{name}}}:money:open")) for name in TENANTS)  # type: ignore[arg-type]
+            return sum(int(client.hlen(f"posology:{{{name}}}:money:open")) for name in TENANTS)
 
     while asyncio.get_running_loop().time() < deadline:
         if await asyncio.to_thread(open_) == 0:
@@ -290,10 +290,10 @@ def _export(server: RedisServer, folder: Path, names: tuple[str, ...]) -> None:
         for tenant in names:
             after = "-"
             while page := client.xrange(f"posology:{{{tenant}}}:ledger", min=after, count=500):
-                for place, fields in page:  # type: ignore[union-attr]
+                for place, fields in page:
                     fields.pop("entry", None)
                     file.write(
                         json.dumps({"tenant": tenant, "place": place, "fields": fields}) + "\n"
                     )
-                after = f"({page[-1][0]}"  # type: ignore[index]
+                after = f"({page[-1][0]}"
     path.with_suffix(".part").replace(path)

@@ -7,9 +7,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from kombu import Connection, Consumer, Message, Queue
+from kombu.connection import Connection
+from kombu.entity import Queue
+from kombu.message import Message
+from kombu.messaging import Consumer
 from redis import Redis
 from redis.exceptions import ConnectionError as Unreachable
 
@@ -82,7 +86,7 @@ def test_a_connection_that_is_lost_while_it_waits_is_given_up_without_an_error(
     connection.drain_events(timeout=90)
     # it is not acknowledged, and both wait for the next one
     for channel in channels:
-        channel._brpop_start()
+        cast("Any", channel)._brpop_start()
     process.kill()
     process.wait(90)
     # as Celery does when a connection is lost, and again before it makes the next one

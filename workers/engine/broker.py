@@ -8,7 +8,7 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 from redis.exceptions import ConnectionError, OutOfMemoryError, ReadOnlyError  # noqa: A004 - Redis's own
 
 
-class Channel(redis.Channel):  # type: ignore[misc]  # kombu ships no types
+class Channel(redis.Channel):
     """A channel of a connection that may be gone.
 
     When a connection is lost, kombu (5.7) forgets its address, and then still puts messages back and acknowledges late
@@ -19,10 +19,10 @@ class Channel(redis.Channel):  # type: ignore[misc]  # kombu ships no types
     def _connparams(self, asynchronous: bool = False) -> Any:  # noqa: FBT001, FBT002 - kombu's own form
         if self.connection is None or self.connection.client is None:
             raise ConnectionError("the connection to the broker was closed")
-        return super()._connparams(asynchronous)
+        return super()._connparams(asynchronous)  # type: ignore[no-untyped-call]
 
 
-class Transport(redis.Transport):  # type: ignore[misc]  # as above
+class Transport(redis.Transport):
     """Redis as a broker, with these channels.
 
     A Redis that is full, or a replica for now, is no end of a worker: Celery connects again, after a growing pause.

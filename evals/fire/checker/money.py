@@ -50,7 +50,7 @@ class Attempt:
     @property
     def known(self) -> bool:
         """Whether the last entry knows the cost."""
-        return self.entries[-1]["fields"].get("known") == "1"
+        return bool(self.entries[-1]["fields"].get("known") == "1")
 
     @property
     def kinds(self) -> list[str]:

@@ -25,7 +25,9 @@ def quotes(run: Run, counted: list[int]) -> Iterator[Finding]:
             yield Finding(kind=Kind.WRONG_QUOTE, detail=detail)
     for job, seen in views(run).items():
         answer = next((view.result for view in seen if view.result is not None), None)
-        for quote in (answer or {}).get("evidence") or ():
+        if answer is None:
+            continue
+        for quote in answer.get("evidence") or ():
             counted.append(1)
             name, version = quote["passage"]["id"], answer["index"]
             known = passages.get((version, name))

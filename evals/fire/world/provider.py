@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import hashlib
 import json
+import os
 import random
 import re
 import signal
@@ -159,7 +160,7 @@ async def _serve(given: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, over.set)
     # ends with the run, also with one that was killed
-    loop.add_reader(sys.stdin, lambda: None if sys.stdin.buffer.read1(1024) else over.set())
+    loop.add_reader(sys.stdin, lambda: None if os.read(sys.stdin.fileno(), 1024) else over.set())
     given.folder.mkdir(exist_ok=True)
     with given.books.open("a", encoding="utf-8") as file:
         books = Books(file)

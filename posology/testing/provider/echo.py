@@ -132,7 +132,7 @@ def _table(asked: Any) -> dict[str, Any]:
     text = "\n".join(_said(asked))
     fence = _FENCE.search(text)
     numbered = _NUMBERED.findall(fence[3]) if fence else []
-    return {"cells": [_cell(*found, numbered) for found in _FIELD.findall(text)]}
+    return {"cells": [_cell(name, kind, numbered) for name, kind in _FIELD.findall(text)]}
 
 
 def _cell(name: str, kind: str, numbered: Sequence[tuple[str, str]]) -> dict[str, Any]:
