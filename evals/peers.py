@@ -3,13 +3,13 @@
 ``python -m evals.peers --data ../shared/data --peer-python PYTHON --questions 100 --alone 20 --turns 3 [--before CHECKOUT]``
 
 PYTHON is of an environment with paper-qa, LangChain (``langchain-community``, ``langchain-huggingface``, ``langchain-openai``),
-``faiss-cpu``, ``sentence-transformers`` and ``openai``. A peer whose packages it lacks is skipped and named.
+``faiss-cpu``, ``sentence-transformers``, ``openai`` and ``pathway``. A peer whose packages it lacks is skipped and named.
 
 The sides take turns, each in processes of its own. Posology answers by its router, and in the shape of LangChain's map-reduce
 (8 extracts and a reduce), through Redis and worker processes; an earlier checkout does alike. The peers are in
 :mod:`evals.peers_programs`. All retrieve 8 of the same abstracts with the same encoder. In the rows "8 needed", the stub
-refuses to answer from fewer than 8 documents: doubling asks with 2, 4 and 8. Doubling is re-enacted; Pathway's own package
-is not run. Output tokens are as long as the stub fills each side's form (a whole sentence wherever one is asked for), so
+refuses to answer from fewer than 8 documents: doubling asks with 2, 4 and 8. It is re-enacted, and beside that Pathway's own
+package (``pathway``) runs, where PYTHON has it. Output tokens are as long as the stub fills each side's form (a whole sentence wherever one is asked for), so
 they say nothing of a model.
 
 Each turn: 16 questions to warm up, ``--alone`` one after the other, all at once (64 at a time), and the last again from
@@ -64,6 +64,7 @@ SIDES = (
     Side(name="plain RAG of 40 lines", program="plain"),
     Side(name=f"Posology, router, {_NEEDED}", shape=LATE, reply=hesitates),
     Side(name=f"doubling as Pathway's, {_NEEDED}", program="doubling", reply=hesitates),
+    Side(name=f"Pathway's adaptive RAG, {_NEEDED}", program="pathway", reply=hesitates),
 )
 
 

@@ -11,10 +11,14 @@ import asyncio
 import importlib.util
 import json
 import pickle
+import queue
 import resource
 import sys
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,8 @@ PASSAGES, AT_ONCE = 8, 64
 WARM = 16
 #: documents of each question to the model, as often as it refuses
 DOUBLING = (2, 4, 8)
+#: seconds after which an answer of Pathway's engine is not awaited any more: it gives none where a call failed
+LOST = 120
 NAME = "gpt-4o-mini"
 REFUSAL = "Not found in the sources."
 #: answers a question; an empty answer is none
@@ -157,6 +163,60 @@ def doubling(folder: Path, abstracts: Path, model: str, url: str) -> Ask:
     return ask
 
 
+def pathway(folder: Path, abstracts: Path, model: str, url: str) -> Ask:
+    """Pathway's own adaptive RAG: questions and their documents stream into its engine, answers out of it."""
+    import pathway as pw
+    from pathway.xpacks.llm.llms import OpenAIChat
+    from pathway.xpacks.llm.question_answering import answer_with_geometric_rag_strategy
+
+    _, search = _parts(folder, abstracts, model, url)
+    asked: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()
+    waiting: dict[str, list[asyncio.Future[str]]] = defaultdict(list)
+
+    class Questions(pw.io.python.ConnectorSubject):  # type: ignore[misc]
+        def run(self) -> None:
+            while True:
+                query, documents = asked.get()
+                self.next(query=query, documents=documents)
+                self.commit()
+
+    def answered(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:  # noqa: ARG001, FBT001 (its signature)
+        # in the engine's thread
+        if is_addition:
+            future = waiting[row["query"]].pop()
+            answer = row["answer"].value["response"]
+            future.get_loop().call_soon_threadsafe(future.set_result, answer)
+
+    schema = pw.schema_from_types(query=str, documents=list[str])
+    # it commits a row at once
+    questions = pw.io.python.read(Questions(), schema=schema, autocommit_duration_ms=10)
+    chat = OpenAIChat(model=NAME, base_url=url, api_key="stub", temperature=0)
+    answers = questions.select(
+        query=questions.query,
+        answer=answer_with_geometric_rag_strategy(
+            questions.query,
+            questions.documents,
+            chat,
+            n_starting_documents=DOUBLING[0],
+            factor=2,
+            max_iterations=len(DOUBLING),
+        ),
+    )
+    pw.io.subscribe(answers, on_change=answered)
+    # a question that fails has no answer, and the others go on
+    run = partial(pw.run, monitoring_level=pw.MonitoringLevel.NONE, terminate_on_error=False)
+    threading.Thread(target=run, daemon=True).start()
+
+    async def ask(question: str) -> str:
+        found = await search(question)
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        waiting[question].append(future)
+        asked.put((question, list(found)))
+        return await asyncio.wait_for(future, LOST)
+
+    return ask
+
+
 def _parts(
     folder: Path, abstracts: Path, model: str, url: str
 ) -> tuple[Callable[[str], Awaitable[str]], Callable[[str], Awaitable[Sequence[str]]]]:
@@ -197,6 +257,7 @@ PROGRAMS: Mapping[str, tuple[Callable[[Path, Path, str, str], Ask], Sequence[str
     "paper-qa": (paperqa, ("paperqa", "sentence_transformers")),
     "plain": (plain, ("openai", "sentence_transformers")),
     "doubling": (doubling, ("openai", "sentence_transformers")),
+    "pathway": (pathway, ("pathway", "openai", "sentence_transformers")),
 }
 
 

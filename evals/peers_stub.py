@@ -17,6 +17,8 @@ from posology.types import Usage
 ENOUGH = 8
 #: a refusal to the re-enacted doubling, word for word as its prompt asks
 REFUSAL = "Not found in the sources."
+#: a refusal to Pathway's own program, and how a document begins in its prompt
+PATHWAY_REFUSAL, _DOCUMENT = "No information found.", re.compile(r'^\{"text": ', re.MULTILINE)
 _CHARACTERS = 4
 _SCORE = 8
 _FENCE = re.compile(r"\[\[\d+ \w+\]\]\n")
@@ -50,6 +52,8 @@ def hesitates(asked: Any) -> str:
         answering = not {"findings", "claims", "evidence"} & wanted.get("properties", {}).keys()
         short = answering and len(_FENCE.findall(_text(asked, role="user"))) < ENOUGH
         return echo(asked | {"messages": []}) if short else echo(asked)
+    if documents := len(_DOCUMENT.findall(_text(asked))):
+        return PATHWAY_REFUSAL if documents < ENOUGH else answers(asked)
     shown = len(_SOURCE.findall(_text(asked)))
     return REFUSAL if 0 < shown < ENOUGH else answers(asked)
 
