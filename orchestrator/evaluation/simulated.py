@@ -8,7 +8,8 @@ of the real prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from orchestrator.evaluation.suites.base import Case, Gold
 from orchestrator.training.qtable.rewards import containment
@@ -18,7 +19,9 @@ from posology.llm.offline.reader import NAME
 from posology.seams import TokenCounter
 from posology.testing.simulation import MISREAD, SimulatedModel, profiles
 from posology.text.sentences import split
-from posology.types import Call, Completion, Passage, Sentence
+from posology.types import Call, Completion, Passage, Query, Sentence
+
+T = TypeVar("T")
 
 
 def is_simulated(model: str) -> bool:
@@ -78,12 +81,11 @@ class Simulated:
         spans = {
             one.passage.id: found for one in call.excerpts if (found := _spans(gold, one.passage))
         }
-        verdict = gold.verdict
         simulated = SimulatedModel(
             self._profile,
-            lambda _: spans,
+            _always(spans),
             self._count,
-            answers=None if verdict is None else lambda _: dict.fromkeys(spans, verdict),
+            answers=None if gold.verdict is None else _always(dict.fromkeys(spans, gold.verdict)),
         )
         return await simulated(call, attempt_id=attempt_id)
 
@@ -118,6 +120,10 @@ def _spans(gold: Gold, passage: Passage) -> tuple[Sentence, ...]:
     )
     whole = (Sentence(start=0, end=len(passage.text)),)
     return found or (whole if gold.passages else ())
+
+
+def _always(known: T) -> Callable[[Query], T]:
+    return lambda _: known
 
 
 def _words(question: str) -> str:
