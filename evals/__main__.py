@@ -32,6 +32,7 @@ EXPERIMENTS = (
     Experiment(name="lanes", data=False),
     Experiment(name="fairness", data=False),
     Experiment(name="ledger", data=False),
+    Experiment(name="console", data=False),
     Experiment(name="overshoot", data=False),
     Experiment(name="estimates", data=False),
     Experiment(name="census", data=False),
