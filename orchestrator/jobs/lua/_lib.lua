@@ -215,8 +215,10 @@ end
 
 -- A message is not delivered: it is kept among the failures, of which there are FAILURES at most.
 local function bury(endpoint, subject, message, why)
-  message.subject, message.error, message.failed = subject, why, whole(now)
-  redis.call('LPUSH', webhook(endpoint, 'failed'), cjson.encode(message))
+  local kept = {subject = subject, failed = whole(now)}
+  for name, value in pairs(message) do kept[name] = value end
+  kept.error = why
+  redis.call('LPUSH', webhook(endpoint, 'failed'), cjson.encode(kept))
   redis.call('LTRIM', webhook(endpoint, 'failed'), 0, FAILURES - 1)
   redis.call('HINCRBY', webhook(endpoint), 'failed', 1)
 end
