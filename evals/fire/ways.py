@@ -197,8 +197,11 @@ def _shown(node: Any) -> Any:
 
 
 def _answer(result: dict[str, Any]) -> dict[str, Any]:
-    """Return what the checker reads of an answer, and a digest of all of it."""
-    text = json.dumps(result, sort_keys=True)
+    """Return what the checker reads of an answer, and a digest of all of it but its spending.
+
+    A lost call that is reported late corrects what an answer cost, also after the answer was read.
+    """
+    text = json.dumps({k: v for k, v in result.items() if k != "spending"}, sort_keys=True)
     quotes = [
         {"passage": {"id": one["passage"]["id"]}, **{k: one[k] for k in ("start", "end", "quote")}}
         for one in result["evidence"]

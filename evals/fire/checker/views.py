@@ -74,9 +74,9 @@ def of(exchange: Exchange) -> Iterator[View]:
 
 def _jobs(node: Any) -> Iterator[tuple[str, str | None, Any]]:
     if isinstance(node, Mapping):
-        name = node.get("job") if _is_job(node.get("job")) else node.get("id")
-        if isinstance(name, str) and _is_job(name):
-            yield name, _state(node), node.get("result")
+        names = [name for name in (node.get("job"), node.get("id")) if isinstance(name, str) and _is_job(name)]
+        if names:
+            yield str(names[0]), _state(node), node.get("result")
             return
         for value in node.values():
             yield from _jobs(value)
