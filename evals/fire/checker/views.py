@@ -74,7 +74,7 @@ def of(exchange: Exchange) -> Iterator[View]:
 
 def _jobs(node: Any) -> Iterator[tuple[str, str | None, Any]]:
     if isinstance(node, Mapping):
-        names = [name for name in (node.get("job"), node.get("id")) if isinstance(name, str) and _is_job(name)]
+        names = [name for name in (node.get("job"), node.get("id")) if _is_job(name)]
         if names:
             yield str(names[0]), _state(node), node.get("result")
             return
