@@ -9,6 +9,7 @@ from types import MappingProxyType
 EXAMPLES: Mapping[str, str] = MappingProxyType(
     {
         "ask": 'ask "Does aspirin prevent stroke?" ./papers --since 2015 --why',
+        "table": "table ./papers -o table.xlsx --fields fields.toml",
         "search": 'search "aspirin stroke" --index ./index --k 20 --format bibtex',
         "show": "show pmid:10051933 --index ./index",
         "demo": "demo --all",
@@ -79,6 +80,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "tenants set": "tenants set acme --month 100",
         "tenants disable": "tenants disable acme",
         "tenants enable": "tenants enable acme",
+        "tenants revoke-key": "tenants revoke-key acme 5f0c2a9b1d3e",
         "tenants rotate-key": "tenants rotate-key acme --grace 86400",
         "schema": "schema ask",
     }

@@ -118,7 +118,7 @@ def table(
     payment: PaymentOptions,
     as_json: JsonOption = False,
 ) -> None:
-    """Fill in an evidence table: documents and fields, each value with verified quotes, or not reported.
+    """Fill in an evidence table from documents, each value with verified quotes, or not reported.
 
     A value stands only if sentences of its document bear it out. The estimated cost is printed first, and at a terminal you
     are asked to confirm. Each reply is kept beside it, in a file named .run.jsonl: the same command resumes an interrupted run, one with
