@@ -36,6 +36,8 @@ def test_scripts_caps_and_places_are_heard_across_a_restart(tmp_path: Path) -> N
             client.eval(SPEND, 1, MONEY, 50, 20)
             # above its bound
             client.eval(SPEND, 1, MONEY, 50, 70)
+        # what a Redis that is killed had not sent yet is not heard
+        watch.snapshot()
         server.kill()
         server.start()
         watch.snapshot()
