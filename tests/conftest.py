@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from orchestrator.environment import prepare_libraries
+from orchestrator.logs import events
 from posology.llm.providers.table import variables
 
 # before torch, transformers or LanceDB is imported
@@ -57,6 +59,19 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name in _SECRETS or (name.startswith("POSOLOGY_") and name not in _KEPT):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """Logs are the process's: what a command configures must not reach the next test."""
+    loggers = [logging.getLogger(name) for name in (None, "posology", "orchestrator", "workers")]
+    before = [(one, one.level, list(one.handlers)) for one in loggers]
+    yield
+    for one, level, handlers in before:
+        one.setLevel(level)
+        one.handlers[:] = handlers
+    logging.captureWarnings(capture=False)
+    events.allow_questions(allowed=False)
 
 
 @pytest.fixture(autouse=True, scope="session")

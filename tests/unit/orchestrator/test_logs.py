@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import timeit
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -29,19 +28,6 @@ from posology.errors import BudgetExhausted, ConfigurationError, HeadroomReserve
 
 QUESTION = "Does zyxomab cure lattice fever?"
 KEY = "sk-zyx-0123456789abcdef"
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    """Logs are the process's: what a test configures must not reach the next."""
-    loggers = [logging.getLogger(name) for name in (None, "posology", "orchestrator", "workers")]
-    before = [(one, one.level, list(one.handlers)) for one in loggers]
-    yield
-    for one, level, handlers in before:
-        one.setLevel(level)
-        one.handlers[:] = handlers
-    logging.captureWarnings(capture=False)
-    events.allow_questions(allowed=False)
 
 
 class Terminal(io.StringIO):
