@@ -24,9 +24,6 @@ PICO: tuple[Field, ...] = (
         question="Which people or animals were studied, and with which condition?",
         roles=_STUDIED,
         cues=(
-            Cue(
-                pattern=rf"(?i)\b(?P<value>(?!and\b|or\b|the\b|that\b|out\b|of\b|in\b|for\b|to\b|all\b)[a-z-]{1, 30}\s+(?:{_PEOPLE})\s+(?:with(?!\s+an?\b)|undergoing|suffering\s+from|aged|at\s+risk)\b[^.;,]{{3,120}})"
-            ),
             Cue(pattern=rf"(?i)\b(?P<value>healthy\s+(?:[\w-]{{1,30}}\s+){{0,2}}(?:{_PEOPLE}))\b"),
             Cue(
                 pattern=rf"(?i)\b(?P<value>(?:{_PEOPLE})\s+(?:with|undergoing|suffering\s+from|aged)\b[^.;,]{{3,120}})"
