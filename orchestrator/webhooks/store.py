@@ -56,9 +56,8 @@ class Endpoint:
         return [one["secret"] for one in found if "until" not in one or now < one["until"]]
 
     def changed(self, **fields: Any) -> str:
-        """Return the record with other fields; ``None`` removes one."""
-        made = {**self._read, **fields}
-        return json.dumps({name: value for name, value in made.items() if value is not None})
+        """Return the record with other fields."""
+        return json.dumps({**self._read, **fields})
 
     def output(self, tenant: str, figures: Mapping[str, str]) -> WebhookOutput:
         """Return the published form.
@@ -144,11 +143,12 @@ class WebhookStore:
             "created": str(time.time_ns() // 1_000_000),
         }
         prefix = keys.prefix(tenant)
-        with translated(self._store.url):
-            # first, so that no message of it is without a sender
-            await self._store.redis.sadd(keys.WEBHOOKS, tenant)
         raw = json.dumps(record)
+        # before it, so that no message of it is without a sender
+        await self._list(tenant)
         said = await self._store.run("put_webhook", prefix, webhook, raw, "", MAX_ENDPOINTS)
+        # and after it: a sender that looked in between has dropped the tenant
+        await self._list(tenant)
         if said == "full":
             raise InvalidQuery(
                 f"url: {tenant} has {MAX_ENDPOINTS} endpoints, which is the maximum: delete one",
@@ -255,13 +255,10 @@ class WebhookStore:
         """
         queued = 0
         while True:
-            old = await self._endpoint(webhook, tenant)
-            some = int(
-                await self._store.run(
-                    "redeliver", keys.prefix(tenant), webhook, old.changed(disabled=None), _AGAIN
-                )
-            )
-            queued += max(some, 0)
+            some = int(await self._store.run("redeliver", keys.prefix(tenant), webhook, _AGAIN))
+            if some < 0:
+                raise _missing(webhook)
+            queued += some
             if some < _AGAIN:
                 return queued
 
@@ -312,14 +309,15 @@ class WebhookStore:
                 await self._drop(tenant)
         return [tenant for tenant in listed if tenant not in empty]
 
+    async def _list(self, tenant: str) -> None:
+        with translated(self._store.url):
+            await self._store.redis.sadd(keys.WEBHOOKS, tenant)
+
     async def _drop(self, tenant: str) -> None:
         redis = self._store.redis
-        async with redis.pipeline(transaction=False) as pipe:
-            pipe.srem(keys.WEBHOOKS, tenant)
-            # read after the removal: an endpoint that is created later adds the tenant before itself
-            pipe.exists(f"{keys.prefix(tenant)}webhooks")
-            _, some = await pipe.execute()
-        if some:
+        await redis.srem(keys.WEBHOOKS, tenant)
+        # read after the removal: an endpoint that is created later adds the tenant after itself, too
+        if await redis.exists(f"{keys.prefix(tenant)}webhooks"):
             await redis.sadd(keys.WEBHOOKS, tenant)
 
     async def take(self, tenant: str, *, most: int, seconds: float, patience: float) -> list[Due]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -341,6 +342,41 @@ async def test_two_secrets_sign_after_a_rotation_until_the_old_one_ends(desk: De
     for wrong in (-1.0, 10.0**9, float("nan")):
         with pytest.raises(InvalidQuery):
             await desk.store.rotate(desk.webhook, tenant=desk.bench.tenant, overlap=wrong)
+
+
+def interrupted(desk: Desk, between: Callable[[], Awaitable[object]]) -> WebhookStore:
+    """The same endpoints, with something else done by others just before each script."""
+    real = desk.bench.store
+
+    async def run(*given: Any) -> Any:
+        await between()
+        return await real.run(*given)
+
+    beside = SimpleNamespace(redis=real.redis, url=real.url, run=run)
+    return WebhookStore(cast("Any", beside), HERE)
+
+
+async def test_a_secret_that_is_rotated_during_a_redelivery_stays(desk: Desk) -> None:
+    await desk.listen()
+    tenant = desk.bench.tenant
+    desk.receiver.says(410)
+    await desk.finished()
+    await desk.send()
+
+    async def rotate() -> None:
+        _, desk.secret = await desk.store.rotate(desk.webhook, tenant=tenant, overlap=0)
+
+    assert await interrupted(desk, rotate).redeliver(desk.webhook, tenant=tenant) == 1
+    (got,) = await desk.send()
+    assert verified(got, desk.secret)["type"] == "job.ended"
+    with pytest.raises(WebhookNotFound):
+        await desk.store.redeliver("wh_other", tenant=tenant)
+
+
+async def test_a_sender_that_looks_while_an_endpoint_is_made_finds_it_later(desk: Desk) -> None:
+    making = interrupted(desk, desk.store.tenants)
+    await making.create(desk.receiver.url, tenant=desk.bench.tenant)
+    assert desk.bench.tenant in await desk.store.tenants()
 
 
 async def test_what_a_killed_sender_took_is_sent_by_another(desk: Desk, redis_url: str) -> None:
