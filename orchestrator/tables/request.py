@@ -19,8 +19,8 @@ from strategies.tables.presets import PICO, criteria
 MAX_FIELDS = 48
 #: maximum characters of a question or criterion, and of a choice; maximum choices of a field
 MAX_QUESTION, MAX_CHOICE, MAX_CHOICES = 500, 100, 20
-#: names of columns that every table has
-RESERVED = frozenset({"document", "title", "retracted", "decision", "reasons", "error"})
+#: names of columns that are no fields
+RESERVED = frozenset({"document", "title", "decision", "reasons", "remarks"})
 TablePreset = Literal["pico"]
 
 _Asked = Annotated[Text, Bounds(min_length=1, max_length=MAX_QUESTION)]
