@@ -129,13 +129,14 @@ class Wanted:
         """Find the documents without a reply to each of their calls. Nothing is spent."""
 
         def todo() -> list[Document]:
-            return [
-                one
-                for one in self.papers.documents
-                if any(
-                    call_key(call) not in file.content.replies for call in self.reading.calls(one)
-                )
-            ]
+            found, paid = [], set(file.content.replies)
+            for one in self.papers.documents:
+                wanted = {call_key(call) for call in self.reading.calls(one)}
+                # copies of a document have the same calls, which the first of them makes
+                if not wanted <= paid:
+                    found.append(one)
+                    paid |= wanted
+            return found
 
         return Tabulation(file, await to_thread.run_sync(todo), self.reading)
 

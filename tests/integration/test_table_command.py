@@ -116,6 +116,18 @@ def test_a_table_of_own_fields_in_every_format(cli: Cli, papers: Path, tmp_path:
     assert json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["rows"]
 
 
+def test_copies_of_a_document_are_paid_for_once(cli: Cli, tmp_path: Path) -> None:
+    rows = [{"id": f"t:{n}", "title": "Trial", "text": body_of(0)} for n in range(4)]
+    papers = write_rows(tmp_path / "copies.jsonl", rows)
+    with answering() as stub:
+        out = published(cli(str(papers), "--model", MODEL, "--json", "-o", "t.csv", stub=stub))
+        assert len(stub.requests) == 1
+    assert out.estimate is not None
+    assert out.estimate.calls == 1
+    assert [row.document for row in out.rows] == [f"t:{n}" for n in range(4)]
+    assert check_quotes(out, {f"t:{n}": body_of(0) for n in range(4)})
+
+
 def inventing(body: Any) -> str:
     """Sends a value that no sentence has, one of a sentence that there is not, and leaves the rest out."""
     cell = {"confidence": "high", "sentences": ["1.2"]}
@@ -259,6 +271,7 @@ def test_what_is_wrong_is_said(
         ('[[fields]]\nname = "A b"\nquestion = "?"', "fields.0.name"),
         ('[[fields]]\nname = "n"\nquestion = ""', "fields.0.question"),
         ('[[fields]]\nname = "title"\nquestion = "?"', "taken by another column"),
+        ('[[fields]]\nname = "remarks"\nquestion = "?"', "taken by another column"),
         ('[[fields]]\nname = "x"\nquestion = "?"\ntype = "choice"', "two choices or more"),
         ('[[fields]]\nname = "x"\nquestion = "?"\nkind = "text"', "unknown field"),
         ('preset = "pico"\n[[fields]]\nname = "n"\nquestion = "?"', "two fields have the name 'n'"),
