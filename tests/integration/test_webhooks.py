@@ -379,6 +379,20 @@ async def test_a_sender_that_looks_while_an_endpoint_is_made_finds_it_later(desk
     assert desk.bench.tenant in await desk.store.tenants()
 
 
+async def test_a_damaged_message_stops_no_other(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    await desk.listen()
+    first, second = await desk.finished(), await desk.finished()
+    name = f"{keys.prefix(desk.bench.tenant)}webhook:{desk.webhook}:about:{first}"
+    damaged = json.loads((await desk.bench.redis.lrange(name, 0, 0))[0]) | {"data": {}}
+    await desk.bench.redis.lset(name, 0, json.dumps(damaged))
+    (got,) = await desk.send()
+    assert verified(got, desk.secret)["data"]["job"] == second
+    assert damaged["id"] in caplog.text
+    assert (await desk.shown()).queued == 1
+
+
 async def test_what_a_killed_sender_took_is_sent_by_another(desk: Desk, redis_url: str) -> None:
     """The sender is killed while the receiver has its request and has not answered."""
     await desk.listen()

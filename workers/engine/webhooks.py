@@ -103,6 +103,9 @@ class Sender:
                     await self._send(tenant, one)
             except StoreUnavailable as error:
                 failed.append(error)
+            except Exception:
+                # a damaged message must not stop the others; it is given up when it is too old
+                logger.exception("internal error in webhooks message=%s", one.message)
 
         async with anyio.create_task_group() as group:
             for one in due:
