@@ -130,7 +130,7 @@ SECTIONS = (
             ),
             Entry(
                 name="webhook",
-                help="Manage endpoints of webhooks, and see what they did not take.",
+                help="Manage webhook endpoints, and list and resend failed messages.",
                 target="orchestrator.cli.jobs.webhooks:app",
             ),
             Entry(

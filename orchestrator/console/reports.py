@@ -127,10 +127,10 @@ def _read(form: type[Form], name: str, path: Path) -> Report[Form]:
         stat = path.stat()
         at = datetime.fromtimestamp(stat.st_mtime, UTC)
         if stat.st_size > _BYTES:
-            return Report(name=name, at=at, out=None, failed=f"larger than {_BYTES:,} bytes")
+            return Report(name=name, at=at, out=None, failed=f"it is larger than {_BYTES:,} bytes")
         return Report(name=name, at=at, out=_parsed(form, path, stat.st_mtime_ns, stat.st_size))
     except ValidationError:
-        return Report(name=name, at=at, out=None, failed="of another form or version")
+        return Report(name=name, at=at, out=None, failed="it has another form or version")
     except OSError as error:
         at = datetime.fromtimestamp(0, UTC)
         return Report(name=name, at=at, out=None, failed=error.strerror or str(error))

@@ -196,7 +196,7 @@ async def test_reports_are_shown_and_their_texts_are_inert(
         listed = await b.http.get("/console/reconciliations")
         check(listed)
         assert "$0.4200" in listed.text
-        assert "of another form or version" in listed.text
+        assert "it has another form or version" in listed.text
         for name in ("2026-w44.json", "2026-w45.json", "broken.json"):
             page = await b.http.get(f"/console/reconciliations/{name}")
             check(page)

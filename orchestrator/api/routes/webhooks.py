@@ -1,4 +1,4 @@
-"""Webhooks over HTTP: endpoints of a tenant, and the messages that they did not take."""
+"""Webhooks over HTTP: endpoints of a tenant, and failed messages."""
 
 from __future__ import annotations
 

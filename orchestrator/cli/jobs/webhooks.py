@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from posology.published.webhooks.endpoints import WebhookFailures, WebhookOutput
 
 _Found = TypeVar("_Found")
-app = typer.Typer(help="Manage endpoints of webhooks, and see what they did not take.")
+app = typer.Typer(help="Manage webhook endpoints, and list and resend failed messages.")
 
 WebhookArgument = Annotated[str, typer.Argument(metavar="ID", help="Endpoint id.")]
 
@@ -100,7 +100,7 @@ def rotate(
         float,
         typer.Option(
             metavar="SECONDS",
-            help="How long the old secret signs messages, too; 0 if it leaked. Default: 86400.",
+            help="Seconds for which messages are signed with the old secret, too; 0 if it leaked. Default: 86400.",
         ),
     ] = 86_400.0,
     tenant: TenantOption = None,

@@ -1,4 +1,4 @@
-"""Endpoints of webhooks, and messages that they did not take, as JSON."""
+"""Endpoints of webhooks and failed messages, as JSON."""
 
 from __future__ import annotations
 
