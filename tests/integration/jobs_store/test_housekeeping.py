@@ -23,6 +23,7 @@ from posology.store import keys
 from posology.types import JobState, Stage
 from tests.integration.jobs_store.helpers import ERROR, Bench, Clock, open_bench, request
 from tests.integration.jobs_store.local import Gate, model, of, reply, runner
+from workers import tasks
 from workers.app import make_app
 from workers.engine.claims import WorkStore
 from workers.engine.fairness import LEAD
@@ -154,6 +155,40 @@ async def test_what_the_broker_lost_is_sent_again_and_what_it_holds_is_not(
     await bench.redis.delete(JOBS)
     await house(bench, broker)._sweep()
     assert sorted(u.job for u in broker.sent[1:]) == sorted(u.job for u in held)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A worker whose work is done, and that has units to send."""
+
+    following: list[Unit]
+
+    def run(self, units: Sequence[Unit]) -> list[Unit]:
+        return self.following
+
+
+async def test_a_unit_that_a_full_redis_does_not_take_is_a_line_and_is_found_by_the_sweep(
+    bench: Bench,
+    broker: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    unit = await send(bench, broker, before=30, loses=True)
+    monkeypatch.setattr(tasks, "app", broker.app)
+    monkeypatch.setattr(tasks, "runtime", Done([unit]))
+    await bench.redis.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(StoreUnavailable, match=r"Redis at .* takes no messages now"):
+            await anyio.to_thread.run_sync(tasks.send, [unit])
+        # no error of the task, which Celery would report as unexpected
+        await anyio.to_thread.run_sync(tasks.answer, bench.tenant, unit.job, ["answer"])
+    finally:
+        await bench.redis.config_set("maxmemory", 0)
+    (line,) = [one for one in caplog.records if one.name == tasks.__name__]
+    assert line.levelname == "WARNING"
+    assert "takes no messages now" in line.getMessage()
+    await house(bench, broker)._sweep()
+    assert broker.sent == [unit]
 
 
 async def test_what_was_sent_a_moment_ago_is_on_its_way(bench: Bench, broker: Broker) -> None:
