@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evals.fire.corpus import Document, document, question
@@ -69,6 +70,11 @@ class Work:
         self.batches: set[str] = set()
         #: ``(version, passage)`` of quotes that were looked at
         self._seen: set[tuple[str, str]] = set()
+
+    @property
+    def ended(self) -> int:
+        """Number of jobs that have ended, as far as was seen."""
+        return sum(state in _OVER for state in self.jobs.values())
 
     async def run(self) -> None:
         """Work until the end is set, and finish what was begun."""
@@ -262,9 +268,21 @@ async def drain(work: Work, patience: float) -> bool:
     Returns:
         Whether all have ended.
     """
-    deadline = asyncio.get_running_loop().time() + patience
     over = False
-    while not over and asyncio.get_running_loop().time() < deadline:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            over = await _ended(work)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            for batch in work.batches:
+                await _rows(work, batch)
+            for job in list(work.jobs):
+                await work.look(job)
+    return over
+
+
+async def _ended(work: Work) -> bool:
+    while True:
         over = True
         for job in work.ways.jobs:
             work.jobs.setdefault(job, "unknown")
@@ -274,13 +292,9 @@ async def drain(work: Work, patience: float) -> bool:
         for job, state in list(work.jobs.items()):
             if state not in _OVER:
                 over &= await work.look(job) in _OVER
-        if not over:
-            await asyncio.sleep(1.0)
-    for batch in work.batches:
-        await _rows(work, batch)
-    for job in list(work.jobs):
-        await work.look(job)
-    return over
+        if over:
+            return True
+        await asyncio.sleep(1.0)
 
 
 async def _rows(work: Work, batch: str) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import urllib.request
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -18,7 +19,7 @@ import redis
 from evals.fire.corpus import COUNT, document, write
 from evals.fire.journal import Journal
 from evals.fire.memory import Processes
-from evals.fire.schedule import WEATHERS, Blow
+from evals.fire.schedule import WEATHERS, Blow, Sparing
 from evals.fire.world.network import Network
 from evals.fire.world.redis_server import RedisServer
 
@@ -59,6 +60,8 @@ class Striker:
         #: held while Redis is away, so that two blows do not start two
         self._redis = asyncio.Lock()
         self._index = asyncio.Lock()
+        #: by part of the stack
+        self._sparing = defaultdict[str, Sparing](Sparing)
         #: set when a job ends: a worker is killed only after one has ended since the last kill, so that a slow
         #: machine is not hit until nothing is done any more
         self.progress = asyncio.Event()
@@ -72,8 +75,11 @@ class Striker:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), max(0.0, wait))
                 if blow.deed == "kill worker":
+                    begun = asyncio.get_running_loop().time()
                     await _either(self.progress, over)
                     self.progress.clear()
+                    # blows that were due meanwhile do not fall all at once
+                    started += asyncio.get_running_loop().time() - begun
                 if over.is_set():
                     break
                 group.create_task(self._strike(blow))
@@ -127,6 +133,9 @@ class Striker:
 
     def _kill(self, what: str, blow: Blow) -> None:
         for pid in self._one(what, blow):
+            if not self._sparing[what].may_kill(asyncio.get_running_loop().time()):
+                self._journal.write("spared", what=what, pid=pid)
+                return
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
                 self._journal.write("struck", what=f"kill {what}", pid=pid)

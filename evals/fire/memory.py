@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,16 +31,16 @@ class Processes:
     """Processes of a stack, found by their command lines.
 
     Args:
-        pid: of the supervisor.
+        supervisor: returns its id.
     """
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, supervisor: Callable[[], int]) -> None:
+        self._supervisor = supervisor
 
     def of(self, part: str) -> list[int]:
         """Return the processes of a part, oldest first."""
         word = PARTS[part]
-        return [pid for pid in descendants(self.pid) if word in _line(pid)]
+        return [pid for pid in descendants(self._supervisor()) if word in _line(pid)]
 
 
 def descendants(pid: int) -> list[int]:

@@ -21,6 +21,7 @@ from evals.fire.memory import Processes, sample
 from evals.fire.schedule import blows
 from evals.fire.watch import Watch
 from evals.fire.ways import Ways
+from evals.fire.world.keeper import Keeper
 from evals.fire.world.network import Network
 from evals.fire.world.redis_server import RedisServer
 from orchestrator.stack.ports import free_port
@@ -63,6 +64,8 @@ class Plan:
     #: mean seconds between blows; ``None``: none falls
     every: float | None = 4.0
     workers: int = 2
+    #: jobs that end before the piece does, however long they take
+    fewest: int = 0
 
     @property
     def name(self) -> str:
@@ -112,12 +115,14 @@ async def run(plan: Plan) -> None:
             "concurrency": 8, "port": free_port("127.0.0.1"), "index": str(folder / "index"),
             "overrides": environment, "worker_overrides": {},
         }  # fmt: skip
-        pid, url = await stack.enter_async_context(_stack(folder, options))
-        processes = Processes(pid)
+        keeper = await stack.enter_async_context(
+            Keeper(options, folder / "log" / "stack.log", journal)
+        )
+        processes = Processes(lambda: keeper.pid)
         striker = Striker(journal, processes, server, network, provider, folder, direct)
         over = asyncio.Event()
         works = [
-            Work(tenant, Ways(journal, tenant=tenant.name, key=keys[tenant.name], url=url, environment=direct),
+            Work(tenant, Ways(journal, tenant=tenant.name, key=keys[tenant.name], url=keeper.url, environment=direct),
                  journal, plan.name, over, striker.progress)
             for tenant in some
         ]  # fmt: skip
@@ -145,6 +150,7 @@ async def _work(
             if plan.every is not None:
                 group.create_task(striker.run(blows(plan.name, plan.seconds, plan.every), over))
             await asyncio.sleep(plan.seconds)
+            await _enough(works, plan.fewest)
             over.set()
         raising.cancel()
         await striker.weather("fair")
@@ -157,6 +163,14 @@ async def _work(
         raising.cancel()
         for work in works:
             await work.ways.close()
+
+
+async def _enough(works: list[Work], fewest: int) -> None:
+    """Wait until some number of jobs have ended."""
+    while True:
+        if sum(work.ended for work in works) >= fewest:
+            return
+        await asyncio.sleep(0.2)
 
 
 async def _at_rest(server: RedisServer) -> bool:
@@ -228,25 +242,6 @@ async def _provider(plan: Plan) -> AsyncIterator[str]:
             yield (await asyncio.to_thread(process.stdout.readline)).strip()
         finally:
             process.terminate()
-
-
-@asynccontextmanager
-async def _stack(folder: Path, options: dict[str, object]) -> AsyncIterator[tuple[int, str]]:
-    """Run the stack; yields the supervisor's id and the address of the API."""
-    command = [sys.executable, "-m", "evals.fire.world.stack", json.dumps(options)]
-    with (
-        (folder / "log" / "stack.log").open("ab") as log,
-        subprocess.Popen(  # noqa: ASYNC220 - as above
-            command, stdout=subprocess.PIPE, stderr=log, text=True
-        ) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            line = await asyncio.to_thread(process.stdout.readline)
-            yield process.pid, json.loads(line)["api"]
-        finally:
-            process.terminate()
-            await asyncio.to_thread(process.wait)
 
 
 async def _begin(plan: Plan, journal: Journal, environment: dict[str, str]) -> None:

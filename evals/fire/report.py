@@ -46,6 +46,7 @@ def report(run: Run, verdict: Verdict) -> str:
         ("**lost**", str(lost)),
         ("**doubled**", str(doubled)),
         ("**wrong quotes**", str(verdict.count(Kind.WRONG_QUOTE))),
+        ("**ends of the stack**", str(verdict.count(Kind.STACK_ENDED))),
         ("**leaks**", str(verdict.count(Kind.LEAK))),
         ("**findings**", str(len(verdict.findings))),
     ]  # fmt: skip

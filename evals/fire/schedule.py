@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from dataclasses import dataclass
+
+from orchestrator.stack.supervisor import RestartPolicy
 
 #: shares of requests that go wrong, by the provider's weather
 WEATHERS: dict[str, dict[str, float]] = {
@@ -71,3 +74,29 @@ def blows(seed: str, seconds: float, every: float) -> list[Blow]:
         )
         at += draw.expovariate(1 / every)
     return found
+
+
+class Sparing:
+    """Kills of one part of the stack, which stay below the ends at which ``posology up`` gives up.
+
+    All processes of a part are counted as one. Two ends are left to causes that are no kill, and the time is twice that
+    of the supervisor, which may notice kills late and close together.
+    """
+
+    def __init__(self) -> None:
+        policy = RestartPolicy()
+        self._most, self._within = policy.ends - 2, 2 * policy.within
+        self._kills = deque[float]()
+
+    def may_kill(self, now: float) -> bool:
+        """Return whether one more kill is possible, and count it if so.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
+        while self._kills and now - self._kills[0] > self._within:
+            self._kills.popleft()
+        if len(self._kills) >= self._most:
+            return False
+        self._kills.append(now)
+        return True

@@ -43,6 +43,8 @@ class Kind(StrEnum):
     DRIFT = "counter differs from the ledger"
     #: a quote that is not at its place in its passage
     WRONG_QUOTE = "wrong quote"
+    #: ``posology up`` ended by itself, although kills stay below its limit
+    STACK_ENDED = "stack ended"
     #: a word of one tenant in what another one, or the provider for another one, was sent
     LEAK = "cross-tenant leak"
 

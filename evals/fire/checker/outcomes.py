@@ -22,6 +22,9 @@ def outcomes(run: Run) -> Iterator[Finding]:
     yield from _keys(asked)
     for exchange in asked:
         yield from _events(exchange)
+    for record in run.of("stack ended"):
+        detail = f"posology up ended with exit status {record['status']} at {record['at']}"
+        yield Finding(kind=Kind.STACK_ENDED, detail=detail)
 
 
 def _one(job: str, seen: Sequence[View], retried: Sequence[int]) -> Iterator[Finding]:

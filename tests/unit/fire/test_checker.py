@@ -109,6 +109,10 @@ def cross_tenant_prompt(run: Recorder) -> None:
     run.books[0]["words"].append(BETA)
 
 
+def stack_ended(run: Recorder) -> None:
+    run.write("stack ended", status=1)
+
+
 PLANTED: dict[Callable[[Recorder], None], Kind] = {
     lost_job: Kind.LOST_JOB,
     lost_row: Kind.LOST_JOB,
@@ -128,6 +132,7 @@ PLANTED: dict[Callable[[Recorder], None], Kind] = {
     leaked_reservation: Kind.LEAKED_RESERVATION,
     drift: Kind.DRIFT,
     wrong_offset: Kind.WRONG_QUOTE,
+    stack_ended: Kind.STACK_ENDED,
     cross_tenant_row: Kind.LEAK,
     cross_tenant_prompt: Kind.LEAK,
 }

@@ -11,8 +11,9 @@ from evals.fire.checker import load
 from evals.fire.corpus import document
 from evals.fire.journal import Journal, last_number
 from evals.fire.memory import slope
-from evals.fire.schedule import WEATHERS, WEIGHTS, blows
+from evals.fire.schedule import WEATHERS, WEIGHTS, Sparing, blows
 from evals.fire.world.provider import FATES
+from orchestrator.stack.supervisor import RestartPolicy
 
 
 def test_a_seed_gives_the_same_blows_again() -> None:
@@ -31,6 +32,15 @@ def test_the_provider_knows_every_weather() -> None:
     for shares in WEATHERS.values():
         assert set(shares) <= set(FATES)
         assert sum(shares.values()) <= 1
+
+
+def test_kills_stay_below_the_limit_of_the_supervisor() -> None:
+    policy, sparing = RestartPolicy(), Sparing()
+    # ten a second, for ten minutes
+    kills = [at for at in (n / 10 for n in range(6_000)) if sparing.may_kill(at)]
+    assert len(kills) > 20
+    for first in kills:
+        assert sum(first <= at <= first + policy.within for at in kills) < policy.ends - 1
 
 
 def test_records_of_pieces_have_one_growing_number(tmp_path: Path) -> None:
