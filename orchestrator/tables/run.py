@@ -129,7 +129,7 @@ class Wanted:
         """Find the documents without a reply to each of their calls. Nothing is spent."""
 
         def todo() -> list[Document]:
-            found, paid = [], set(file.content.replies)
+            found, paid = list[Document](), set(file.content.replies)
             for one in self.papers.documents:
                 wanted = {call_key(call) for call in self.reading.calls(one)}
                 # copies of a document have the same calls, which the first of them makes
