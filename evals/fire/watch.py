@@ -134,13 +134,13 @@ class Watch:
                 self._changes.setdefault(tenant, Counter())[name] += int(found[3])
             elif entry := _ENTRY.search(line):
                 self._excess[entry[1].decode()] += max(0, int(entry[3]) - int(entry[2]))
+            elif limits := _LIMITS.search(line):
+                self._limits(limits)
             return
         if self._changes:
             self._flush()
         if b'"ECHO"' in line or b'"echo"' in line:
             self._place(line)
-        elif limits := _LIMITS.search(line):
-            self._limits(limits)
 
     def _flush(self) -> None:
         for tenant, changes in self._changes.items():

@@ -21,6 +21,12 @@ redis.call('HINCRBY', KEYS[1], 'spent:total', ARGV[2])
 redis.call('XADD', 'posology:{acme}:ledger', '*', 'kind', 'settle', 'bound', ARGV[1], 'charged', ARGV[2], 'known', '1')
 """
 
+#: as change_tenant.lua sets a limit
+LIMIT = """
+redis.call('HSET', KEYS[1], 'total', ARGV[1])
+redis.call('HSET', KEYS[1], 'changed', '5')
+"""
+
 
 def test_scripts_caps_and_places_are_heard_across_a_restart(tmp_path: Path) -> None:
     server = RedisServer(tmp_path / "redis")
@@ -32,7 +38,7 @@ def test_scripts_caps_and_places_are_heard_across_a_restart(tmp_path: Path) -> N
     try:
         watch.start()
         with server.client() as client:
-            client.hset("posology:{acme}:tenant", mapping={"total": 1_000, "created": 5})
+            client.eval(LIMIT, 1, "posology:{acme}:tenant", 1_000)
             client.eval(SPEND, 1, MONEY, 50, 20)
             # above its bound
             client.eval(SPEND, 1, MONEY, 50, 70)
