@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from importlib.util import find_spec
 from types import MappingProxyType
 
 from orchestrator.rendering.evidence import Cell, Row, table
@@ -120,13 +121,22 @@ def _remarks(row: TableRowOutput) -> Iterator[str]:
             yield f"{cell.field}: {cell.reason}"
 
 
-def _workbook(out: TableOutput) -> bytes:
-    try:
-        import xlsxwriter
-    except ImportError:
+def check_form(form: TableForm) -> None:
+    """Find out, before anything is paid for, whether a table can be written in a form.
+
+    Raises:
+        ConfigurationError: a package is not installed.
+    """
+    if form is TableForm.XLSX and find_spec("xlsxwriter") is None:
         raise ConfigurationError(
             "workbooks need a package that is not installed: pip install 'posology[xlsx]', or write .csv"
-        ) from None
+        )
+
+
+def _workbook(out: TableOutput) -> bytes:
+    check_form(TableForm.XLSX)
+    import xlsxwriter
+
     written = io.BytesIO()
     # texts stay texts, whatever they begin with
     inert = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}

@@ -26,8 +26,12 @@ class Papers:
     retracted: frozenset[str]
 
 
-def read_papers(paths: Iterable[Path]) -> Papers:
+def read_papers(paths: Iterable[Path], *, without: Iterable[Path] = ()) -> Papers:
     """Read the documents of files and folders. Blocking.
+
+    Args:
+        paths: files and folders.
+        without: files that are none of the literature: a table that is kept beside its papers.
 
     Raises:
         BadFile: a path is missing, or nothing of it can be read.
@@ -39,7 +43,10 @@ def read_papers(paths: Iterable[Path]) -> Papers:
     found: dict[str, dict[str, Passage]] = {}
     bad: list[str] = []
     retracted: set[str] = set()
+    own = {path.resolve() for path in without}
     for file in expand(given):
+        if isinstance(file, Path) and file.resolve() in own:
+            continue
         for item in (file,) if isinstance(file, BadFile) else read(file):
             match item:
                 case Record(passage=passage):

@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 from typer.testing import Result
 
+from orchestrator.rendering import tables
 from orchestrator.rendering.tables import TableForm, export_table
 from posology.published.tables.forms import TableOutput
 from posology.testing import Reply, StubProvider
@@ -114,6 +115,32 @@ def test_a_table_of_own_fields_in_every_format(cli: Cli, papers: Path, tmp_path:
     with zipfile.ZipFile(tmp_path / "t.xlsx") as book:
         assert b'name="Quotes"' in book.read("xl/workbook.xml")
     assert json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))["rows"]
+
+
+def test_a_table_beside_its_papers_is_none_of_them(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    rows = [{"id": f"t:{n}", "title": f"Trial {n}", "text": body_of(n)} for n in range(2)]
+    (folder / "p.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with answering() as stub:
+        for _ in range(2):
+            out = published(
+                cli("papers", "--model", MODEL, "-o", "papers/t.csv", "--json", stub=stub)
+            )
+            assert [row.document for row in out.rows] == ["t:0", "t:1"]
+            assert not out.left_out
+        assert len(stub.requests) == 2
+
+
+def test_a_workbook_that_cannot_be_written_costs_nothing(
+    cli: Cli, papers: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "find_spec", lambda _: None)
+    with answering() as stub:
+        result = cli(str(papers), "--model", MODEL, "-o", "t.xlsx", stub=stub)
+        assert result.exit_code == 4, result.output
+        assert "posology[xlsx]" in result.stderr
+        assert not stub.requests
 
 
 def test_copies_of_a_document_are_paid_for_once(cli: Cli, tmp_path: Path) -> None:

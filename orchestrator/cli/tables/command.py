@@ -136,7 +136,7 @@ def table(
         settings = load_settings()
         request, cap = check_request(reading, payment.max_cost, settings)
         wanted = Wanted(
-            papers=read_papers(papers),
+            papers=read_papers(papers, without=(output, output.with_suffix(_RUN))),
             reading=Reading(
                 fields=asked.asked().to_fields(),
                 model=request.model,
@@ -191,14 +191,16 @@ def _fill_in(
 
 
 def _form(output: Path) -> TableForm:
-    from orchestrator.rendering.tables import TableForm
+    from orchestrator.rendering.tables import TableForm, check_form
 
     try:
-        return TableForm(_SUFFIXES[output.suffix.lower()])
+        form = TableForm(_SUFFIXES[output.suffix.lower()])
     except KeyError:
         raise typer.BadParameter(
             f"--output must be named {', '.join(_SUFFIXES)} (got {output})"
         ) from None
+    check_form(form)
+    return form
 
 
 def _estimate_lines(out: TableEstimate) -> Iterator[str]:

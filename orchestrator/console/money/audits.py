@@ -100,6 +100,11 @@ class Audits:
             found = await self._found()
         except PosologyError as error:
             failed = error.message
+        except Exception:
+            # else it would be shown as running
+            with translated(self._url):
+                await self._redis.delete(self._running)
+            raise
         stored = Audited(
             at=datetime.now(UTC), seconds=time.perf_counter() - started, found=found, failed=failed
         )
