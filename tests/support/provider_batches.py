@@ -54,6 +54,8 @@ class ScriptedBatches:
         self.after: BaseException | None = None
         #: whether ``find`` may say that there is none
         self.sure = True
+        #: earliest time that ``find`` was to look at
+        self.since: datetime | None = None
 
     def line(self, call: Call) -> BatchLine:
         self._calls[call_key(call)] = call
@@ -80,6 +82,7 @@ class ScriptedBatches:
         since: datetime,
         known: Collection[str],
     ) -> BatchFound:
+        self.since = since
         for name, made in self.made.items():
             if made.label == label:
                 assert set(made.lines) == set(ids)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -393,6 +393,19 @@ async def test_a_batch_that_was_created_and_not_noted_is_found(lane: LaneBench) 
     await lane.run()
     assert (await lane.get(job)).state is JobState.SUCCEEDED
     assert len(lane.endpoint.made) == 1
+
+
+async def test_a_batch_is_looked_for_by_the_worker_s_time_of_day(lane: LaneBench) -> None:
+    # the clock of Redis is ahead: nothing the provider has would be new enough
+    lane.bench.clock.forward(7 * DAY)
+    await lane.submit()
+    await lane.run()
+    lane.endpoint.before = unconfirmed()
+    await lane.collect(OPTIONS.wait)
+    before = datetime.now(UTC)
+    await lane.collect(OPTIONS.lease)
+    assert lane.endpoint.since is not None
+    assert timedelta(0) < before - lane.endpoint.since < timedelta(hours=1)
 
 
 @pytest.mark.parametrize("sure", [True, False])

@@ -222,7 +222,8 @@ class Collector:
             batch.id,
             model=batch.model,
             ids=frozenset(await self._lane.rows(tenant, batch.id)),
-            since=datetime.fromtimestamp(batch.created, UTC),
+            # the clock of Redis tells ages; its time of day may be another than the provider's
+            since=datetime.fromtimestamp(time.time() - batch.age, UTC),
             known=await self._lane.known(tenant),
         )
         ids = {"tenant": tenant, "lane_batch": batch.id, "provider_batch": found.batch}
@@ -360,7 +361,6 @@ def _creating(batch: str, model: str) -> Sent:
         model=model,
         state="creating",
         provider_batch=None,
-        created=time.time(),
         age=0.0,
         rows=0,
         cancelling=False,

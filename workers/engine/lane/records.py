@@ -44,9 +44,7 @@ class Sent:
     state: str
     #: the provider's id; ``None``: unknown
     provider_batch: str | None
-    #: when it was recorded, POSIX seconds
-    created: float
-    #: seconds since then, by the clock of Redis
+    #: seconds since it was recorded, by the clock of Redis
     age: float
     #: number of rows that it was created with
     rows: int
@@ -284,7 +282,6 @@ def _sent(record: Mapping[str, str], now: int) -> Sent:
         model=record["model"],
         state=record["state"],
         provider_batch=record.get("provider_batch"),
-        created=created / 1000,
         age=(now - created) / 1000,
         rows=int(record["rows"]),
         cancelling="cancelling" in record,
