@@ -13,13 +13,17 @@ from posology.budget.books.form import (
     ArchiveInspection,
     ArchiveProblem,
     CounterDifference,
+    KeptOrphan,
     LedgerAudit,
     LedgerRebuilt,
+    LedgerSettled,
     MirroredLedger,
     MirrorTotals,
     OverBound,
+    SettledOrphan,
 )
 from posology.budget.books.mirror import Mirrored, Totals
+from posology.budget.books.orphans import Ended
 from posology.budget.ledger.base import dollars
 from posology.budget.ledger.redis import RedisLedger
 from posology.budget.spending.figures import Spent, ranked, spent, total
@@ -139,6 +143,24 @@ def _totals(found: Totals) -> MirrorTotals:
 def rebuilt_output(rebuilt: Rebuilt) -> LedgerRebuilt:
     """Return the published form of a rebuilt ledger."""
     return LedgerRebuilt(**_audit(rebuilt.audit), changed=_differences(rebuilt.changed))
+
+
+def settled_output(ended: Ended, *, billed: bool) -> LedgerSettled:
+    """Return the published form of a settlement of orphaned reservations."""
+    return LedgerSettled(
+        **_audit(ended.audit),
+        settled=tuple(
+            SettledOrphan(
+                attempt=one.attempt,
+                job=one.job,
+                day=one.day,
+                reserved_usd=dollars(one.nano),
+                charged_usd=dollars(one.nano if billed else 0),
+            )
+            for one in ended.closed
+        ),
+        kept=tuple(KeptOrphan(attempt=one, reason=why) for one, why in ended.kept.items()),
+    )
 
 
 def _audit(audit: Audit) -> dict[str, Any]:

@@ -48,6 +48,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "spend": "spend --by model --since 2026-01-01 --format csv",
         "ledger verify": "ledger verify --all",
         "ledger rebuild": "ledger rebuild --tenant acme",
+        "ledger settle-orphans": "ledger settle-orphans --tenant acme --hours 48",
         "ledger export": "ledger export ledger.csv --since 2026-01-01",
         "ledger archive": "ledger archive --before 2026-01-01 --out ./archive",
         "ledger mirror": "ledger mirror --to postgresql://posology@db/books --all",

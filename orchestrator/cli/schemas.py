@@ -42,6 +42,7 @@ from posology.budget.books.form import (
     LedgerOutput,
     MirrorOutput,
     RebuiltOutput,
+    SettledOutput,
 )
 from posology.budget.reconcile.form import ReconcileOutput
 from posology.published.affected import AffectedPage
@@ -95,6 +96,7 @@ SCHEMAS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "spend": SpendOutput,
         "ledger": LedgerOutput,
         "rebuild": RebuiltOutput,
+        "orphans": SettledOutput,
         "export": ExportOutput,
         "archive": ArchiveOutput,
         "mirror": MirrorOutput,

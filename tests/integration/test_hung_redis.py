@@ -248,7 +248,7 @@ COMMANDS = (
     ["tenants", "create", "acme"], ["tenants", "show", "acme"], ["tenants", "set", "acme", "--day", "1"], ["tenants", "disable", "acme"], ["tenants", "revoke-key", "acme", "0"], ["ledger", "verify"],
     ["ledger", "verify", "--all"], ["batches", "list"], ["batches", "show", f"batch_{'0' * 28}"],
     ["batches", "cancel", f"batch_{'0' * 28}"], ["ask", "Does it?", "--index", "none"],
-    ["policy", "feedback", "job_1", "--score", "1"], ["ledger", "rebuild"], ["webhook", "list"],
+    ["policy", "feedback", "job_1", "--score", "1"], ["ledger", "rebuild"], ["ledger", "settle-orphans"], ["webhook", "list"],
     ["webhook", "create", "https://example.org/"], ["webhook", "test", "wh_1"], ["webhook", "rotate", "wh_1"], ["jobs", "retry", "--all-failed"],
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The ``ledger`` commands: verify, rebuild, export, archive, mirror."""
+"""The ``ledger`` commands: verify, rebuild, settle-orphans, export, archive, mirror."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def rebuild(
     """Set every counter to the sum of its ledger entries, and print the changes.
 
     Jobs may run meanwhile. Exit status 1: problems remain. Orphaned reservations, and attempts in flight without a
-    reservation, are reported and not changed.
+    reservation, are reported and not changed; settle-orphans ends the former.
     """
     from orchestrator.cli.money.ledger_view import show_audit
     from orchestrator.spending import rebuilt_output
@@ -112,6 +112,74 @@ def rebuild(
         else:
             for one in rebuilt:
                 show_audit(Console(), one, one.changed)
+    if not out.right:
+        raise typer.Exit(SOME_BAD)
+
+
+@app.command("settle-orphans")
+def settle_orphans(
+    *,
+    attempts: Annotated[
+        list[str] | None,
+        typer.Option("--attempt", metavar="ID", help="Settle only this attempt. Repeatable."),
+    ] = None,
+    hours: Annotated[
+        float,
+        typer.Option(
+            "--hours",
+            min=1,
+            metavar="N",
+            help="Minimum age of a reservation, hours, at least 1. A younger one may still be in use.",
+        ),
+    ] = 24,
+    not_billed: Annotated[
+        bool,
+        typer.Option(
+            "--not-billed",
+            help="Free the money: the provider did not bill these attempts.",
+        ),
+    ] = False,
+    archive: Annotated[
+        Path | None,
+        typer.Option(
+            "--archive",
+            metavar="DIR",
+            file_okay=False,
+            help="Folder of the archive, for reservations whose entries are archived.",
+        ),
+    ] = None,
+    tenant: TenantOption = None,
+    all_tenants: AllOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Charge orphaned reservations at their bounds, by an entry for each.
+
+    Jobs may run meanwhile, and the command may be repeated: each is settled once. A late report within a day still
+    corrects a charge. Exit status 1: problems remain.
+    """
+    from orchestrator.cli.money.ledger_view import show_settled
+    from orchestrator.spending import settled_output
+    from posology.budget.books.form import LedgerSettled, SettledOutput
+    from posology.budget.books.orphans import Orphans
+
+    one_or_all(tenant, all_tenants=all_tenants)
+    with errors(as_json=as_json):
+
+        async def work(store: JobStore, tenant: str) -> tuple[LedgerSettled, ...]:
+            found: list[LedgerSettled] = []
+            for name in await whose(store, tenant, everybody=all_tenants):
+                settle = Orphans(store.redis, store.url, name, archive=archive)
+                ended = await settle(billed=not not_billed, age=hours * 3600, only=attempts or ())
+                found.append(settled_output(ended, billed=not not_billed))
+            return tuple(found)
+
+        settled = with_store(tenant, work)
+        out = SettledOutput(right=all(one.right for one in settled), tenants=settled)
+        if as_json:
+            print_json(out)
+        else:
+            for one in out.tenants:
+                show_settled(Console(), one)
     if not out.right:
         raise typer.Exit(SOME_BAD)
 

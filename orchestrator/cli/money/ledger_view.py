@@ -10,7 +10,12 @@ from rich.text import Text
 
 from orchestrator.cli.output.tables import plain_table, print_csv, print_table
 from orchestrator.rendering.words import money, safe
-from posology.budget.books.form import ArchiveInspection, CounterDifference, LedgerAudit
+from posology.budget.books.form import (
+    ArchiveInspection,
+    CounterDifference,
+    LedgerAudit,
+    LedgerSettled,
+)
 from posology.budget.ledger.base import dollars
 from posology.published.money import Amounts, BalanceOutput, SpendOutput
 
@@ -81,6 +86,26 @@ def show_audit(
         _line(console, f"    {safe(charged)}, bound {money(over.bound_usd)}")
     if audit.archive is not None:
         _show_archive(console, audit.archive)
+
+
+#: why a reservation was not settled
+_KEPT = {
+    "young": "younger than --hours",
+    "fine": "it is no orphaned reservation",
+    "archived": "its entry is in the archive: give its folder with --archive",
+}
+
+
+def show_settled(console: Console, out: LedgerSettled) -> None:
+    """Print settled reservations, those that stay, and the audit after it."""
+    for one in out.settled[:_SHOWN]:
+        text = f"{one.attempt} of {one.job}: {money(one.charged_usd)} charged of {money(one.reserved_usd)}"
+        _line(console, ("settled: ", "yellow"), safe(f"{text} reserved on {one.day}"))
+    if len(out.settled) > _SHOWN:
+        _line(console, f"settled: {len(out.settled) - _SHOWN:,} more")
+    for kept in out.kept[:_SHOWN]:
+        _line(console, ("not settled: ", "yellow"), safe(f"{kept.attempt}: {_KEPT[kept.reason]}"))
+    show_audit(console, out)
 
 
 def _show_archive(console: Console, archive: ArchiveInspection) -> None:

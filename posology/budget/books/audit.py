@@ -52,7 +52,7 @@ class Audit:
     over: int
     #: last entries of the first of them that are not archived
     over_entries: tuple[Entry, ...]
-    #: orphaned reservations: reserved, never settled, and not open; they are never freed
+    #: orphaned reservations: reserved, never settled, and not open (:mod:`posology.budget.books.orphans`)
     orphans: tuple[str, ...]
     #: open attempts without a reservation
     strangers: tuple[str, ...]

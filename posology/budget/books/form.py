@@ -123,6 +123,49 @@ class RebuiltOutput(Published):
     """Result for each tenant."""
 
 
+class SettledOrphan(Published):
+    """An orphaned reservation that was charged or freed."""
+
+    attempt: str
+    """Id of the attempt."""
+    job: str
+    """Id of the job, or of a run without one."""
+    day: str
+    """Day that the money counts on, UTC."""
+    reserved_usd: Dollars
+    """Dollars that were reserved."""
+    charged_usd: Dollars
+    """Dollars that were charged: the reserved amount, or 0."""
+
+
+class KeptOrphan(Published):
+    """A reservation that was not settled."""
+
+    attempt: str
+    """Id of the attempt."""
+    reason: str
+    """`young`: younger than `--hours`; `archived`: its entry is in the archive, and in none of the given files;
+    `fine`: it was asked for, and is not orphaned."""
+
+
+class LedgerSettled(LedgerAudit):
+    """Comparison after orphaned reservations were settled."""
+
+    settled: tuple[SettledOrphan, ...]
+    """Reservations that were settled."""
+    kept: tuple[KeptOrphan, ...]
+    """Reservations that were not."""
+
+
+class SettledOutput(Published):
+    """The output of `posology ledger settle-orphans --json`."""
+
+    right: bool
+    """Whether nothing is wrong now."""
+    tenants: tuple[LedgerSettled, ...]
+    """Result for each tenant."""
+
+
 class ExportOutput(Published):
     """The output of `posology ledger export --json`."""
 
