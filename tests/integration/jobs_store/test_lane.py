@@ -543,10 +543,9 @@ async def test_live_calls_and_batches_that_race_stay_within_one_cap(
     async with anyio.create_task_group() as group:
         for task in (watch, collect, collect):
             group.start_soon(task)
-        for _ in range(200):
+        # how many turns it takes depends on the machine
+        while not all([(await lane.get(job)).state.over for job in jobs]):
             await lane.run()
-            if all([(await lane.get(job)).state.over for job in jobs]):
-                break
         running = False
     assert ZERO < peak <= cap
     outs = [await lane.get(job) for job in jobs]
