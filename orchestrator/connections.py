@@ -14,6 +14,7 @@ import anyio
 
 from orchestrator.configuration.measured import factors
 from orchestrator.configuration.measured import read as read_measured
+from orchestrator.logs.texts import Remembering
 from orchestrator.prices import price_book
 from orchestrator.settings import Settings
 from posology.budget.bounds.calls import CallBound
@@ -90,8 +91,9 @@ class Connections:
         self._warn(model)
         if provider not in self._adapters:
             self._adapters[provider] = self._connect(PROVIDERS[provider])
+        adapter = self._adapters[provider]
         return build(
-            self._adapters[provider],
+            Remembering(adapter) if settings.trace_texts else adapter,
             journal=journal,
             caller=caller if caller.meter is not None else replace(caller, meter=self._meter),
             prices=self.prices,

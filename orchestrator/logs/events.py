@@ -2,7 +2,7 @@
 
 They are emitted by the standard library, so that a command that configures no logs loads nothing for them and prints
 nothing; :mod:`orchestrator.logs.configuration` renders them. Text of questions, passages and replies is no field of any
-event, except for :func:`question`.
+event, except for :func:`question`; texts stand beside the fields, for spans alone.
 """
 
 from __future__ import annotations
@@ -24,16 +24,23 @@ _SHOWN = 2_000
 _questions = False
 
 
-def note(event: str, level: int = logging.INFO, /, **fields: object) -> None:
+def note(
+    event: str,
+    level: int = logging.INFO,
+    /,
+    texts: Mapping[str, str] | None = None,
+    **fields: object,
+) -> None:
     """Write one line, if lines of that level are wanted.
 
     Args:
         event: what happened, e.g. ``job submitted``; the same for every such event.
         level: of the standard library.
+        texts: attributes of its span (:mod:`orchestrator.logs.texts`); no line has them.
         **fields: ids and numbers; ``None`` is left out.
     """
     if _log.isEnabledFor(level):
-        _log.log(level, event, extra={"fields": fields})
+        _log.log(level, event, extra={"fields": fields, "texts": texts or {}})
 
 
 def flush() -> None:

@@ -37,6 +37,7 @@ def start(settings: Settings, *, level: int) -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    from orchestrator.logs.texts import allow_texts
     from orchestrator.logs.traces import JobIds, Tracing
     from posology.version import __version__
 
@@ -46,6 +47,7 @@ def start(settings: Settings, *, level: int) -> None:
     tracers = TracerProvider(resource=resource, id_generator=JobIds())
     tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{base}/v1/traces")))
     reader = PeriodicExportingMetricReader(OTLPMetricExporter(endpoint=f"{base}/v1/metrics"))
+    allow_texts(allowed=settings.trace_texts)
     events = logging.getLogger(EVENTS)
     for handler in logging.getLogger().handlers:
         # spans need events that the lines leave out

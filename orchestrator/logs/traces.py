@@ -4,7 +4,8 @@ A handler of the events' logger makes them, so that nothing else knows of them, 
 The trace's id is that of the job, so that the processes of a service need to tell each other nothing: the submitter, the
 worker that waited, died or took over, and one that collects a batch make spans of one trace.
 
-Names are those of the semantic conventions :data:`SCHEMA`. Texts of questions, passages and replies are no attribute.
+Names are those of the semantic conventions :data:`SCHEMA`. Texts are attributes only where :mod:`orchestrator.logs.texts`
+gives them to an event.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class Tracing(logging.Handler):
         if not isinstance(job, str):
             return
         try:
-            self._made(record.getMessage(), job, fields)
+            self._made(record.getMessage(), job, fields, getattr(record, "texts", {}))
         except Exception:  # noqa: BLE001 - a handler must not disturb what it observes
             self.handleError(record)
 
@@ -142,7 +143,9 @@ class Tracing(logging.Handler):
         for provider in self._providers:
             provider.force_flush(_FLUSH)
 
-    def _made(self, event: str, job: str, fields: Mapping[str, Any]) -> None:
+    def _made(
+        self, event: str, job: str, fields: Mapping[str, Any], texts: Mapping[str, str]
+    ) -> None:
         now = time.time_ns()
         match event:
             case "job submitted":
@@ -155,19 +158,21 @@ class Tracing(logging.Handler):
                 self._child("retrieve and decide", job, fields, begun, now)
             case _ if event in _ENDS:
                 self._begun.pop(job, None)
-                self._root(job, fields, now, failed=_ENDS[event])
+                self._root(job, fields, now, texts, failed=_ENDS[event])
             case "attempt lost":
                 # its worker died: nothing is known of its end
                 self._child(event, job, {**fields, "error": "lost"}, now, now, SpanKind.CLIENT)
             case _ if event.startswith("attempt ") and "seconds" in fields:
-                self._attempt(job, fields, now)
+                self._attempt(job, fields, now, texts)
 
     def _begin(self, job: str, now: int) -> None:
         self._begun[job] = now
         if len(self._begun) > _REMEMBERED:
             self._begun.popitem(last=False)
 
-    def _attempt(self, job: str, fields: Mapping[str, Any], now: int) -> None:
+    def _attempt(
+        self, job: str, fields: Mapping[str, Any], now: int, texts: Mapping[str, str]
+    ) -> None:
         provider, _, model = str(fields["model"]).partition(":")
         named = {
             "gen_ai.operation.name": "embeddings" if fields.get("stage") == "embed" else "chat",
@@ -181,7 +186,7 @@ class Tracing(logging.Handler):
         )
         begun = now - int(fields["seconds"] * _NANO)
         name = f"{named['gen_ai.operation.name']} {model}"
-        self._child(name, job, fields, begun, now, SpanKind.CLIENT, {**named, **more})
+        self._child(name, job, fields, begun, now, SpanKind.CLIENT, {**named, **more, **texts})
         failed = {} if fields.get("error") is None else {"error.type": str(fields["error"])}
         self._seconds.record(fields["seconds"], {**named, **failed})
         for kind, count in (("input", fields["tokens_in"]), ("output", fields["tokens_out"])):
@@ -217,11 +222,21 @@ class Tracing(logging.Handler):
             span.set_status(Status(StatusCode.ERROR))
         span.end(ended)
 
-    def _root(self, job: str, fields: Mapping[str, Any], now: int, *, failed: bool) -> None:
+    def _root(
+        self,
+        job: str,
+        fields: Mapping[str, Any],
+        now: int,
+        texts: Mapping[str, str],
+        *,
+        failed: bool,
+    ) -> None:
+        nothing = trace.set_span_in_context(trace.INVALID_SPAN)
+        found = {**_attributes(fields), **texts}
         with _as(job):
             span = self._tracer.start_span(
-                "job", trace.set_span_in_context(trace.INVALID_SPAN), attributes=_attributes(fields), start_time=_created(job)
-            )  # fmt: skip
+                "job", nothing, attributes=found, start_time=_created(job)
+            )
         if failed:
             span.set_status(Status(StatusCode.ERROR))
         span.end(now)

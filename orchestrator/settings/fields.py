@@ -223,6 +223,8 @@ class Fields(BaseModel):
     otlp_endpoint: str | None = Field(default=None, alias="OTEL_EXPORTER_OTLP_ENDPOINT")
     """Address of an OpenTelemetry collector (OTLP over HTTP) for traces and metrics of jobs, e.g. http://localhost:4318.
     Default: none; nothing is made or sent."""
+    trace_texts: bool = Field(default=False, alias="POSOLOGY_TRACE_TEXTS")
+    """Whether traces may contain the texts of questions, prompts and answers, passages included. Default: false."""
     api_key: SecretStr | None = Field(default=None, alias="POSOLOGY_API_KEY")
     """API key of a tenant, with which `posology mcp --url` asks a service elsewhere. Default: none."""
     uploads: str | None = Field(default=None, alias="POSOLOGY_UPLOADS")

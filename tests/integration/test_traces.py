@@ -215,7 +215,10 @@ def received() -> Iterator[Receiver]:
 
 
 @pytest.mark.slow
-def test_workers_and_the_api_send_one_trace(tiny_encoder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("texts", [False, True])
+def test_workers_and_the_api_send_one_trace(
+    tiny_encoder: Path, tmp_path: Path, texts: bool
+) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"id": "t:1", "text": "Zyxomab lowered the risk of stroke."}))
     place, encoder = str(tmp_path / "index"), str(tiny_encoder)
@@ -236,6 +239,7 @@ def test_workers_and_the_api_send_one_trace(tiny_encoder: Path, tmp_path: Path) 
                 "OPENAI_API_KEY": "sk-test",
                 "OPENAI_BASE_URL": stub.openai_url,
                 "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{receiver.server_port}",
+                "POSOLOGY_TRACE_TEXTS": str(texts),
             },
         )
         with (
@@ -259,4 +263,5 @@ def test_workers_and_the_api_send_one_trace(tiny_encoder: Path, tmp_path: Path) 
     assert mine.pop("job") == (f"{root:016x}", "")
     assert {parent for _, parent in mine.values()} == {f"{root:016x}"}
     assert receiver.metrics >= {"gen_ai.client.token.usage", "gen_ai.client.operation.duration"}
-    assert b"yxomab" not in receiver.raw
+    assert (b"yxomab" in receiver.raw) is texts
+    assert (b"gen_ai.input.messages" in receiver.raw) is texts

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from orchestrator.jobs import tenants
 from orchestrator.jobs.store import JobStore
 from orchestrator.logs.events import note
+from orchestrator.logs.texts import of_answer
 from posology.errors import DeadlineExceeded, JobCancelled, JobExpired, JobSuperseded, MissingKey
 from posology.published.answers import AskOutput
 from posology.published.calls import ErrorBody
@@ -200,6 +201,7 @@ class WorkStore:
         await self._conclude(claimed, "succeeded", out.model_dump_json(), status=out.status)
         note(
             "job succeeded",
+            texts=of_answer(out.question, out.refusal if out.answer is None else out.answer),
             **claimed.ids,
             status=out.status,
             strategy=out.strategy,

@@ -7,6 +7,7 @@ import logging
 from dataclasses import fields
 
 from orchestrator.logs.events import note, refusals, usd
+from orchestrator.logs.texts import of_attempt
 from posology.budget.ledger import entries
 from posology.budget.ledger.base import nano
 from posology.budget.ledger.journal import until_recorded
@@ -87,6 +88,7 @@ class JobJournal:
         note(
             "attempt settled" if sent else f"attempt {attempt.outcome}",
             logging.WARNING if failed else logging.INFO,
+            texts=of_attempt(attempt.id, attempt.stage, completion),
             **self._claimed.ids,
             attempt=attempt.id,
             call=attempt.call,

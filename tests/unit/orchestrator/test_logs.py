@@ -114,6 +114,14 @@ def test_a_question_is_logged_only_where_that_is_asked_for() -> None:
     assert events.question(QUESTION) == {"question": QUESTION}
 
 
+def test_texts_of_spans_are_in_no_line() -> None:
+    stream = logged()
+    events.note("job succeeded", texts={"gen_ai.input.messages": QUESTION}, job="job_1")
+    (line,) = lines(stream)
+    assert line["job"] == "job_1"
+    assert "zyxomab" not in stream.getvalue()
+
+
 def test_a_traceback_has_places_and_no_message() -> None:
     stream = logged()
     try:
