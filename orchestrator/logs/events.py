@@ -27,8 +27,8 @@ _questions = False
 def note(
     event: str,
     level: int = logging.INFO,
-    /,
     texts: Mapping[str, str] | None = None,
+    /,
     **fields: object,
 ) -> None:
     """Write one line, if lines of that level are wanted.

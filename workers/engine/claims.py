@@ -201,7 +201,8 @@ class WorkStore:
         await self._conclude(claimed, "succeeded", out.model_dump_json(), status=out.status)
         note(
             "job succeeded",
-            texts=of_answer(out.question, out.refusal if out.answer is None else out.answer),
+            logging.INFO,
+            of_answer(out.question, out.refusal if out.answer is None else out.answer),
             **claimed.ids,
             status=out.status,
             strategy=out.strategy,

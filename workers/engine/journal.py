@@ -88,7 +88,7 @@ class JobJournal:
         note(
             "attempt settled" if sent else f"attempt {attempt.outcome}",
             logging.WARNING if failed else logging.INFO,
-            texts=of_attempt(attempt.id, attempt.stage, completion),
+            of_attempt(attempt.id, attempt.stage, completion),
             **self._claimed.ids,
             attempt=attempt.id,
             call=attempt.call,

@@ -116,7 +116,7 @@ def test_a_question_is_logged_only_where_that_is_asked_for() -> None:
 
 def test_texts_of_spans_are_in_no_line() -> None:
     stream = logged()
-    events.note("job succeeded", texts={"gen_ai.input.messages": QUESTION}, job="job_1")
+    events.note("job succeeded", logging.INFO, {"gen_ai.input.messages": QUESTION}, job="job_1")
     (line,) = lines(stream)
     assert line["job"] == "job_1"
     assert "zyxomab" not in stream.getvalue()
