@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -115,6 +116,28 @@ def test_records_go_into_an_index_of_their_own_or_a_named_one(
     assert json.loads(done.stdout)["records"] == 2
     shown = CLI.invoke(app, ["show", "pmid:90000006", "--index", str(index)])
     assert "restored ovulation" in shown.stdout
+
+
+def test_a_copy_of_a_fetch_answers_as_the_fetch_did(
+    given: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(LiteratureStub(), monkeypatch):
+        done = CLI.invoke(app, ["ask", QUESTION, "--live", "--json"])
+    assert done.exit_code == 0, done.output
+    before = json.loads(done.stdout)
+    kept = tmp_path / "kept"
+    (tmp_path / "home" / "live" / before["fetch"]["id"]).rename(kept)
+    # neither the service nor the index of then is there any more
+    monkeypatch.setenv("POSOLOGY_CACHE", str(tmp_path / "another cache"))
+    again = CLI.invoke(app, ["ask", QUESTION, str(kept / FILES), "--json"])
+    assert again.exit_code == 0, again.output
+    after = json.loads(again.stdout)
+    for name in ("answer", "evidence", "retrieved"):
+        assert after[name] == before[name]
+    assert json.loads((kept / "fetch.json").read_text()) == before["fetch"]
+    for file in before["fetch"]["files"]:
+        content = (kept / FILES / file["name"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == file["sha256"]
 
 
 @pytest.mark.parametrize(
