@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import redis
@@ -25,6 +26,10 @@ EVERY = 5.0
 _WARM = 120.0
 #: fewest samples of a line
 _FEWEST = 12
+#: seconds whose samples become one point of a line that is long enough: samples of a few seconds are not independent
+_BLOCK = 300.0
+#: fewest blocks of a line
+_BLOCKS = 8
 
 
 class Processes:
@@ -114,7 +119,13 @@ class Slope:
 
 
 def slope(what: str, points: Sequence[tuple[float, float]]) -> Slope:
-    """Fit a line through ``(seconds, value)``. The error takes residuals as independent."""
+    """Fit a line through ``(seconds, value)``, whose residuals the error takes as independent.
+
+    So a line of 40 minutes or more goes through means over 5 minutes. Memory wanders by the minute: between samples of
+    seconds, a wandering looks like a slope of many errors.
+    """
+    samples, span = len(points), points[-1][0] - points[0][0]
+    points = _means(points) if span >= _BLOCK * _BLOCKS else points
     n = len(points)
     mean_x, mean_y = (sum(values) / n for values in zip(*points, strict=True))
     spread = sum((x - mean_x) ** 2 for x, _ in points)
@@ -124,13 +135,23 @@ def slope(what: str, points: Sequence[tuple[float, float]]) -> Slope:
     begin, end = points[0][0], points[-1][0]
     return Slope(
         what=what,
-        samples=n,
-        span=end - begin,
+        samples=samples,
+        span=span,
         first=mean_y + rise * (begin - mean_x),
         last=mean_y + rise * (end - mean_x),
         slope=3600 * rise,
         error=3600 * error,
     )
+
+
+def _means(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    blocks: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    last = int((points[-1][0] - points[0][0]) / _BLOCK) - 1
+    for point in points:
+        blocks[min(last, int((point[0] - points[0][0]) / _BLOCK))].append(point)
+    return [
+        (fmean(xs), fmean(ys)) for xs, ys in (zip(*block, strict=True) for block in blocks.values())
+    ]
 
 
 def slopes(records: Iterable[Mapping[str, Any]]) -> list[Slope]:

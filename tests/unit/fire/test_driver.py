@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,16 @@ def test_a_slope_is_that_of_least_squares_with_its_error() -> None:
     # the residuals are 1: 1 / sqrt(sum of squared distances of times)
     assert line.error / 3600 == pytest.approx((100 / 98 / 83_325) ** 0.5, rel=0.01)
     assert (line.samples, line.span) == (100, 99.0)
+
+
+def test_wandering_memory_has_no_sure_slope() -> None:
+    # steps of 5 s for two hours, each of which forgets a fiftieth of what it was away from its mean
+    chance, away, points = random.Random(3), 0.0, list[tuple[float, float]]()
+    for step in range(1_440):
+        away = 0.98 * away + chance.gauss(0, 1)
+        points.append((5.0 * step, 100 + away))
+    line = slope("worker rss", points)
+    assert abs(line.slope) < 3 * line.error
+    assert (
+        abs(slope("worker rss", [(x, y + x / 100) for x, y in points]).slope - 36) < 3 * line.error
+    )
