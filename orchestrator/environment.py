@@ -15,6 +15,8 @@ _FOR_LIBRARIES = {
     # progress bars and warnings would appear in the middle of an answer
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TRANSFORMERS_VERBOSITY": "error",
+    # a download names neither Python nor the libraries
+    "HF_HUB_DISABLE_TELEMETRY": "1",
     # it warns about problems that it handles itself, once for every file
     "LANCEDB_LOG": "error",
     # Rust threads inside worker threads slow each other down

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import shutil
 import subprocess
 import sys
@@ -87,6 +88,27 @@ def test_what_is_in_the_cache_needs_no_torch(tiny_encoder: Path, cache: Path) ->
     )
     assert run.returncode == 0, run.stderr
     np.testing.assert_array_equal(np.array(json.loads(run.stdout), dtype=np.float32), vector[0])
+
+
+def test_nothing_is_reported_to_the_maker_of_the_runtime(
+    tiny_encoder: Path, cache: Path, tmp_path: Path
+) -> None:
+    load(str(tiny_encoder), Options(backend="onnx", cache=cache))
+    program = (
+        "from pathlib import Path; from posology.index.embedders import load\n"
+        "from posology.index.embedders.options import Options\n"
+        f"made = load({str(tiny_encoder)!r}, options=Options(cache=Path({str(cache)!r})))\n"
+        "assert made.describes.startswith('onnx')\n"
+        "made.embed_queries(['dose'])"
+    )
+    # the runtime is silent in CI by itself, and keeps events to be sent below the home folder
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_auto_is_torch_without_a_cache(tiny_encoder: Path) -> None:

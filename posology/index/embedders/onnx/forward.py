@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,13 @@ class OnnxForward:
 
 
 def open_session(model: Path | bytes, *, threads: int | None = None) -> Any:
-    """Return an inference session on the CPU, whose idle threads sleep."""
+    """Return an inference session on the CPU, whose idle threads sleep.
+
+    ONNX Runtime sends events on each session to its maker, and keeps those that it could not send below the home
+    folder, from 1.29 on. It does not here, unless ``ORT_DISABLE_TELEMETRY`` is set to something else.
+    """
+    # read once, when the library is loaded
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
