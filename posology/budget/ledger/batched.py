@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -53,13 +54,17 @@ def attempt_of(
         request = None if error is None else error.request_id
     # a refused request costs nothing, whatever the price
     free = usage == Usage()
+    cost = Decimal(0) if free else prices.cost(opening.model, usage, "batch")
+    if cost is not None:
+        # the price file may have changed since the batch was sent
+        opening = replace(opening, prices=prices.version)
     return Attempt.of(
         opening,
         call=int(entry["call"]),
         outcome=Outcome.OK if completion is not None else Outcome.FAILED,
         error=None if error is None else type(error).__name__,
         usage=usage,
-        cost=Decimal(0) if free else prices.cost(opening.model, usage, "batch"),
+        cost=cost,
         latency=max(0.0, now - opening.started),
         request_id=request,
         served=None if completion is None else "batch",
